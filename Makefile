@@ -1,0 +1,54 @@
+# Two commands matter: `make demo` and `make test`. `make help` lists the rest.
+SHELL := /bin/sh
+PY := .venv/bin/python
+CONTEXT ?=
+
+.PHONY: help venv check lint types layers unit crds test demo down bench bench-check lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+
+venv:
+	@scripts/bootstrap
+
+check: venv ## lint, types, import layers, generated files, unit tests (under a minute)
+	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers unit
+
+lint: venv
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: venv
+	.venv/bin/pyright
+
+layers: venv
+	.venv/bin/lint-imports
+	$(PY) -m penstock.api.crd --check deploy/crds
+
+unit: venv
+	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q tests/unit tests/model
+
+crds: venv ## write deploy/crds from the typed kinds
+	$(PY) -m penstock.api.crd deploy/crds
+
+test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
+	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
+	.venv/bin/pytest tests
+
+demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a cluster of yours)
+	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY))
+
+down: venv ## stop and remove what demo made
+	.venv/bin/penstock demo down $(if $(CONTEXT),--context $(CONTEXT))
+
+bench: venv ## the figures beside their limits
+	$(PY) -m bench
+
+bench-check: venv ## measure, and fail when a figure is over its limit
+	$(PY) -m bench --check
+
+lock: venv ## resolve requirements/ again from pyproject.toml
+	scripts/lock
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Measurements of Penstock, each beside its limit: `python -m bench`."""

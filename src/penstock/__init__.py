@@ -1,0 +1,1 @@
+"""Slurm on Kubernetes: one engine for the users of slurm-operator and of soperator."""

@@ -1,0 +1,1 @@
+"""The kinds as typed Python: fields, defaults, validation. CRD YAML is generated from them."""

@@ -1,0 +1,218 @@
+"""Kubernetes' own kinds, partial: only what a decision of Penstock looks at.
+
+Adding a field here costs memory for each object of each cluster: add what a policy reads, no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from penstock.api.meta import Json, KubeObject, KubeStruct
+from penstock.api.resource import Resource
+
+
+class PodCondition(KubeStruct, frozen=True):
+    """A pod condition; the SlurmNodeState ones have no reason."""
+
+    type: str
+    status: str
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+
+
+class ContainerWaiting(KubeStruct, frozen=True):
+    """Why a container does not run yet (`CrashLoopBackOff`, `ErrImagePull`, ...)."""
+
+    reason: str | None = None
+    message: str | None = None
+
+
+class ContainerTerminated(KubeStruct, frozen=True):
+    """How a container ended."""
+
+    exit_code: int = 0
+    reason: str | None = None
+    message: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerRunning(KubeStruct, frozen=True):
+    """Since when a container runs."""
+
+    started_at: str | None = None
+
+
+class ContainerState(KubeStruct, frozen=True):
+    """Exactly one of the three is set."""
+
+    waiting: ContainerWaiting | None = None
+    running: ContainerRunning | None = None
+    terminated: ContainerTerminated | None = None
+
+
+class ContainerStatus(KubeStruct, frozen=True):
+    """What the kubelet says of one container."""
+
+    name: str
+    ready: bool = False
+    restart_count: int = 0
+    image: str = ""
+    state: ContainerState = field(default_factory=ContainerState)
+    last_state: ContainerState = field(default_factory=ContainerState)
+
+
+class PodSpec(KubeStruct, frozen=True):
+    """Where a pod runs and what it is called there."""
+
+    node_name: str | None = None
+    hostname: str | None = None
+    host_network: bool | None = None
+
+
+class PodStatus(KubeStruct, frozen=True):
+    """What the kubelet says of a pod."""
+
+    phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    pod_ip: str | None = field(name="podIP", default=None)
+    start_time: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+
+
+class Pod(KubeObject, frozen=True):
+    """A pod."""
+
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    def condition(self, type_: str) -> PodCondition | None:
+        """The condition of that type, if the pod has it."""
+        return next((c for c in self.status.conditions or () if c.type == type_), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kubelet says Ready."""
+        found = self.condition("Ready")
+        return found is not None and found.status == "True"
+
+
+class Taint(KubeStruct, frozen=True):
+    """A taint of a Node."""
+
+    key: str
+    effect: str
+    value: str | None = None
+
+
+class NodeSpec(KubeStruct, frozen=True):
+    """What an administrator says of a Node."""
+
+    unschedulable: bool | None = None
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatus(KubeStruct, frozen=True):
+    """What the kubelet says of its Node."""
+
+    conditions: tuple[PodCondition, ...] | None = None
+
+
+class Node(KubeObject, frozen=True):
+    """A Kubernetes Node (Slurm's is `penstock.slurm.model.Node`)."""
+
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class Secret(KubeObject, frozen=True):
+    """A Secret; `data` is base64 text as on the wire."""
+
+    data: dict[str, str] | None = None
+    immutable: bool | None = None
+
+
+class ConfigMap(KubeObject, frozen=True):
+    """A ConfigMap."""
+
+    data: dict[str, str] | None = None
+    immutable: bool | None = None
+
+
+class Service(KubeObject, frozen=True):
+    """A Service; the spec is compared whole, so it is kept whole."""
+
+    spec: Json = field(default_factory=dict[str, Any])
+
+
+class WorkloadSpec(KubeStruct, frozen=True):
+    """What a StatefulSet or a Deployment was asked for."""
+
+    replicas: int | None = None
+    template: Json = field(default_factory=dict[str, Any])
+
+
+class WorkloadStatus(KubeStruct, frozen=True):
+    """How far a StatefulSet or a Deployment got."""
+
+    observed_generation: int | None = None
+    replicas: int | None = None
+    ready_replicas: int | None = None
+    available_replicas: int | None = None
+    updated_replicas: int | None = None
+    update_revision: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+
+
+class StatefulSet(KubeObject, frozen=True):
+    """A StatefulSet."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+
+class Deployment(KubeObject, frozen=True):
+    """A Deployment."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+
+class PersistentVolumeClaim(KubeObject, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    spec: Json = field(default_factory=dict[str, Any])
+
+
+class PodDisruptionBudget(KubeObject, frozen=True):
+    """A PodDisruptionBudget."""
+
+    spec: Json = field(default_factory=dict[str, Any])
+
+
+class ControllerRevision(KubeObject, frozen=True):
+    """One recorded revision of a pod template."""
+
+    data: Json = field(default_factory=dict[str, Any])
+    revision: int = 0
+
+
+PODS = Resource("", "v1", "Pod", "pods", Pod)
+NODES = Resource("", "v1", "Node", "nodes", Node, namespaced=False)
+SECRETS = Resource("", "v1", "Secret", "secrets", Secret)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", ConfigMap)
+SERVICES = Resource("", "v1", "Service", "services", Service)
+CLAIMS = Resource(
+    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", PersistentVolumeClaim
+)
+STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets", StatefulSet)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", Deployment)
+REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
+BUDGETS = Resource(
+    "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget
+)

@@ -1,0 +1,1 @@
+"""The six kinds of `slinky.slurm.net/v1beta1`."""

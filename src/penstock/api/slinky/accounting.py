@@ -1,0 +1,104 @@
+"""Accounting: slurmdbd and its database."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import field
+
+from penstock.api.meta import KubeObject, KubeStruct
+from penstock.api.resource import Resource
+from penstock.api.schema import (
+    AGE,
+    ATOMIC_MAP,
+    INT32,
+    READY,
+    REASON,
+    KindInfo,
+    about,
+    rule,
+)
+from penstock.api.slinky.shared import (
+    EXTERNAL_CONFIG,
+    FIXED_JWT_KEY,
+    GROUP,
+    NO_HOST_NETWORK,
+    VERSION,
+    Container,
+    ExternalConfig,
+    JwksKeyRef,
+    JwtHs256KeyRef,
+    JwtKeyRef,
+    PodTemplate,
+    SecretKeySelector,
+    ServiceSpec,
+    SlurmKeyRef,
+    Status,
+)
+
+
+class StorageConfig(KubeStruct, frozen=True, kw_only=True):
+    """The MySQL or MariaDB database of slurmdbd."""
+
+    host: Annotated[str, about("Host name or address of the database.")]
+    port: Annotated[int, about("Port of the database.", INT32)] = 3306
+    database: Annotated[str, about("Name of the database.")] = "slurm_acct_db"
+    username: Annotated[str, about("User of the database.")] = ""
+    password_key_ref: Annotated[
+        SecretKeySelector, about("Secret with the user's password.", ATOMIC_MAP)
+    ]
+
+
+class AccountingSpec(KubeStruct, frozen=True):
+    """What slurmdbd should be."""
+
+    slurm_key_ref: SlurmKeyRef = None
+    jwt_hs256_key_ref: JwtHs256KeyRef = None
+    jwt_key_ref: JwtKeyRef = None
+    jwks_key_ref: JwksKeyRef = None
+    external: Annotated[bool, about("Whether slurmdbd lives outside of Kubernetes.")] = False
+    external_config: Annotated[
+        ExternalConfig | None, about("Where the outside slurmdbd lives.")
+    ] = None
+    slurmdbd: Container = field(default_factory=dict[str, Any])
+    template: Annotated[PodTemplate, about("Overrides of the slurmdbd pod.", NO_HOST_NETWORK)] = (
+        PodTemplate()
+    )
+    storage_config: Annotated[StorageConfig | None, about("Database of slurmdbd.")] = None
+    extra_conf: Annotated[str, about("Lines added at the end of slurmdbd.conf.")] = ""
+    service: Annotated[ServiceSpec, about("Overrides of the Service.")] = ServiceSpec()
+
+    @property
+    def effective_jwt_key_ref(self) -> SecretKeySelector | None:
+        """The JWT key under either of its names."""
+        return self.jwt_key_ref or self.jwt_hs256_key_ref
+
+
+class AccountingStatus(Status, frozen=True):
+    """What slurmdbd is."""
+
+
+class Accounting(KubeObject, frozen=True, kw_only=True):
+    """Slurm's accounting daemon slurmdbd."""
+
+    spec: Annotated[
+        AccountingSpec,
+        about(
+            "What slurmdbd should be.",
+            rule(
+                "self.external || has(self.slurmKeyRef)",
+                "slurmKeyRef must be set when external is false",
+            ),
+            rule(
+                "self.external || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",
+                "jwtKeyRef or jwtHs256KeyRef must be set when external is false",
+            ),
+            EXTERNAL_CONFIG,
+            FIXED_JWT_KEY,
+        ),
+    ]
+    status: Annotated[AccountingStatus, about("What it is.")] = AccountingStatus()
+
+
+ACCOUNTINGS = Resource(GROUP, VERSION, "Accounting", "accountings", Accounting)
+INFO = KindInfo(ACCOUNTINGS, ("slurmdbd",), (AGE, READY, REASON))

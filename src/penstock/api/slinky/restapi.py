@@ -1,0 +1,46 @@
+"""RestApi: slurmrestd in front of a Slurm cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import field
+
+from penstock.api.meta import KubeObject, KubeStruct
+from penstock.api.resource import Resource
+from penstock.api.schema import AGE, INT32, READY, REASON, KindInfo, about
+from penstock.api.slinky.shared import (
+    GROUP,
+    NON_EMPTY_REF,
+    VERSION,
+    Container,
+    ControllerRef,
+    PodTemplate,
+    ServiceSpec,
+    Status,
+)
+
+
+class RestApiSpec(KubeStruct, frozen=True):
+    """What a REST endpoint should be."""
+
+    controller_ref: Annotated[ControllerRef, about("The Slurm cluster it serves.", NON_EMPTY_REF)]
+    replicas: Annotated[int, about("Number of pods.", INT32, {"minimum": 0})] = 1
+    slurmrestd: Container = field(default_factory=dict[str, Any])
+    template: Annotated[PodTemplate, about("Overrides of the slurmrestd pods.")] = PodTemplate()
+    service: Annotated[ServiceSpec, about("Overrides of the Service.")] = ServiceSpec()
+
+
+class RestApiStatus(Status, frozen=True):
+    """What a REST endpoint is."""
+
+
+class RestApi(KubeObject, frozen=True, kw_only=True):
+    """Slurm's REST API of a cluster: slurmrestd."""
+
+    spec: Annotated[RestApiSpec, about("What the endpoint should be.")]
+    status: Annotated[RestApiStatus, about("What it is.")] = RestApiStatus()
+
+
+RESTAPIS = Resource(GROUP, VERSION, "RestApi", "restapis", RestApi)
+INFO = KindInfo(RESTAPIS, ("slurmrestd",), (AGE, READY, REASON))

@@ -1,0 +1,96 @@
+"""What the API has and this version does not serve: said in a condition, never left out in silence.
+
+A row leaves its table in the commit that brings what it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from penstock.api.meta import KubeObject
+from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec, RollingUpdate
+from penstock.api.slinky.token import Token
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[S]):
+    """A field, whether a spec uses it, and what happens instead."""
+
+    path: str
+    used: Callable[[S], bool]
+    words: str
+
+
+CONTROLLER: tuple[Row[ControllerSpec], ...] = (
+    Row("spec.external", lambda s: s.external, "no outside slurmctld is used"),
+    Row("spec.accountingRef", lambda s: s.accounting_ref is not None, "nothing is accounted"),
+    Row("spec.jwksKeyRef", lambda s: s.jwks_key_ref is not None, "outside tokens are refused"),
+    Row("spec.ha", lambda s: s.ha is not None and s.ha.enabled, "one slurmctld runs, no backup"),
+    Row("spec.prologScriptRefs", lambda s: bool(s.prolog_script_refs), "no script runs"),
+    Row("spec.epilogScriptRefs", lambda s: bool(s.epilog_script_refs), "no script runs"),
+    Row(
+        "spec.prologSlurmctldScriptRefs",
+        lambda s: bool(s.prolog_slurmctld_script_refs),
+        "no script runs",
+    ),
+    Row(
+        "spec.epilogSlurmctldScriptRefs",
+        lambda s: bool(s.epilog_slurmctld_script_refs),
+        "no script runs",
+    ),
+    Row(
+        "spec.metrics.serviceMonitor",
+        lambda s: s.metrics.service_monitor is not None and s.metrics.service_monitor.enabled,
+        "no ServiceMonitor is made",
+    ),
+)
+
+NODESET: tuple[Row[NodeSetSpec], ...] = (
+    Row("spec.scalingMode", lambda s: s.scaling_mode == "DaemonSet", "no pods are made"),
+    Row("spec.ssh", lambda s: s.ssh is not None and s.ssh.enabled, "nobody can log in to workers"),
+    Row("spec.volumeClaimTemplates", lambda s: bool(s.volume_claim_templates), "no claim is made"),
+    Row(
+        "spec.updateStrategy.type",
+        lambda s: s.update_strategy.type == "ScheduledUpdate",
+        "pods keep their revision until they are deleted",
+    ),
+    Row(
+        "spec.updateStrategy.rollingUpdate",
+        lambda s: (
+            s.update_strategy.type == "RollingUpdate"
+            and s.update_strategy.rolling_update != RollingUpdate()
+        ),
+        "pods keep their revision until they are deleted",
+    ),
+    Row("spec.pinToNode", lambda s: s.pin_to_node, "pods may move to another Kubernetes node"),
+    Row(
+        "spec.pruneSlurmNodeRecords",
+        lambda s: s.prune_slurm_node_records == "NodeNotFound",
+        "records of gone Kubernetes nodes stay in Slurm",
+    ),
+)
+
+KINDS: tuple[type[KubeObject], ...] = (Accounting, Token)
+
+
+def not_served(obj: KubeObject) -> list[str]:
+    """`path: what happens instead` for each field in use that this version does not serve."""
+    match obj:
+        case Controller():
+            return _rows(CONTROLLER, obj.spec)
+        case NodeSet():
+            return _rows(NODESET, obj.spec)
+        case _ if isinstance(obj, KINDS):
+            return [f"{type(obj).__name__}: not served yet by this version"]
+        case _:
+            return []
+
+
+def _rows(rows: Sequence[Row[S]], spec: S) -> list[str]:
+    return [f"{row.path}: not served yet, {row.words}" for row in rows if row.used(spec)]

@@ -1,0 +1,245 @@
+"""Parts that several kinds of `slinky.slurm.net/v1beta1` have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import field
+
+from penstock.api.meta import Condition, Json, KubeStruct
+from penstock.api.meta import LocalObjectReference as LocalObjectReference
+from penstock.api.schema import (
+    ATOMIC_LIST,
+    ATOMIC_MAP,
+    DEFAULT,
+    INT32,
+    INT64,
+    NULLABLE,
+    OPAQUE,
+    about,
+    rule,
+)
+
+GROUP = "slinky.slurm.net"
+VERSION = "v1beta1"
+
+_NAME: Json = {DEFAULT: "", "maxLength": 253}
+_IMAGE: Json = {
+    "properties": {
+        "image": {"type": "string", "nullable": True, "description": "The image, as one string."}
+    }
+}
+LOCAL_REF: Json = {
+    **ATOMIC_MAP,
+    "properties": {"name": {**_NAME, "description": "Name of the object."}},
+}
+"""Schema of a LocalObjectReference."""
+HOSTNAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?$"
+_CONDITION: Json = {
+    "required": ["lastTransitionTime", "reason", "status", "type"],
+    "properties": {
+        "lastTransitionTime": {"format": "date-time", "description": "When the status changed."},
+        "message": {"maxLength": 32768, "description": "What a person should know."},
+        "observedGeneration": {
+            "format": "int64",
+            "minimum": 0,
+            "description": "Generation of the spec that the condition is about.",
+        },
+        "reason": {
+            "description": "Why, in one word.",
+            "maxLength": 1024,
+            "minLength": 1,
+            "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        },
+        "status": {"description": "True, False or Unknown."},
+        "type": {"maxLength": 316, "description": "Which aspect it is about."},
+    },
+}
+
+
+class SecretKeySelector(KubeStruct, frozen=True, kw_only=True):
+    """One key of a Secret of the same namespace."""
+
+    name: Annotated[str, about("Name of the Secret.", _NAME)] = ""
+    key: Annotated[str, about("Key within the Secret's data.", {"maxLength": 253})]
+    optional: Annotated[bool | None, about("Whether the Secret or its key may be absent.")] = None
+
+
+class ConfigMapKeySelector(KubeStruct, frozen=True, kw_only=True):
+    """One key of a ConfigMap of the same namespace."""
+
+    name: Annotated[str, about("Name of the ConfigMap.", _NAME)] = ""
+    key: Annotated[str, about("Key within the ConfigMap's data.", {"maxLength": 253})]
+    optional: Annotated[bool | None, about("Whether the ConfigMap or its key may be absent.")] = (
+        None
+    )
+
+
+class ControllerRef(KubeStruct, frozen=True):
+    """The Controller, that is the Slurm cluster, to which an object belongs."""
+
+    name: Annotated[str, about("Name of the Controller.", _NAME)] = ""
+    namespace: Annotated[
+        str,
+        about(
+            "Namespace of the Controller. Empty means the object's own; the own one by name means "
+            "the same.",
+            {"maxLength": 63},
+        ),
+    ] = ""
+
+
+class Metadata(KubeStruct, frozen=True):
+    """Labels and annotations that are put on a generated object."""
+
+    labels: Annotated[dict[str, str] | None, about("Labels to add.", NULLABLE)] = None
+    annotations: Annotated[dict[str, str] | None, about("Annotations to add.", NULLABLE)] = None
+
+
+class PodTemplate(KubeStruct, frozen=True):
+    """What the user lays over a generated pod."""
+
+    metadata: Annotated[Metadata, about("Labels and annotations of the pod.")] = Metadata()
+    spec: Annotated[
+        Json,
+        about(
+            "A Kubernetes PodSpec, merged over the generated one.",
+            OPAQUE,
+            {
+                "properties": {
+                    "hostname": {
+                        "type": "string",
+                        "maxLength": 253,
+                        "pattern": HOSTNAME_PATTERN,
+                        "description": "Name of the pod within its network. A trailing dash is "
+                        "followed by the ordinal.",
+                    },
+                    "hostNetwork": {
+                        "type": "boolean",
+                        "description": "Whether the pod uses the network of its Kubernetes node.",
+                    },
+                }
+            },
+        ),
+    ] = field(default_factory=dict[str, Any])
+
+
+class ServiceSpec(KubeStruct, frozen=True):
+    """What the user lays over a generated Service."""
+
+    metadata: Annotated[Metadata, about("Labels and annotations of the Service.")] = Metadata()
+    spec: Annotated[
+        Json,
+        about(
+            "A Kubernetes ServiceSpec on which the generated one is based. externalIPs are "
+            "dropped (CVE-2020-8554).",
+            OPAQUE,
+        ),
+    ] = field(default_factory=dict[str, Any])
+    port: Annotated[
+        int | None,
+        about("Port of the Service. The daemon's own when absent.", INT32, {"maximum": 65535}),
+    ] = None
+    node_port: Annotated[
+        int | None,
+        about("Port on each Kubernetes node, for type NodePort.", INT32, {"maximum": 65535}),
+    ] = None
+
+
+class ExternalConfig(KubeStruct, frozen=True):
+    """Where a daemon lives that is not run by Kubernetes."""
+
+    host: Annotated[str, about("Host name or address of the daemon.", {"maxLength": 253})]
+    port: Annotated[
+        int | None,
+        about(
+            "Port of the daemon. Slurm's usual one when absent.",
+            INT32,
+            NULLABLE,
+            {"minimum": 1, "maximum": 65535},
+        ),
+    ] = None
+
+
+Container = Annotated[
+    Json,
+    about("A Kubernetes Container, merged over the generated one.", OPAQUE, _IMAGE),
+]
+"""A container, opaque but for its image; the empty object when absent."""
+
+SSSD_NAME = rule(
+    "!has(self.sssdConfRef) || self.sssdConfRef.name != ''", "sssdConfRef.name must not be empty"
+)
+NO_HOST_NETWORK = rule(
+    "!has(self.spec) || !has(self.spec.hostNetwork) || !self.spec.hostNetwork",
+    "hostNetwork is not offered for this kind: its clients find it by a Service and fixed names. "
+    "Remove it; NodeSet, LoginSet and RestApi may have it",
+)
+EXTERNAL_CONFIG = rule(
+    "!has(self.external) || !self.external || has(self.externalConfig)",
+    "externalConfig must be set when external is true",
+)
+
+SlurmKeyRef = Annotated[
+    SecretKeySelector | None,
+    about("Secret with the key of auth/slurm (slurm.key).", ATOMIC_MAP),
+]
+JwtKeyRef = Annotated[
+    SecretKeySelector | None,
+    about("Secret with the HS256 key of auth/jwt (jwt.key).", ATOMIC_MAP),
+]
+JwtHs256KeyRef = Annotated[
+    SecretKeySelector | None,
+    about("Older name of jwtKeyRef, which wins when both are given.", ATOMIC_MAP),
+]
+JwksKeyRef = Annotated[
+    ConfigMapKeySelector | None,
+    about("ConfigMap with the JWKS file of outside token issuers.", ATOMIC_MAP),
+]
+SssdConfRef = Annotated[
+    SecretKeySelector | None,
+    about("Secret with sssd.conf. Without it users come from the pod's own files.", ATOMIC_MAP),
+]
+Refs = Annotated[
+    tuple[Annotated[LocalObjectReference, about("A ConfigMap by name.", LOCAL_REF)], ...] | None,
+    about("ConfigMaps, by name.", NULLABLE, ATOMIC_LIST, {"maxItems": 256}),
+]
+
+NON_EMPTY_REF = rule("self.name != ''", "controllerRef.name must not be empty")
+FIXED_REF = rule(
+    # `namespace` is a reserved word of CEL.
+    "self.name == oldSelf.name && (!has(self.__namespace__) || !has(oldSelf.__namespace__) "
+    "|| self.__namespace__ == oldSelf.__namespace__)",
+    "controllerRef is immutable: delete the object and create it again for another Controller",
+)
+
+
+def jwt_key(spec: str, fallback: str) -> str:
+    """A CEL expression: name and key of the JWT Secret that `spec` leads to."""
+    names = (f"{spec}.jwtKeyRef", f"{spec}.jwtHs256KeyRef")
+    choices = [f"has({name}) ? {name}.name + '/' + {name}.key" for name in names]
+    return f"({' : '.join(choices)} : {fallback})"
+
+
+FIXED_JWT_KEY = rule(
+    f"{jwt_key('oldSelf', repr(''))} in ['', {jwt_key('self', repr(''))}]",
+    "jwtKeyRef is immutable: put a new key into the same Secret instead",
+)
+
+Conditions = Annotated[
+    tuple[Annotated[Condition, about("One aspect of the state.", _CONDITION)], ...],
+    about(
+        "State of the object: Ready, and Reconciling or Stalled while they apply.",
+        {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    ),
+]
+ObservedGeneration = Annotated[
+    int, about("Generation of the spec that this status is about.", INT64)
+]
+
+
+class Status(KubeStruct, frozen=True):
+    """What each kind's status has."""
+
+    observed_generation: ObservedGeneration = 0
+    conditions: Conditions = ()

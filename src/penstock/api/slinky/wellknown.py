@@ -1,0 +1,115 @@
+"""Keys and values that users, pods and slurm-operator's own objects carry: they must never change.
+
+Own marks of Penstock are under `penstock.dev`, so that they are never taken for a user's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Workers: what users and other tools say about one pod.
+POD_CORDON: Final = "nodeset.slinky.slurm.net/pod-cordon"
+"""Exactly `"true"` on a worker pod: drain its Slurm node."""
+POD_CORDON_SHORT: Final = "slinky.slurm.net/pod-cordon"
+"""Older spelling of POD_CORDON; a node is undrained only when both are gone."""
+POD_CORDON_KEYS: Final = (POD_CORDON, POD_CORDON_SHORT)
+POD_DELETION_COST: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
+"""A 32 bit number: the pod with the lower one is deleted first."""
+POD_DEADLINE: Final = "nodeset.slinky.slurm.net/pod-deadline"
+"""RFC 3339: until when jobs may run on the pod's node; written by the operator."""
+
+# Kubernetes Nodes: what administrators say about a machine.
+NODE_CORDON_REASON: Final = "nodeset.slinky.slurm.net/node-cordon-reason"
+HOSTNAME_OVERRIDE: Final = "nodeset.slinky.slurm.net/hostname-override"
+TOPOLOGY: Final = "topology.slinky.slurm.net/spec"
+FEATURES: Final = "features.slinky.slurm.net/spec"
+FEATURE_PREFIX: Final = "k8s/"
+"""Slurm features that come from FEATURES begin with this; all others are left alone."""
+
+# Labels of generated objects.
+APP_NAME: Final = "app.kubernetes.io/name"
+APP_INSTANCE: Final = "app.kubernetes.io/instance"
+APP_COMPONENT: Final = "app.kubernetes.io/component"
+COMPONENT: Final = "slinky.slurm.net/component"
+"""Older label, whose value is the daemon's name (`slurmd`); new worker pods carry it as well."""
+CLUSTER: Final = "slinky.slurm.net/cluster"
+CONTROLLER_ACTIVE: Final = "controller.slinky.slurm.net/active"
+POD_NAME: Final = "nodeset.slinky.slurm.net/pod-name"
+POD_INDEX: Final = "nodeset.slinky.slurm.net/pod-index"
+POD_HOSTNAME: Final = "nodeset.slinky.slurm.net/pod-hostname"
+SCALING_MODE: Final = "nodeset.slinky.slurm.net/scaling-mode"
+POD_PROTECT: Final = "nodeset.slinky.slurm.net/pod-protect"
+REVISION_HASH: Final = "controller-revision-hash"
+TRUE: Final = "true"
+
+# Annotations of generated pods.
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+SLURM_KEY_HASH: Final = "slinky.slurm.net/slurm-key-hash"
+JWT_KEY_HASH: Final = "slinky.slurm.net/jwt-key-hash"
+SLURM_CONFIG_HASH: Final = "slinky.slurm.net/slurm-config-hash"
+SLURMDBD_CONF_HASH: Final = "slinky.slurm.net/slurmdbd-conf-hash"
+SSHD_CONF_HASH: Final = "slinky.slurm.net/sshd-conf-hash"
+SSSD_CONF_HASH: Final = "slinky.slurm.net/sssd-conf-hash"
+SSH_HOST_KEYS_HASH: Final = "slinky.slurm.net/ssh-host-keys-hash"
+
+RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
+WORKER_TAINT: Final = "nodeset.slinky.slurm.net/worker"
+
+# Pod conditions that show the Slurm node's state.
+NODE_STATE_PREFIX: Final = "SlurmNodeState"
+
+# Marks in Slurm itself.
+REASON_PREFIX: Final = "slurm-operator: "
+"""A drain reason that begins with it is ours; any other one belongs to somebody else."""
+RESERVATION_PREFIX: Final = "SlurmOperatorMaint-"
+COMMENT_NAMESPACE: Final = "namespace"
+COMMENT_POD: Final = "podName"
+COMMENT_NODE: Final = "node"
+COMMENT_NODESET: Final = "nodeSetName"
+COMMENT_NODESET_UID: Final = "nodeSetUID"
+
+# Penstock's own marks.
+CORDONED_FOR: Final = "nodeset.penstock.dev/cordoned-for"
+"""Why Penstock itself set pod-cordon; without it a pod-cordon is the user's and stays."""
+DRAIN_FINALIZER: Final = "nodeset.penstock.dev/drain"
+"""Keeps a deleted NodeSet until its nodes are drained and its pods are gone."""
+CONFIG_HASH: Final = "controller.penstock.dev/config-hash"
+"""Hash of the configuration; changing it on a pod makes the kubelet refresh the mounted files."""
+
+# Ports and users of the daemons.
+SLURMCTLD_PORT: Final = 6817
+SLURMD_PORT: Final = 6818
+SLURMDBD_PORT: Final = 6819
+SLURMRESTD_PORT: Final = 6820
+SSH_PORT: Final = 22
+SLURM_UID: Final = 401
+SLURMRESTD_UID: Final = 65534
+
+# app.kubernetes.io/name -> app.kubernetes.io/component
+COMPONENTS: Final = {
+    "slurmctld": "controller",
+    "slurmrestd": "restapi",
+    "slurmdbd": "accounting",
+    "slurmd": "worker",
+    "login": "login",
+}
+
+
+def selector_labels(name: str, instance: str) -> dict[str, str]:
+    """What a Service or workload selects by: the daemon's name and the owning object's."""
+    return {APP_INSTANCE: instance, APP_NAME: name}
+
+
+def labels(name: str, instance: str) -> dict[str, str]:
+    """Labels of a generated object: the selector's and the component."""
+    return {APP_COMPONENT: COMPONENTS[name], **selector_labels(name, instance)}
+
+
+def worker_labels(nodeset: str, cluster: str) -> dict[str, str]:
+    """Labels that all worker pods of a NodeSet have; `cluster` is its Controller's name."""
+    return {**labels("slurmd", nodeset), CLUSTER: cluster, COMPONENT: "slurmd"}
+
+
+def pod_cordoned(annotations: dict[str, str]) -> bool:
+    """Whether a pod's annotations ask for a drain, in either spelling."""
+    return any(annotations.get(key) == TRUE for key in POD_CORDON_KEYS)

@@ -1,0 +1,19 @@
+"""The command `penstock` and its parts."""
+
+import typer
+
+from penstock.cli import demo, images, local
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Slurm on Kubernetes.",
+    pretty_exceptions_show_locals=False,
+)
+app.add_typer(demo.app, name="demo")
+app.add_typer(local.app, name="local")
+app.add_typer(images.app, name="images")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,1 @@
+"""The loops, one file per kind: observe, render and decide, act."""

@@ -1,0 +1,188 @@
+"""The connection to each cluster's Slurm: which slurmrestd, with which token, mirrored.
+
+One mirror per Controller. Which slurmrestd it asks follows the RestApis and the JWT key as they
+come, change and go; while there is none, everything about Slurm is Unknown and says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.metrics import SLURM_CALLS
+from penstock.controllers.world import Member, World, cluster_keys
+from penstock.kube import Result
+from penstock.kube.clock import Clock
+from penstock.slurm import jwt
+from penstock.slurm.known import Unknown
+from penstock.slurm.mirror import Mirror
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.http import Exchange
+
+USER = "slurm"
+LIFETIME_S = 900
+RESTART_S = 5.0
+UNCONNECTED = Unknown("there is no connection to Slurm")
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Tokens:
+    """Tokens of the user `slurm` signed with one key; renewed when a fifth of the life is left."""
+
+    def __init__(self, key: bytes, now: Callable[[], float]) -> None:
+        self._key = key
+        self._now = now
+        self._token = ""
+        self._renew_at = 0.0
+
+    def __call__(self) -> str:
+        """A token that is valid now."""
+        now = self._now()
+        if now >= self._renew_at or now < self._renew_at - LIFETIME_S:
+            self._token = jwt.mint(self._key, USER, LIFETIME_S, now)
+            self._renew_at = now + 0.8 * LIFETIME_S
+        return self._token
+
+
+@dataclass(slots=True)
+class Link:
+    """One cluster's mirror and the client behind it."""
+
+    mirror: Mirror
+    client: Slurmrestd | None = None
+    target: tuple[str, bytes] | None = None
+    task: asyncio.Task[None] | None = field(default=None)
+
+
+class Links:
+    """All links. `changed(key)` is called when a cluster's Slurm says something new.
+
+    `url_of` says where the slurmrestd of a RestApi listens, `exchange` how it is spoken to.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        changed: Callable[[str], None],
+        url_of: Callable[[RestApi], str],
+        clock: Clock,
+        exchange: Exchange,
+    ) -> None:
+        self._world = world
+        self._changed = changed
+        self._url_of = url_of
+        self._clock = clock
+        self._exchange = exchange
+        self._links: dict[str, Link] = {}
+        self._started: asyncio.Future[asyncio.TaskGroup] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+    def of(self, member: Member) -> Link | None:
+        """The link of the cluster that an object belongs to, if there is one yet."""
+        return next(filter(None, map(self._links.get, cluster_keys(member))), None)
+
+    def asked(self, member: Member) -> bool:
+        """Whether this process has heard of that cluster's Slurm, or why it cannot."""
+        link = self.of(member)
+        if link is None:
+            return False
+        return link.client is None or link.mirror.snapshot.asked_at is not None
+
+    async def run(self) -> None:
+        """Keep all mirrors until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._started.set_result(group)
+            await asyncio.get_running_loop().create_future()
+
+    async def reconcile(self, key: str) -> Result:
+        """Bring one Controller's link up to its RestApis and its JWT key."""
+        group = await self._started
+        controller = self._world.controllers.get(key)
+        if controller is None:
+            self._drop(key)
+            return Result()
+        link = self._links.get(key) or self._open(key, group)
+        found = self._target(controller)
+        if isinstance(found, str):
+            link.client = link.target = None
+            link.mirror.endpoint(None, found)
+        elif found != link.target:
+            url, secret = found
+            link.target = found
+            link.client = Slurmrestd(
+                url,
+                Tokens(secret, self._clock.time),
+                on_call=_counted(key),
+                exchange=self._exchange,
+            )
+            link.mirror.endpoint(link.client)
+            log.info("slurmrestd chosen", controller=key, url=url)
+        self._changed(key)
+        return Result()
+
+    def _target(self, controller: Controller) -> tuple[str, bytes] | str:
+        """URL and JWT key, or why there is no slurmrestd to ask."""
+        meta = controller.metadata
+        restapi = oldest(self._world.restapis_of.get(meta.key))
+        if restapi is None:
+            return f"no RestApi refers to Controller {meta.name}"
+        ref = names.jwt_key_ref(controller)
+        secret = self._world.secret_value(meta.namespace, ref)
+        if secret is None:
+            return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
+        return self._url_of(restapi), secret
+
+    def _open(self, key: str, group: asyncio.TaskGroup) -> Link:
+        link = Link(Mirror(clock=self._clock.monotonic))
+        link.mirror.subscribe(lambda _: self._changed(key))
+        link.task = group.create_task(self._keep(key, link.mirror))
+        self._links[key] = link
+        return link
+
+    async def _keep(self, key: str, mirror: Mirror) -> None:
+        """Run a mirror for good: an answer that breaks it must not end the other clusters' too."""
+        while True:
+            try:
+                await mirror.run()
+            except Exception:
+                log.exception("mirror failed", controller=key)
+            await self._clock.sleep(RESTART_S)
+
+    def _drop(self, key: str) -> None:
+        link = self._links.pop(key, None)
+        if link is not None and link.task is not None:
+            link.task.cancel()
+        self._changed(key)
+
+
+def service_url(restapi: RestApi) -> str:
+    """URL of a RestApi's Service, by its name in the cluster's DNS."""
+    port = restapi.spec.service.port or wellknown.SLURMRESTD_PORT
+    return f"http://{names.restapi_service(restapi)}.{restapi.metadata.namespace}:{port}"
+
+
+def oldest(restapis: tuple[RestApi, ...]) -> RestApi | None:
+    """Of several RestApis the one that was there first speaks for the cluster."""
+    living = [one for one in restapis if not one.metadata.deleting]
+    return min(
+        living,
+        key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name),
+        default=None,
+    )
+
+
+def _counted(controller: str) -> Callable[[str, str], None]:
+    def count(method: str, path: str) -> None:
+        # The object's name would make a series per node.
+        what = path.strip("/").split("/")[2:3] or ["openapi"]
+        SLURM_CALLS.labels(controller, method, what[0]).inc()
+
+    return count

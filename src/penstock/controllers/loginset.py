@@ -1,0 +1,70 @@
+"""LoginSet: the login pods of one cluster."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from penstock.api.conditions import Check
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.api.slinky.shared import Status
+from penstock.controllers.loop import Loop, Tools
+from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.report import Events
+from penstock.decide.workload import workload
+from penstock.render import hostkeys
+from penstock.render import loginset as render
+from penstock.render.canonical import secret_digest
+
+
+class LoginSetLoop(Loop[LoginSet]):
+    """Brings LoginSets about."""
+
+    def __init__(self, tools: Tools, events: Events) -> None:
+        super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
+
+    async def bring(self, obj: LoginSet) -> list[Check]:
+        """Make host keys once, then ConfigMap, Service and Deployment."""
+        cluster = waits_for_cluster(self.world, obj)
+        if isinstance(cluster, Check):
+            return [cluster]
+        meta, sssd, sssd_hash = obj.metadata, obj.spec.sssd_conf_ref, ""
+        if sssd is not None:
+            sssd_hash = self.world.secret_hash(meta.namespace, sssd)
+            if not sssd_hash:
+                return [
+                    Check(
+                        False,
+                        "SecretNotFound",
+                        f"spec.sssdConfRef: there is no Secret {sssd.name} with a key {sssd.key} "
+                        f"in namespace {meta.namespace}. Create it, or leave the reference out",
+                    )
+                ]
+        keys = self.world.secrets.get(f"{meta.namespace}/{names.login_host_keys(obj)}")
+        if keys is None:
+            # A second of CPU: not in the event loop, and not again while the Secret is there.
+            made = await asyncio.to_thread(hostkeys.generate)
+            await self.objects.create_secret(obj, self.events, render.host_keys(obj, made))
+            return [Check(None, "CreatingKeys", "The SSH host keys are being made")]
+        manifests = render.objects(
+            cluster,
+            obj,
+            host_keys_hash=secret_digest(keys.data),
+            sssd_conf_hash=sssd_hash,
+        )
+        await self.objects.ensure(obj, self.events, manifests)
+        pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
+        return [workload("login", obj.spec.replicas, pods)]
+
+    def status(self, obj: LoginSet) -> Status:
+        """Replicas and selector, for `kubectl scale` and autoscalers."""
+        meta = obj.metadata
+        deployment = self.world.deployments.get(f"{meta.namespace}/{names.login_workload(obj)}")
+        selector = wellknown.selector_labels("login", meta.name)
+        return msgspec.structs.replace(
+            obj.status,
+            replicas=(deployment.status.replicas or 0) if deployment is not None else 0,
+            selector=",".join(f"{key}={value}" for key, value in sorted(selector.items())),
+        )

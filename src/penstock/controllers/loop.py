@@ -1,0 +1,98 @@
+"""One kind's loop: look at an object, bring it about, tell how it is doing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from penstock.api.conditions import Check
+from penstock.api.meta import KubeObject
+from penstock.api.resource import Resource
+from penstock.api.slinky.shared import Status
+from penstock.controllers.objects import Objects
+from penstock.controllers.report import Events, invalid, told
+from penstock.controllers.status import status_of, write_status
+from penstock.controllers.world import World
+from penstock.kube import (
+    BadRequestError,
+    Cache,
+    Client,
+    ForbiddenError,
+    InvalidError,
+    NotOursError,
+    Result,
+)
+
+T = TypeVar("T", bound=KubeObject)
+
+REFUSED = (BadRequestError, InvalidError, ForbiddenError, NotOursError)
+"""What the API server says no to for a reason that only a user can remove."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every loop works with."""
+
+    client: Client
+    world: World
+    objects: Objects
+
+
+class Reporter(Generic[T]):
+    """What a loop works with, and how it tells how an object is doing."""
+
+    def __init__(
+        self, tools: Tools, resource: Resource[T], cache: Cache[T], events: Events
+    ) -> None:
+        self.client = tools.client
+        self.world = tools.world
+        self.objects = tools.objects
+        self.events = events
+        self._resource = resource
+        self._cache = cache
+
+    async def report(self, obj: T, checks: list[Check], new: Status) -> None:
+        """Write status and conditions if they changed; an event when it got worse."""
+        old = status_of(obj).conditions
+        conditions = told(obj, old, checks, self.client.clock.time())
+        self.events.turned(obj, old, conditions)
+        generation = obj.metadata.generation
+        new = msgspec.structs.replace(new, observed_generation=generation, conditions=conditions)
+        await write_status(self.client, self._resource, obj, new)
+
+
+class Loop(Reporter[T], ABC):
+    """The frame of a reconcile. A kind says how it is brought about and what its status is."""
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one object.
+
+        An object that is wrong in itself is left as it is: nothing is changed or taken away for
+        it. Raises KubeError; what the API server refuses is told in the conditions first.
+        """
+        obj = self._cache.get(key)
+        if obj is None or obj.metadata.deleting:
+            return Result()
+        checks = invalid(obj)
+        refused: Exception | None = None
+        if not checks:
+            try:
+                checks = await self.bring(obj)
+            except REFUSED as error:
+                refused = error
+                checks = [Check(False, "Refused", f"The API server refused it: {error}")]
+        await self.report(obj, checks, self.status(obj))
+        if refused is not None:
+            raise refused
+        return Result()
+
+    @abstractmethod
+    async def bring(self, obj: T) -> list[Check]:
+        """Make what is missing; say what holds and what does not."""
+
+    def status(self, obj: T) -> Status:
+        """The status to write, but for its conditions and generation."""
+        return status_of(obj)

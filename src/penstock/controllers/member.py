@@ -1,0 +1,37 @@
+"""What RestApi, LoginSet and NodeSet wait for: their Controller and its keys."""
+
+from __future__ import annotations
+
+from penstock.api.conditions import Check
+from penstock.api.slinky import names
+from penstock.controllers.world import Member, World
+from penstock.render.context import Cluster
+
+
+def waits_for_cluster(world: World, member: Member) -> Cluster | Check:
+    """The cluster that a member belongs to, or what is missing before its pods can start.
+
+    Pods made earlier would hang on a missing Secret or be restarted when its hash becomes known.
+    """
+    name = member.spec.controller_ref.name
+    controller = world.controller_of(member)
+    if controller is None:
+        return Check(
+            False,
+            "ControllerNotFound",
+            f"spec.controllerRef: there is no Controller {name} in namespace "
+            f"{member.metadata.namespace}. Nothing is made before it exists",
+        )
+    if controller.metadata.deleting:
+        return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
+    cluster = world.cluster(controller)
+    if not (cluster.slurm_key_hash and cluster.jwt_key_hash):
+        missing = [
+            ref.name
+            for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller))
+            if not world.secret_hash(cluster.namespace, ref)
+        ]
+        return Check(
+            None, "SecretNotFound", f"Waiting for the keys in Secret {' and '.join(missing)}"
+        )
+    return cluster

@@ -1,0 +1,160 @@
+"""NodeSet: the worker pods of one cluster and their Slurm nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.api.conditions import Check
+from penstock.api.core import REVISIONS, Node, Pod
+from penstock.api.meta import KubeObject
+from penstock.api.slinky import names
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.act import Actor
+from penstock.controllers.links import UNCONNECTED, Link, Links
+from penstock.controllers.loop import REFUSED, Reporter, Tools
+from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.report import Events, invalid
+from penstock.decide.nodeset import Plan, plan
+from penstock.decide.view import ControllerState, NodeSetView
+from penstock.kube import AlreadyExistsError, Expectations, Result
+from penstock.render import worker
+from penstock.render.context import Cluster
+
+LOOK_AGAIN_S = 3.0
+"""Pause before what Slurm did not let us do is decided anew."""
+
+
+class NodeSetLoop(Reporter[NodeSet]):
+    """Brings NodeSets about, and takes them down again without losing a job."""
+
+    def __init__(self, tools: Tools, events: Events, links: Links) -> None:
+        super().__init__(tools, NODESETS, tools.world.nodesets, events)
+        self._links = links
+        self._written = Expectations[Pod](tools.world.pods, tools.client.clock)
+        self._actor = Actor(tools, events, self._written)
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one NodeSet; a deleted one is drained before it goes."""
+        nodeset = self.world.nodesets.get(key)
+        if nodeset is None:
+            self._written.forget(key)
+            return Result()
+        if not self._written.satisfied(key):
+            # The cache does not show our own writes yet; acting on it could do them twice.
+            return Result(requeue_after=1.0)
+        wrong = invalid(nodeset)
+        cluster = waits_for_cluster(self.world, nodeset)
+        if isinstance(cluster, Cluster) and self._seen_before(nodeset):
+            # A process that has just started would tell that Slurm is silent, and take it back.
+            return Result(requeue_after=1.0)
+        hold = _hold(wrong, cluster)
+        if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
+            await self._shared(nodeset, cluster)
+        link = self._links.of(nodeset)
+        view = self._view(nodeset, link, hold)
+        decided = plan(view)
+        checks = [*wrong, *decided.checks]
+        refused: Exception | None = None
+        done = True
+        try:
+            done = await self._actor.act(
+                nodeset,
+                cluster if isinstance(cluster, Cluster) else None,
+                decided.actions,
+                link,
+                abandoned=view.abandoned,
+            )
+        except REFUSED as error:
+            refused = error
+            checks.insert(0, Check(False, "Refused", f"The API server refused it: {error}"))
+        await self._tell(nodeset, decided, checks)
+        if refused is not None:
+            raise refused
+        waits = [decided.wake_after, None if done else LOOK_AGAIN_S]
+        return Result(requeue_after=min(filter(None, waits), default=None))
+
+    def _seen_before(self, nodeset: NodeSet) -> bool:
+        """Whether its status is from a process that had asked Slurm, while this one has not."""
+        return bool(nodeset.status.observed_generation) and not self._links.asked(nodeset)
+
+    async def _tell(self, nodeset: NodeSet, decided: Plan, checks: list[Check]) -> None:
+        await self.report(nodeset, checks, decided.status)
+
+    async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
+        """What the pods need beside themselves: Service, budget, a record of the revision."""
+        await self.objects.ensure(nodeset, self.events, worker.shared_objects(cluster))
+        await self.objects.ensure(nodeset, self.events, worker.objects(nodeset))
+        revision = worker.revision(nodeset)
+        known = self.world.revisions_of.get(nodeset.metadata.uid)
+        if all(one.metadata.name != revision.name for one in known):
+            number = 1 + max((one.revision for one in known), default=0)
+            manifest = worker.controller_revision(nodeset, revision, number)
+            try:
+                await self.client.create(REVISIONS, manifest)
+            except AlreadyExistsError:
+                return
+
+    def _view(self, nodeset: NodeSet, link: Link | None, hold: Check | None) -> NodeSetView:
+        meta = nodeset.metadata
+        pods = self.world.pods_of.get(meta.uid)
+        snapshot = link.mirror.snapshot if link is not None else None
+        machines = {pod.spec.node_name for pod in pods if pod.spec.node_name}
+        found = ((name, self.world.nodes.get(name)) for name in machines)
+        return NodeSetView(
+            nodeset=nodeset,
+            controller=self._controller_state(nodeset),
+            pods=pods,
+            nodes=snapshot.nodes if snapshot is not None else UNCONNECTED,
+            jobs=snapshot.jobs if snapshot is not None else UNCONNECTED,
+            now=self.client.clock.time(),
+            revision=worker.revision(nodeset).hash,
+            kubernetes_nodes={name: node for name, node in found if node is not None},
+            others=tuple(
+                pod
+                for pod in self.world.pods_in.get(meta.namespace)
+                if (owner := pod.metadata.controller) is None or owner.uid != meta.uid
+                if names.ordinal_of(nodeset, pod.metadata.name) is not None
+            ),
+            hold_creation=hold,
+        )
+
+    def _controller_state(self, nodeset: NodeSet) -> ControllerState:
+        controller = self.world.controller_of(nodeset)
+        if controller is None:
+            return ControllerState.ABSENT
+        if controller.metadata.deleting:
+            return ControllerState.DELETING
+        return ControllerState.PRESENT
+
+
+def _hold(wrong: list[Check], cluster: Cluster | Check) -> Check | None:
+    """Why no pod is made now."""
+    if wrong:
+        return wrong[0]
+    return cluster if isinstance(cluster, Check) else None
+
+
+def machine_matters(old: Node | None, new: Node | None) -> bool:
+    """Whether a change of a Kubernetes Node can change what is decided about its pods.
+
+    Nodes are written every few minutes by their kubelets; most of it means nothing here.
+    """
+    if old is None or new is None:
+        return True
+    return (
+        old.spec != new.spec
+        or old.metadata.annotations != new.metadata.annotations
+        or _statuses(old) != _statuses(new)
+    )
+
+
+def owner_of_pod(pod: KubeObject) -> list[str]:
+    """Key of the NodeSet that a pod belongs to."""
+    owner: Any = pod.metadata.controller
+    if owner is not None and owner.kind == "NodeSet":
+        return [f"{pod.metadata.namespace}/{owner.name}"]
+    return []
+
+
+def _statuses(node: Node) -> list[tuple[str, str, str | None]]:
+    return [(one.type, one.status, one.reason) for one in node.status.conditions or ()]

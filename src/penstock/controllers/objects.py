@@ -1,0 +1,63 @@
+"""Bring the objects that a kind is rendered to into the API server, and say what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.api.core import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, STATEFUL_SETS
+from penstock.api.meta import Json, KubeObject
+from penstock.api.resource import Resource
+from penstock.controllers.report import Events
+from penstock.controllers.world import World
+from penstock.kube import AlreadyExistsError, Applier, Cache, Client
+
+
+class Objects:
+    """Applies manifests of the few kinds that clusters are made of."""
+
+    def __init__(self, client: Client, world: World) -> None:
+        self._client = client
+        self._applier = Applier(client)
+        self._caches: dict[str, tuple[Resource[Any], Cache[Any]]] = {
+            "Service": (SERVICES, world.services),
+            "ConfigMap": (CONFIG_MAPS, world.config_maps),
+            "StatefulSet": (STATEFUL_SETS, world.stateful_sets),
+            "Deployment": (DEPLOYMENTS, world.deployments),
+            "PodDisruptionBudget": (BUDGETS, world.budgets),
+        }
+        for _, cache in self._caches.values():
+            cache.subscribe(self._seen)
+
+    def _seen(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if old is not None and new is None:
+            self._applier.forget(old.metadata.uid)
+
+    async def ensure(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
+        """Create or update each, in order; an event says what was not as declared.
+
+        Raises NotOursError for an object that belongs to somebody else; KubeError.
+        """
+        for manifest in manifests:
+            resource, cache = self._caches[manifest["kind"]]
+            meta = manifest["metadata"]
+            live = cache.raw(f"{meta['namespace']}/{meta['name']}")
+            if live is not None and live["metadata"].get("deletionTimestamp"):
+                # It comes again when it is gone; the watch tells.
+                continue
+            applied = await self._applier.ensure(resource, manifest, live)
+            told = f"{resource.kind} {meta['name']}"
+            if applied.done == "created":
+                events.normal(of, "CreateSucceeded", f"Created {told}", "Create")
+            elif applied.done == "updated":
+                shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
+                events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
+
+    async def create_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
+        """Make a Secret that is not there yet; one that is, is never touched."""
+        try:
+            await self._client.create(SECRETS, manifest)
+        except AlreadyExistsError:
+            return
+        name = manifest["metadata"]["name"]
+        events.normal(of, "CreateSucceeded", f"Generated Secret {name}", "Create")

@@ -1,0 +1,251 @@
+"""The whole operator, put together: caches, loops, and what wakes which loop."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from penstock.api.core import Node, Pod, Secret
+from penstock.api.resource import Resource
+from penstock.api.slinky.accounting import ACCOUNTINGS
+from penstock.api.slinky.controller import CONTROLLERS
+from penstock.api.slinky.loginset import LOGINSETS
+from penstock.api.slinky.nodeset import NODESETS
+from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.api.slinky.token import TOKENS
+from penstock.controllers.controller import ControllerLoop, pod_to_controller
+from penstock.controllers.links import Links, service_url
+from penstock.controllers.loginset import LoginSetLoop
+from penstock.controllers.loop import Tools
+from penstock.controllers.metrics import ALL
+from penstock.controllers.nodeset import NodeSetLoop, machine_matters, owner_of_pod
+from penstock.controllers.objects import Objects
+from penstock.controllers.report import Events
+from penstock.controllers.restapi import RestApiLoop
+from penstock.controllers.settings import Settings
+from penstock.controllers.unserved import AccountingLoop, TokenLoop
+from penstock.controllers.world import World, cluster_keys, keys, owned_by, shared_by
+from penstock.kube import (
+    Cache,
+    Client,
+    Controller,
+    Index,
+    Lease,
+    Manager,
+    Recorder,
+    Result,
+    serve,
+)
+from penstock.kube.config import load
+from penstock.kube.transport import HttpTransport
+from penstock.slurm.rest.http import Exchange, exchange
+
+REPORTER = "penstock.dev/operator"
+LEASE = "slurm-operator"
+"""The name that slurm-operator uses: in one namespace the two never act at the same time."""
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Operator:
+    """The loops of one process, wired to one manager."""
+
+    def __init__(
+        self,
+        client: Client,
+        manager: Manager,
+        recorder: Recorder,
+        settings: Settings,
+        *,
+        url_of: Callable[[RestApi], str] = service_url,
+        exchange: Exchange = exchange,
+    ) -> None:
+        self._client = client
+        self._manager = manager
+        self._recorder = recorder
+        self._settings = settings
+        self.world = World(manager, settings)
+        self._tools = Tools(client, self.world, Objects(client, self.world))
+        self._links = Links(self.world, self._slurm_changed, url_of, client.clock, exchange)
+        for metric in ALL:
+            client.metrics.registry.register(metric)
+        self._controller = self._loop(
+            "controller", ControllerLoop(self._tools, self._events(CONTROLLERS)).reconcile
+        )
+        self._restapi = self._loop(
+            "restapi", RestApiLoop(self._tools, self._events(RESTAPIS)).reconcile
+        )
+        self._loginset = self._loop(
+            "loginset", LoginSetLoop(self._tools, self._events(LOGINSETS)).reconcile
+        )
+        self._nodeset = self._loop(
+            "nodeset",
+            NodeSetLoop(self._tools, self._events(NODESETS), self._links).reconcile,
+        )
+        self._link = self._loop("slurm", self._links.reconcile)
+        self._accounting = self._loop(
+            "accounting", AccountingLoop(self._tools, self._events(ACCOUNTINGS)).reconcile
+        )
+        self._token = self._loop("token", TokenLoop(self._tools, self._events(TOKENS)).reconcile)
+        self._wire_controller()
+        self._wire_members()
+        self._wire_nodeset()
+        manager.leading(self._links.run)
+
+    def _events(self, resource: Resource[Any]) -> Events:
+        return Events(self._recorder, resource)
+
+    def _loop(self, name: str, reconcile: Callable[[str], Awaitable[Result]]) -> Controller:
+        loop = Controller(
+            name,
+            reconcile,
+            clock=self._client.clock,
+            metrics=self._client.metrics,
+            concurrency=self._settings.workers,
+        )
+        self._manager.add(loop)
+        return loop
+
+    def _wire_controller(self) -> None:
+        world, loop, link = self.world, self._controller, self._link
+        loop.watches(world.controllers, lambda one: [one.metadata.key])
+        loop.watches(world.nodesets, cluster_keys, when=_declared)
+        loop.watches(world.secrets, self._controllers_of_secret)
+        loop.watches(world.config_maps, world.users_of_config_map)
+        for cache in _any(world.services, world.config_maps, world.stateful_sets):
+            loop.watches(cache, owned_by("Controller"))
+        loop.watches(world.pods, pod_to_controller)
+        link.watches(world.controllers, lambda one: [one.metadata.key], when=_declared)
+        link.watches(world.restapis, cluster_keys, when=_declared)
+        link.watches(world.secrets, world.users_of_secret)
+
+    def _wire_members(self) -> None:
+        world = self.world
+        rest, login = self._restapi, self._loginset
+        rest.watches(world.restapis, lambda one: [one.metadata.key])
+        rest.watches(
+            world.controllers, lambda c: keys(world.restapis_of.get(c.metadata.key)), when=_declared
+        )
+        login.watches(world.loginsets, lambda one: [one.metadata.key])
+        login.watches(
+            world.controllers,
+            lambda c: keys(world.loginsets_of.get(c.metadata.key)),
+            when=_declared,
+        )
+        for loop, kind, component in (
+            (rest, "RestApi", "slurmrestd"),
+            (login, "LoginSet", "login"),
+        ):
+            for cache in _any(world.services, world.deployments, world.config_maps):
+                loop.watches(cache, owned_by(kind))
+            loop.watches(world.pods, _pods_of(component))
+        rest.watches(world.secrets, self._members_of_secret(world.restapis_of))
+        login.watches(world.secrets, self._loginsets_of_secret)
+        self._accounting.watches(world.accountings, lambda one: [one.metadata.key])
+        self._token.watches(world.tokens, lambda one: [one.metadata.key])
+
+    def _wire_nodeset(self) -> None:
+        world, loop = self.world, self._nodeset
+        loop.watches(world.nodesets, lambda one: [one.metadata.key])
+        loop.watches(
+            world.controllers, lambda c: keys(world.nodesets_of.get(c.metadata.key)), when=_declared
+        )
+        loop.watches(world.pods, owner_of_pod)
+        loop.watches(world.nodes, self._nodesets_on, when=machine_matters)
+        for cache in _any(world.services, world.budgets):
+            loop.watches(cache, shared_by("NodeSet"))
+        loop.watches(
+            world.secrets,
+            lambda one: [
+                k for c in world.users_of_secret(one) for k in keys(world.nodesets_of.get(c))
+            ],
+        )
+
+    def _slurm_changed(self, key: str) -> None:
+        for nodeset in self.world.nodesets_of.get(key):
+            self._nodeset.queue.add(nodeset.metadata.key)
+
+    def _controllers_of_secret(self, secret: Secret) -> list[str]:
+        return [*self.world.users_of_secret(secret), *owned_by("Controller")(secret)]
+
+    def _members_of_secret(self, members: Index[Any]) -> Callable[[Secret], list[str]]:
+        def keys_of(secret: Secret) -> list[str]:
+            clusters = self.world.users_of_secret(secret)
+            return [key for cluster in clusters for key in keys(members.get(cluster))]
+
+        return keys_of
+
+    def _loginsets_of_secret(self, secret: Secret) -> list[str]:
+        world, meta = self.world, secret.metadata
+        by_cluster = self._members_of_secret(world.loginsets_of)(secret)
+        by_sssd = [
+            one.metadata.key
+            for one in world.loginsets
+            if one.metadata.namespace == meta.namespace
+            and one.spec.sssd_conf_ref is not None
+            and one.spec.sssd_conf_ref.name == meta.name
+        ]
+        return [*by_cluster, *by_sssd, *owned_by("LoginSet")(secret)]
+
+    def _nodesets_on(self, node: Node) -> list[str]:
+        return [
+            key for pod in self.world.pods_on.get(node.metadata.name) for key in owner_of_pod(pod)
+        ]
+
+
+def _any(*caches: Cache[Any]) -> tuple[Cache[Any], ...]:
+    return caches
+
+
+def _declared(old: Any, new: Any) -> bool:
+    """Whether more than the status changed."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return (
+        before.generation != after.generation
+        or before.deleting != after.deleting
+        or before.uid != after.uid
+    )
+
+
+def _pods_of(component: str) -> Callable[[Pod], list[str]]:
+    def keys_of(pod: Pod) -> list[str]:
+        labels = pod.metadata.labels
+        if labels.get("app.kubernetes.io/name") != component:
+            return []
+        return [f"{pod.metadata.namespace}/{labels.get('app.kubernetes.io/instance', '')}"]
+
+    return keys_of
+
+
+async def run(settings: Settings) -> None:
+    """Run the operator until SIGTERM. Raises KubeError and OSError when it cannot start."""
+    config = load()
+    transport = HttpTransport(config)
+    try:
+        client = Client(transport)
+        lease = None
+        if settings.leader_elect:
+            lease = Lease(
+                Client(transport, metrics=client.metrics),
+                settings.lease_namespace,
+                LEASE,
+                settings.identity,
+            )
+        recorder = Recorder(client, REPORTER, settings.identity)
+        manager = Manager(client, lease=lease, recorder=recorder, namespaces=settings.namespaces)
+        Operator(client, manager, recorder, settings)
+        async with serve(
+            client.metrics.registry,
+            alive=lambda: None,
+            ready=manager.not_ready,
+            health_port=settings.health_port,
+            metrics_port=settings.metrics_port,
+        ):
+            log.info("starting", server=config.server, identity=settings.identity)
+            await manager.run(signals=True)
+    finally:
+        await transport.close()

@@ -1,0 +1,41 @@
+"""RestApi: slurmrestd of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.api.conditions import Check
+from penstock.api.core import Pod
+from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.controllers.anew import Anew
+from penstock.controllers.loop import Loop, Tools
+from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.report import Events
+from penstock.decide.workload import crashed, workload
+from penstock.render import restapi as render
+from penstock.render.config import config_hash
+
+
+class RestApiLoop(Loop[RestApi]):
+    """Brings RestApis about."""
+
+    def __init__(self, tools: Tools, events: Events) -> None:
+        super().__init__(tools, RESTAPIS, tools.world.restapis, events)
+        self._anew = Anew(tools.client)
+
+    async def bring(self, obj: RestApi) -> list[Check]:
+        """Make slurmrestd's Service and Deployment."""
+        cluster = waits_for_cluster(self.world, obj)
+        if isinstance(cluster, Check):
+            return [cluster]
+        await self.objects.ensure(obj, self.events, render.objects(cluster, obj))
+        pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
+        await self._after_change(obj, pods, config_hash(cluster))
+        return [workload("slurmrestd", obj.spec.replicas, pods)]
+
+    async def _after_change(self, obj: RestApi, pods: Iterable[Pod], wanted: str) -> None:
+        """Let a slurmrestd that ended on a bad slurm.conf start at once on the next one."""
+        for pod in pods:
+            anew = await self._anew.after_change(obj, self.events, pod, "slurmrestd", wanted)
+            if not anew and crashed(pod, "slurmrestd"):
+                await self._anew.mark(pod, wanted)

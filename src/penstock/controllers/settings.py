@@ -1,0 +1,81 @@
+"""What an administrator sets for the operator: arguments first, then the environment."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.render.context import Images
+
+UPSTREAM_IMAGES = "ghcr.io/slinkyproject/{role}:26.05-ubuntu26.04"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The operator's settings, fixed for the life of the process."""
+
+    namespaces: tuple[str, ...] = ()
+    """Watched namespaces; empty means all."""
+    images: Images = field(default_factory=lambda: Images.of(UPSTREAM_IMAGES))
+    """Images for containers whose kind names none."""
+    cluster_domain: str = "cluster.local"
+    leader_elect: bool = False
+    lease_namespace: str = "default"
+    identity: str = "penstock"
+    metrics_port: int = 8080
+    health_port: int = 8081
+    workers: int = 4
+    """Reconciles of one kind that may run side by side."""
+    log_level: str = "info"
+
+
+def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from the command line of `penstock.controllers`.
+
+    Exits with argparse's message (status 2) for arguments that do not parse.
+    """
+    parser = argparse.ArgumentParser(prog="penstock-operator", description=__doc__)
+    add = parser.add_argument
+    add("--namespaces", default="", help="comma-separated; watch only these (default: all)")
+    add(
+        "--slurm-image",
+        default=environment.get("PENSTOCK_SLURM_IMAGE", UPSTREAM_IMAGES),
+        metavar="TEMPLATE",
+        help="image for containers that name none, with {role} for slurmctld, slurmd, slurmrestd, "
+        "slurmdbd or login (default: %(default)s)",
+    )
+    add("--cluster-domain", default=cluster_domain(), help="DNS domain (default: %(default)s)")
+    add("--leader-elect", action="store_true", help="act only while holding the Lease")
+    add("--lease-namespace", default=environment.get("POD_NAMESPACE", "default"))
+    add("--metrics-port", type=int, default=8080, help="0 switches metrics off")
+    add("--health-port", type=int, default=8081)
+    add("--workers", type=int, default=4, help="reconciles of one kind side by side")
+    add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    given = parser.parse_args(arguments)
+    if "{role}" not in given.slurm_image:
+        parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
+    return Settings(
+        namespaces=tuple(name for name in given.namespaces.split(",") if name),
+        images=Images.of(given.slurm_image),
+        cluster_domain=given.cluster_domain,
+        leader_elect=given.leader_elect,
+        lease_namespace=given.lease_namespace,
+        identity=environment.get("POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
+        metrics_port=given.metrics_port,
+        health_port=given.health_port,
+        workers=given.workers,
+        log_level=given.log_level,
+    )
+
+
+def cluster_domain(resolv_conf: str = "/etc/resolv.conf") -> str:
+    """The cluster's DNS domain, from the search line that the kubelet wrote."""
+    try:
+        lines = Path(resolv_conf).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    words = [word for line in lines if line.startswith("search") for word in line.split()[1:]]
+    return next((w.removeprefix("svc.") for w in words if w.startswith("svc.")), "cluster.local")

@@ -1,0 +1,198 @@
+"""What the operator knows of Kubernetes: the shared caches, and who belongs to whom."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping
+
+from penstock.api.core import (
+    BUDGETS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    REVISIONS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    Pod,
+    Secret,
+)
+from penstock.api.meta import KubeObject
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
+from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.api.slinky.shared import SecretKeySelector
+from penstock.api.slinky.token import TOKENS
+from penstock.controllers.settings import Settings
+from penstock.kube import Manager
+from penstock.render.canonical import secret_digest
+from penstock.render.config import config_maps_of
+from penstock.render.context import Cluster
+
+Member = NodeSet | RestApi | LoginSet
+"""A kind that belongs to a Controller."""
+
+OURS = f"{wellknown.APP_NAME} in ({','.join(wellknown.COMPONENTS)})"
+
+
+class World:
+    """The caches. Reading them is synchronous and sends nothing."""
+
+    def __init__(self, manager: Manager, settings: Settings) -> None:
+        self.settings = settings
+        self.controllers = manager.cache(CONTROLLERS)
+        self.nodesets = manager.cache(NODESETS)
+        self.restapis = manager.cache(RESTAPIS)
+        self.loginsets = manager.cache(LOGINSETS)
+        self.accountings = manager.cache(ACCOUNTINGS)
+        self.tokens = manager.cache(TOKENS)
+        self.pods = manager.cache(PODS, labels=OURS)
+        self.nodes = manager.cache(NODES)
+        self.secrets = manager.cache(SECRETS)
+        self.config_maps = manager.cache(CONFIG_MAPS, raw=True)
+        self.services = manager.cache(SERVICES, raw=True)
+        self.stateful_sets = manager.cache(STATEFUL_SETS, raw=True)
+        self.deployments = manager.cache(DEPLOYMENTS, raw=True)
+        self.budgets = manager.cache(BUDGETS, raw=True)
+        self.revisions = manager.cache(REVISIONS)
+        self.nodesets_of = self.nodesets.index(cluster_keys)
+        self.restapis_of = self.restapis.index(cluster_keys)
+        self.loginsets_of = self.loginsets.index(cluster_keys)
+        self.pods_of = self.pods.index(_owner_uid)
+        self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
+        self.pods_on = self.pods.index(lambda pod: [pod.spec.node_name or ""])
+        self.revisions_of = self.revisions.index(_owner_uid)
+
+    def controller_of(self, member: Member) -> Controller | None:
+        """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
+        return next(filter(None, map(self.controllers.get, cluster_keys(member))), None)
+
+    def cluster(self, controller: Controller) -> Cluster:
+        """Everything that rendering needs to know about one cluster."""
+        spec, namespace = controller.spec, controller.metadata.namespace
+        accounting: Accounting | None = None
+        if spec.accounting_ref is not None:
+            accounting = self.accountings.get(f"{namespace}/{spec.accounting_ref.name}")
+        return Cluster(
+            controller=controller,
+            images=self.settings.images,
+            nodesets=self.nodesets_of.get(controller.metadata.key),
+            accounting=accounting,
+            cluster_domain=self.settings.cluster_domain,
+            config_maps=self.config_data(controller),
+            slurm_key_hash=self.secret_hash(namespace, names.slurm_key_ref(controller)),
+            jwt_key_hash=self.secret_hash(namespace, names.jwt_key_ref(controller)),
+        )
+
+    def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
+        """Contents of the ConfigMaps that a Controller names, as far as they exist."""
+        found: dict[str, Mapping[str, str]] = {}
+        for name in config_maps_of(Cluster(controller, self.settings.images)):
+            config_map = self.config_maps.get(f"{controller.metadata.namespace}/{name}")
+            if config_map is not None:
+                found[name] = config_map.data or {}
+        return found
+
+    def secret_hash(self, namespace: str, ref: SecretKeySelector) -> str:
+        """Hash of a Secret's data; empty while the Secret or its key is absent."""
+        secret = self.secrets.get(f"{namespace}/{ref.name}")
+        if secret is None or ref.key not in (secret.data or {}):
+            return ""
+        return secret_digest(secret.data)
+
+    def secret_value(self, namespace: str, ref: SecretKeySelector) -> bytes | None:
+        """One value of a Secret; None while it is absent or is not base64."""
+        secret = self.secrets.get(f"{namespace}/{ref.name}")
+        text = (secret.data or {}).get(ref.key) if secret is not None else None
+        if text is None:
+            return None
+        try:
+            return base64.b64decode(text, validate=True)
+        except binascii.Error:
+            return None
+
+    def slurmctld_pods(self, controller: Controller) -> tuple[Pod, ...]:
+        """The pods of a Controller's slurmctld, the primary first."""
+        space = controller.metadata.namespace
+        keys = [
+            f"{space}/{names.controller_pod(controller, number)}"
+            for number in range(controller.spec.replicas)
+        ]
+        return tuple(pod for key in keys if (pod := self.pods.get(key)) is not None)
+
+    def pods_labelled(self, namespace: str, component: str, instance: str) -> tuple[Pod, ...]:
+        """Pods of one workload of ours, by name."""
+        wanted = wellknown.selector_labels(component, instance)
+        found = [
+            pod
+            for pod in self.pods_in.get(namespace)
+            if wanted.items() <= pod.metadata.labels.items()
+        ]
+        return tuple(sorted(found, key=lambda pod: pod.metadata.name))
+
+    def users_of_secret(self, secret: Secret) -> list[str]:
+        """Keys of the Controllers whose keys are in this Secret."""
+        space, name = secret.metadata.namespace, secret.metadata.name
+        return [
+            controller.metadata.key
+            for controller in self.controllers
+            if controller.metadata.namespace == space
+            and name in (names.slurm_key_ref(controller).name, names.jwt_key_ref(controller).name)
+        ]
+
+    def users_of_config_map(self, config_map: KubeObject) -> list[str]:
+        """Keys of the Controllers that name this ConfigMap."""
+        space, name = config_map.metadata.namespace, config_map.metadata.name
+        return [
+            controller.metadata.key
+            for controller in self.controllers
+            if controller.metadata.namespace == space
+            and name in config_maps_of(Cluster(controller, self.settings.images))
+        ]
+
+
+def keys(objects: Iterable[KubeObject]) -> list[str]:
+    """`namespace/name` of each."""
+    return [one.metadata.key for one in objects]
+
+
+def cluster_keys(member: Member) -> list[str]:
+    """Key of the Controller that an object belongs to, whether that exists or not.
+
+    None for a Controller of another namespace: a name in a reference is no right to its keys, its
+    configuration or its nodes.
+    """
+    ref, namespace = member.spec.controller_ref, member.metadata.namespace
+    return [f"{namespace}/{ref.name}"] if ref.namespace in ("", namespace) else []
+
+
+def owned_by(kind: str) -> Callable[[KubeObject], list[str]]:
+    """A function from an object to the key of its managing owner, if that is of this kind."""
+
+    def key_of(obj: KubeObject) -> list[str]:
+        owner = obj.metadata.controller
+        if owner is None or owner.kind != kind:
+            return []
+        return [f"{obj.metadata.namespace}/{owner.name}"]
+
+    return key_of
+
+
+def shared_by(kind: str) -> Callable[[KubeObject], list[str]]:
+    """A function from an object to the keys of all its owners of this kind."""
+
+    def keys_of(obj: KubeObject) -> list[str]:
+        space = obj.metadata.namespace
+        return [f"{space}/{o.name}" for o in obj.metadata.owner_references if o.kind == kind]
+
+    return keys_of
+
+
+def _owner_uid(obj: KubeObject) -> list[str]:
+    owner = obj.metadata.controller
+    return [owner.uid] if owner is not None else []

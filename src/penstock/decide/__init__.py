@@ -1,0 +1,1 @@
+"""What is seen to what must be done: pure functions over frozen snapshots, one policy per file."""

@@ -1,0 +1,163 @@
+"""What must be done, as data: decided here, done by a controller.
+
+Each action is absolute (it names the wanted end, not a step), so doing it twice does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from penstock.api.core import PodCondition
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What a user is told: a stable CamelCase reason and a message in words."""
+
+    reason: str
+    message: str
+
+
+class Ground(StrEnum):
+    """Why a pod may be deleted without losing a job; see `penstock.decide.guard`."""
+
+    DRAINED = "Drained"
+    NEVER_BOUND = "NeverBound"
+    NEVER_STARTED = "NeverStarted"
+    FINISHED = "Finished"
+    STOPPED = "SlurmdStopped"
+    ABANDONED = "ControllerGone"
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePod:
+    """Make the pod of an ordinal. AlreadyExists is success: names are deterministic."""
+
+    ordinal: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete exactly this pod in exactly this version (both preconditions must be sent).
+
+    The actor asks `guard.may_delete` again, with the live pod and a fresh answer of Slurm, and
+    leaves the pod alone when that refuses. `node` is the pod's Slurm node, `guard` why the
+    decision allowed it.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    node: str
+    guard: Ground
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNode:
+    """Ask Slurm to give a node no more jobs.
+
+    `override` says whether `reason` takes the place of a reason that is there; see
+    `drain.reason_to_send`.
+    """
+
+    node: str
+    reason: str
+    override: bool
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainNode:
+    """Take back a drain of ours (state UNDRAIN)."""
+
+    node: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeNode:
+    """Bring back a node that is DOWN by an act of ours (state RESUME: clears DOWN and DRAIN)."""
+
+    node: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeComment:
+    """Write the comment by which a Slurm node record is known to be of this NodeSet."""
+
+    node: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNodeRecord:
+    """Delete a Slurm node record that no pod stands for any more."""
+
+    node: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPod:
+    """Set labels and annotations (None removes a key) of the pod with this uid.
+
+    `resource_version`, where it is not empty, must be sent too: the patch changes pod-cordon, and a
+    user may just have done so. `why` is None for bookkeeping that nobody needs an event for.
+    """
+
+    name: str
+    uid: str
+    labels: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    annotations: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    why: Why | None = None
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetPodConditions:
+    """Set and remove pod conditions by type.
+
+    To be sent as a strategic merge patch of the status (conditions merge by `type` there,
+    `$patch: delete` removes one), never as a whole list: the kubelet writes the same list.
+    """
+
+    name: str
+    uid: str
+    conditions: tuple[PodCondition, ...]
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    """Hold the NodeSet back until its pods are drained, should it be deleted."""
+
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    """Let the NodeSet go."""
+
+    finalizer: str
+    why: Why
+
+
+Action: TypeAlias = (
+    AddFinalizer
+    | CreatePod
+    | PatchPod
+    | DrainNode
+    | UndrainNode
+    | ResumeNode
+    | SetNodeComment
+    | SetPodConditions
+    | DeletePod
+    | DeleteNodeRecord
+    | RemoveFinalizer
+)

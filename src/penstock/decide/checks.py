@@ -1,0 +1,202 @@
+"""What a user is told about a NodeSet: each thing that is wrong or waited for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from penstock.api.conditions import Check
+from penstock.api.core import Pod
+from penstock.api.slinky.names import pod_name
+from penstock.decide import drain
+from penstock.decide.guard import Verdict
+from penstock.decide.pods import slurm_node_name, slurmd_container
+from penstock.decide.roles import Roles
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.status import available_in, current
+from penstock.decide.trouble import Trouble, trouble
+from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.words import some
+
+_WAITS = (
+    "SlurmUnknown",
+    "NodeNotRegistered",
+    "JobsRunning",
+    "NodeBusy",
+    "NodeUnknown",
+    "NotDrained",
+)
+"""Reasons of the guard, the one that a user can do something about first."""
+
+
+def checks(
+    view: NodeSetView, slurm: SlurmView, roles: Roles, held: Mapping[str, Verdict]
+) -> tuple[Check, ...]:
+    """All findings, the gravest first; one that is ok when there is nothing else.
+
+    `held` says for each condemned pod that stays for now why it does.
+    """
+    found = (
+        _mode(view),
+        _controller(view),
+        _creation(view, roles),
+        _taken(view, roles),
+        _deleting(view, roles),
+        _waiting(roles, held),
+        _terminating(roles),
+        _not_ready(view, roles),
+        _not_available(view, roles),
+        _silent(view, slurm),
+        _not_registered(roles, slurm),
+        _old_revision(view, roles),
+    )
+    said = tuple(check for check in found if check is not None)
+    if any(check.ok is not True for check in said):
+        return said
+    kept = len(roles.kept)
+    return (Check(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
+
+
+def _mode(view: NodeSetView) -> Check | None:
+    mode = view.nodeset.spec.scaling_mode
+    if mode == "StatefulSet" or view.deleting:
+        return None
+    return Check(False, "ScalingModeNotServed", f"spec.scalingMode {mode} is not served yet")
+
+
+def _controller(view: NodeSetView) -> Check | None:
+    name = view.nodeset.spec.controller_ref.name
+    if view.controller is ControllerState.PRESENT:
+        return None
+    if view.deleting:
+        message = f"Controller {name} is gone or going: pods are deleted without being drained"
+        return Check(None, "ControllerGone", message)
+    if view.controller is ControllerState.DELETING:
+        return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
+    return Check(
+        False, "ControllerNotFound", f"Controller {name} does not exist: no pods are made before it"
+    )
+
+
+def _creation(view: NodeSetView, roles: Roles) -> Check | None:
+    if not roles.missing or view.controller is not ControllerState.PRESENT:
+        return None
+    if view.hold_creation is not None:
+        return view.hold_creation
+    names = some([pod_name(view.nodeset, number) for number in roles.missing])
+    return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
+
+
+def _taken(view: NodeSetView, roles: Roles) -> Check | None:
+    if not roles.taken:
+        return None
+    names = some([_owned(pod) for pod in roles.taken.values()])
+    return Check(
+        False,
+        "PodNameTaken",
+        f"Pods have names that this NodeSet needs and are not its own: {names}. Delete or rename "
+        "them",
+    )
+
+
+def _owned(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return f"{pod.metadata.name} ({f'of {owner.kind} {owner.name}' if owner else 'without owner'})"
+
+
+def _deleting(view: NodeSetView, roles: Roles) -> Check | None:
+    if not view.deleting:
+        return None
+    left = len(roles.condemned) + len(roles.terminating)
+    return Check(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
+
+
+def _waiting(roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
+    if not held:
+        return None
+    reasons = {verdict.why.reason for verdict in held.values()}
+    reason = next((known for known in _WAITS if known in reasons), min(reasons))
+    shown = [
+        _held(pod, held[pod.metadata.name]) for pod in roles.condemned if pod.metadata.name in held
+    ]
+    return Check(None, reason, f"{len(held)} pods wait to be deleted: {some(shown, '; ')}")
+
+
+def _held(pod: Pod, verdict: Verdict) -> str:
+    since = drain.condemned_since(pod)
+    told = f"{pod.metadata.name}{f' since {since}' if since else ''}: {verdict.why.message}"
+    if verdict.why.reason == "NodeNotRegistered":
+        told += "; if it cannot have jobs, delete the pod by hand"
+    return told
+
+
+def _terminating(roles: Roles) -> Check | None:
+    if not roles.terminating:
+        return None
+    names = some([pod.metadata.name for pod in roles.terminating])
+    return Check(None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}")
+
+
+def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
+    if view.deleting:
+        return None
+    waiting = [_told(pod) for pod in roles.kept if not pod.ready]
+    if not waiting:
+        return None
+    broken = [one.text for one in waiting if one.lasting]
+    names = some(broken or [one.text for one in waiting], "; ")
+    message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
+    return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
+
+
+def _told(pod: Pod) -> Trouble:
+    found = trouble(pod)
+    if found is not None:
+        return found
+    slurmd = slurmd_container(pod)
+    started = slurmd is not None and slurmd.state.running is not None
+    text = f"{pod.metadata.name} ({'slurmd is not ready' if started else 'starting'})"
+    return Trouble(text, lasting=False)
+
+
+def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
+    seconds = view.nodeset.spec.min_ready_seconds
+    young = [p.metadata.name for p in roles.kept if (available_in(p, seconds, view.now) or 0) > 0]
+    if not young:
+        return None
+    message = f"{len(young)} pods are ready for less than {seconds} s: {some(young)}"
+    return Check(None, "PodsNotAvailable", message)
+
+
+def _silent(view: NodeSetView, slurm: SlurmView) -> Check | None:
+    ready = [pod for pod in view.pods if pod.ready]
+    if slurm.silence is None or not ready or view.deleting:
+        return None
+    message = f"Slurm's state is not known ({slurm.silence}): nothing is drained or deleted by it"
+    return Check(None, "SlurmUnknown", message)
+
+
+def _not_registered(roles: Roles, slurm: SlurmView) -> Check | None:
+    if slurm.silence is not None:
+        return None
+    names = _names(
+        pod for pod in roles.kept if pod.ready and slurm.node(slurm_node_name(pod)) is None
+    )
+    if not names:
+        return None
+    message = f"{len(names)} ready pods are not known to Slurm: {some(names)}"
+    return Check(None, "SlurmNodeNotRegistered", message)
+
+
+def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
+    names = _names(pod for pod in roles.kept if not current(view, pod))
+    if not names or view.deleting:
+        return None
+    message = (
+        f"{len(names)} pods have an older template and keep it until they are deleted: "
+        f"{some(names)}"
+    )
+    return Check(True, "OldRevision", message)
+
+
+def _names(pods: Iterable[Pod]) -> list[str]:
+    return [pod.metadata.name for pod in pods]

@@ -1,0 +1,101 @@
+"""The one place that says when a worker pod may be deleted.
+
+`plan` asks it with the snapshot it decides on, and the actor asks it again, just before the delete,
+with the live pod and an answer of Slurm to a question sent after the decision. A delete carries
+the pod's uid and resourceVersion, so a pod that changed in between stays.
+
+A slurmd that runs may have a job. So:
+
+1. Slurm unknown (no answer for nodes or for jobs), an empty node list, or a node that the list
+   does not have: a pod whose slurmd may run stays.
+2. `Drained`: Slurm says that the node is drained (DRAIN, not UNDRAIN, none of ALLOCATED, MIXED,
+   COMPLETING, nor UNKNOWN since slurmctld started) and no unfinished job holds it. Both are
+   needed: the node of a SUSPENDED job may look IDLE.
+3. `NeverBound`: a pod that no Kubernetes node was given to has run nothing, whatever Slurm says of
+   its name. `NeverStarted`: the kubelet says that slurmd waits for its first start. Slurm is not
+   needed, but when it answers and has a record that may take a job or has one, rule 2 decides: the
+   kubelet's word may be a second old, and a slurmd that registered in it gets a job in the next.
+4. `Finished`: in phase Failed or Succeeded all containers have ended. `SlurmdStopped`: the kubelet
+   says that slurmd does not run (a crash loop), and Slurm answers and has neither the node nor a
+   job on it. Here an empty list counts: the first cluster of all may have only broken workers. If
+   Slurm has the node, it must be drained as in rule 2.
+5. `ControllerGone`: the NodeSet is being deleted and its Controller is gone or going too: there is
+   no Slurm left to ask or to keep a job, and the namespace must be able to go.
+
+That a Ready pod has no record in Slurm is no reason to delete it: a slurmctld that lost its state
+would cost every pod.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.api.core import Pod
+from penstock.decide.action import Ground, Why
+from penstock.decide.pods import (
+    finished,
+    never_bound,
+    never_started,
+    slurm_node_name,
+    slurmd_stopped,
+)
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.words import jobs_in_words
+from penstock.slurm.known import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a pod may be deleted: on which ground, or why not (`ground` is None)."""
+
+    ground: Ground | None
+    why: Why
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may be deleted now."""
+        return self.ground is not None
+
+
+def may_delete(pod: Pod, slurm: SlurmView, *, abandoned: bool = False) -> Verdict:
+    """Judge one pod. `abandoned`: its NodeSet goes, and so does (or did) its Controller."""
+    if pod.metadata.deleting:
+        return _no("Terminating", "is being terminated already")
+    if abandoned:
+        return _yes(Ground.ABANDONED, "there is no Slurm left to ask")
+    if finished(pod):
+        return _yes(Ground.FINISHED, f"its containers have ended ({pod.status.phase})")
+    if never_bound(pod):
+        return _yes(Ground.NEVER_BOUND, "it never ran on a Kubernetes node")
+    name = slurm_node_name(pod)
+    node, jobs = slurm.node(name), slurm.jobs(name)
+    takes_none = node is None or "DOWN" in node.state or node.drained
+    if never_started(pod) and takes_none and not jobs:
+        return _yes(Ground.NEVER_STARTED, "its slurmd never started")
+    if isinstance(slurm.nodes, Unknown):
+        return _no("SlurmUnknown", f"Slurm's nodes are not known: {slurm.nodes.why}")
+    if isinstance(slurm.holders, Unknown) or jobs is None:
+        return _no("SlurmUnknown", f"Slurm's jobs are not known: {slurm.silence}")
+    if jobs:
+        return _no("JobsRunning", jobs_in_words(jobs))
+    if node is None:
+        if slurmd_stopped(pod):
+            return _yes(Ground.STOPPED, "its slurmd does not run and Slurm does not know it")
+        if not slurm.nodes.value:
+            return _no("SlurmUnknown", "Slurm lists no nodes at all")
+        return _no("NodeNotRegistered", f"Slurm has no node {name}, but its slurmd may run")
+    if node.busy:
+        return _no("NodeBusy", f"Slurm says that node {name} is {'+'.join(sorted(node.state))}")
+    if not node.drain:
+        return _no("NotDrained", f"Slurm has not drained node {name} yet")
+    if not node.drained:
+        return _no("NodeUnknown", f"Slurm has not heard of node {name} since it started")
+    return _yes(Ground.DRAINED, "Slurm says that its node is drained and empty")
+
+
+def _yes(ground: Ground, message: str) -> Verdict:
+    return Verdict(ground, Why(ground.value, message))
+
+
+def _no(reason: str, message: str) -> Verdict:
+    return Verdict(None, Why(reason, message))

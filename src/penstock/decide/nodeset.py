@@ -1,0 +1,203 @@
+"""The life of a NodeSet with a fixed number of pods: all policies put together.
+
+`plan` is a pure function. A view that is as wanted gives no action and the status it has; doing the
+actions of a plan and looking again gives no further ones but those that waited for something.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from penstock.api.conditions import Check
+from penstock.api.core import Pod
+from penstock.api.slinky.names import pod_name
+from penstock.api.slinky.nodeset import NodeSetStatus
+from penstock.decide import deadline, drain, protect, records
+from penstock.decide.action import (
+    Action,
+    AddFinalizer,
+    CreatePod,
+    DeletePod,
+    DrainNode,
+    Ground,
+    PatchPod,
+    ResumeNode,
+    SetNodeComment,
+    SetPodConditions,
+    UndrainNode,
+    Why,
+)
+from penstock.decide.checks import checks
+from penstock.decide.finalizer import finalizer_action, patience_in
+from penstock.decide.guard import Verdict, may_delete
+from penstock.decide.pod_conditions import conditions_action
+from penstock.decide.pods import slurm_node_name
+from penstock.decide.remake import outdated, remake_in
+from penstock.decide.roles import Roles, assign
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.status import available_in, status
+from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.words import some
+from penstock.slurm.model import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, in an order that is safe to stop in; what to write; what to tell.
+
+    The conditions of `status` are made of `checks`. `wake_after` are seconds until time alone
+    changes the decision, None when only an event does.
+    """
+
+    actions: tuple[Action, ...]
+    status: NodeSetStatus
+    checks: tuple[Check, ...]
+    wake_after: float | None
+
+
+@dataclass(slots=True)
+class _Pass:
+    """Actions by kind while the pods are gone through."""
+
+    patches: list[PatchPod]
+    drains: list[DrainNode]
+    returns: list[UndrainNode | ResumeNode]
+    comments: list[SetNodeComment]
+    conditions: list[SetPodConditions]
+    deletes: list[DeletePod]
+
+
+def plan(view: NodeSetView) -> Plan:
+    """Decide about one NodeSet."""
+    slurm = SlurmView.of(view.nodes, view.jobs)
+    roles = assign(view, slurm)
+    shared = _shared_nodes(view)
+    doing = _Pass([], [], [], [], [], [])
+    held: dict[str, Verdict] = {}
+    for pod in roles.condemned:
+        verdict = may_delete(pod, slurm, abandoned=view.abandoned)
+        if verdict.ground is not None:
+            why = Why(drain.REASONS[roles.cause], verdict.why.message)
+            _let_go(view, slurm, pod, verdict.ground, why, doing)
+        else:
+            held[pod.metadata.name] = verdict
+            _tend(view, slurm, pod, roles.cause, shared, doing)
+    for pod in roles.kept:
+        if remake_in(pod, view.now) == 0:
+            told = f"Pod {pod.metadata.name} ended ({pod.status.reason or pod.status.phase})"
+            _let_go(view, slurm, pod, Ground.FINISHED, Why("PodEnded", told), doing)
+        elif (ground := outdated(view, slurm, pod)) is not None:
+            told = f"Pod {pod.metadata.name} never got to work and has an older template"
+            _let_go(view, slurm, pod, ground, Why("OldRevision", told), doing)
+        else:
+            _tend(view, slurm, pod, None, shared, doing)
+
+    defunct = records.defunct(view.nodeset, view.pods, roles.wanted, slurm)
+    last = finalizer_action(view, slurm, defunct)
+    actions: tuple[Action, ...] = (
+        *((last,) if isinstance(last, AddFinalizer) else ()),
+        *_creates(view, roles),
+        *doing.patches,
+        *doing.comments,
+        *doing.drains,
+        *doing.returns,
+        *doing.conditions,
+        *doing.deletes,
+        *defunct.actions,
+        *((last,) if last is not None and not isinstance(last, AddFinalizer) else ()),
+    )
+    said = checks(view, slurm, roles, held)
+    if shared:
+        said = (_shared(shared), *said)
+    return Plan(actions, status(view, slurm, said), said, _wake_after(view))
+
+
+def _tend(
+    view: NodeSetView,
+    slurm: SlurmView,
+    pod: Pod,
+    condemned: drain.Cause | None,
+    shared: frozenset[str],
+    doing: _Pass,
+) -> None:
+    """All that is done about a pod that stays for now."""
+    name = slurm_node_name(pod)
+    node = slurm.node(name)
+    machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
+    wish = drain.wish(pod, node, machine, condemned, view.propagated_conditions)
+    cordon = drain.cordon_changes(pod, node, wish, view.now)
+    annotations = {**cordon, **deadline.changes(pod, slurm)}
+    labels = protect.labels(view.nodeset, pod, slurm)
+    if annotations or labels:
+        why = wish.why if wish and cordon else None
+        meta = pod.metadata
+        version = meta.resource_version if cordon else ""
+        doing.patches.append(PatchPod(meta.name, meta.uid, labels, annotations, why, version))
+    conditions = conditions_action(pod, slurm, view.now)
+    if conditions is not None:
+        doing.conditions.append(conditions)
+    if node is None or slurm.silence is not None or name in shared:
+        return
+    _comment(view, pod, node, doing, going=condemned is not None)
+    if cordon:
+        # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
+        # a user's cordon is never taken for ours, nor ours for a user's.
+        return
+    step = drain.step(pod, node, wish)
+    if isinstance(step, DrainNode):
+        doing.drains.append(step)
+    elif step is not None:
+        doing.returns.append(step)
+
+
+def _let_go(
+    view: NodeSetView, slurm: SlurmView, pod: Pod, ground: Ground, why: Why, doing: _Pass
+) -> None:
+    """Delete a pod. Nothing else is written to it, or its resourceVersion would be another."""
+    name = slurm_node_name(pod)
+    node = slurm.node(name)
+    if node is not None and slurm.silence is None:
+        _comment(view, pod, node, doing, going=True)
+    meta = pod.metadata
+    doing.deletes.append(DeletePod(meta.name, meta.uid, meta.resource_version, name, ground, why))
+
+
+def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bool) -> None:
+    comment = records.comment_action(view.nodeset, pod, node, going=going)
+    if comment is not None:
+        doing.comments.append(comment)
+
+
+def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
+    if view.controller is not ControllerState.PRESENT or view.hold_creation is not None:
+        return ()
+    return tuple(
+        CreatePod(number, Why("CreatePod", f"Pod {pod_name(view.nodeset, number)} is wanted"))
+        for number in roles.missing
+    )
+
+
+def _shared_nodes(view: NodeSetView) -> frozenset[str]:
+    """Slurm node names that more than one living pod claims (host network, several a machine)."""
+    counts = Counter(slurm_node_name(p) for p in view.pods if not p.metadata.deleting)
+    return frozenset(name for name, count in counts.items() if count > 1)
+
+
+def _shared(names: frozenset[str]) -> Check:
+    shown = some(sorted(names))
+    return Check(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
+
+
+def _wake_after(view: NodeSetView) -> float | None:
+    seconds = view.nodeset.spec.min_ready_seconds
+    waits = [
+        wait
+        for pod in view.pods
+        for wait in (available_in(pod, seconds, view.now), remake_in(pod, view.now))
+        if wait
+    ]
+    patience = patience_in(view)
+    if patience:
+        waits.append(patience)
+    return min(waits, default=None)

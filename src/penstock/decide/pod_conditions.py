@@ -1,0 +1,71 @@
+"""Slurm's state of a node as conditions of its pod: `SlurmNodeState<X>`, with the reason."""
+
+from __future__ import annotations
+
+from penstock.api.core import Pod, PodCondition
+from penstock.api.slinky.wellknown import NODE_STATE_PREFIX
+from penstock.decide import times
+from penstock.decide.action import SetPodConditions
+from penstock.decide.pods import slurm_node_name
+from penstock.decide.slurm_view import SlurmView
+from penstock.slurm.model import Node
+
+BASES = {
+    "ALLOCATED": "Allocated",
+    "DOWN": "Down",
+    "ERROR": "Error",
+    "FUTURE": "Future",
+    "IDLE": "Idle",
+    "MIXED": "Mixed",
+    "UNKNOWN": "Unknown",
+}
+"""The first that applies is shown."""
+FLAGS = {
+    "COMPLETING": "Completing",
+    "DRAIN": "Drain",
+    "FAIL": "Fail",
+    "INVALID": "Invalid",
+    "INVALID_REG": "InvalidReg",
+    "MAINTENANCE": "Maintenance",
+    "NOT_RESPONDING": "NotResponding",
+    "UNDRAIN": "Undrain",
+}
+"""All that apply are shown."""
+
+
+def shown_states(node: Node) -> tuple[str, ...]:
+    """The X of each condition that a node's state gives."""
+    base = next((shown for state, shown in BASES.items() if state in node.state), None)
+    flags = tuple(shown for flag, shown in FLAGS.items() if flag in node.state)
+    return ((base,) if base else ()) + flags
+
+
+def conditions_action(pod: Pod, slurm: SlurmView, now: float) -> SetPodConditions | None:
+    """What must change, None for nothing. While Slurm is silent its last word stays."""
+    if slurm.silence is not None:
+        return None
+    node = slurm.node(slurm_node_name(pod))
+    types = [f"{NODE_STATE_PREFIX}{shown}" for shown in (shown_states(node) if node else ())]
+    # An empty message is sent, not left out: a strategic merge would keep the old one.
+    message = node.reason if node else ""
+    have = {
+        condition.type: condition
+        for condition in pod.status.conditions or ()
+        if condition.type.startswith(NODE_STATE_PREFIX)
+    }
+    changed: list[PodCondition] = []
+    for type_ in types:
+        old = have.pop(type_, None)
+        if old is not None and old.status == "True":
+            if (old.message or "") == message:
+                continue
+            since = old.last_transition_time
+        else:
+            since = times.write(now)
+        changed.append(
+            PodCondition(type=type_, status="True", message=message, last_transition_time=since)
+        )
+    if not changed and not have:
+        return None
+    meta = pod.metadata
+    return SetPodConditions(meta.name, meta.uid, tuple(changed), remove=tuple(sorted(have)))

@@ -1,0 +1,55 @@
+"""What one worker pod's own status says, before Slurm is asked."""
+
+from __future__ import annotations
+
+from penstock.api.core import ContainerStatus, Pod
+from penstock.api.slinky import names
+
+SLURMD = "slurmd"
+
+
+def slurm_node_name(pod: Pod) -> str:
+    """Name under which the pod's slurmd registers: its host's name up to the first dot.
+
+    Source: slurmd(8), option -Z; gethostname(2) cut as Slurm's gethostname_short() does.
+    """
+    return (names.slurm_node_of_pod(pod) or pod.metadata.name).partition(".")[0]
+
+
+def slurmd_container(pod: Pod) -> ContainerStatus | None:
+    """What the kubelet says of the slurmd container; None while it said nothing yet."""
+    return next((c for c in pod.status.container_statuses or () if c.name == SLURMD), None)
+
+
+def finished(pod: Pod) -> bool:
+    """Whether all its containers ended for good."""
+    return pod.status.phase in {"Failed", "Succeeded"}
+
+
+def never_bound(pod: Pod) -> bool:
+    """Whether it never had a Kubernetes node, so nothing of it ever ran."""
+    return not pod.spec.node_name and slurmd_container(pod) is None
+
+
+def never_started(pod: Pod) -> bool:
+    """Whether the kubelet says that slurmd waits for its first start.
+
+    A kubelet that said nothing yet is no witness.
+    """
+    slurmd = slurmd_container(pod)
+    return (
+        slurmd is not None
+        and slurmd.restart_count == 0
+        and slurmd.state.waiting is not None
+        and slurmd.last_state.terminated is None
+    )
+
+
+def slurmd_stopped(pod: Pod) -> bool:
+    """Whether the kubelet says that slurmd ran and does not run now (a crash loop)."""
+    slurmd = slurmd_container(pod)
+    return (
+        slurmd is not None
+        and slurmd.state.running is None
+        and (slurmd.state.waiting is not None or slurmd.state.terminated is not None)
+    )

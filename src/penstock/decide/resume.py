@@ -1,0 +1,55 @@
+"""Nodes that are DOWN though their pod is well.
+
+The preStop hook sets a node DOWN, and slurmctld sets one DOWN that stopped responding; Slurm's
+default (`ReturnToService=0`, slurm.conf(5)) keeps both DOWN when the pod is back. Setting a node to
+RESUME clears DOWN, DRAIN and FAIL, so it is done only where no drain of somebody else is lost.
+"""
+
+from __future__ import annotations
+
+from penstock.api.core import Pod
+from penstock.decide import drain_reason, records, times
+from penstock.decide.action import ResumeNode, Why
+from penstock.decide.pods import slurmd_container
+from penstock.slurm.model import Node
+
+SKEW_S = 2
+"""Whole seconds on both sides of the comparison of two start times."""
+
+
+def resume_action(pod: Pod, node: Node) -> ResumeNode | None:
+    """Bring the node back, if it is DOWN by us or because its former pod fell silent."""
+    if "DOWN" not in node.state or not _registered(pod, node):
+        return None
+    ours = drain_reason.is_ours(node.reason)
+    if node.drain and not ours:
+        return None
+    if not ours and not (node.reason.startswith(drain_reason.NOT_RESPONDING) and _moved(pod, node)):
+        return None
+    if node.state & {"FAIL", "FAILING"}:
+        return None
+    return ResumeNode(node.name, Why("NodeResumed", f"Pod {pod.metadata.name} is ready again"))
+
+
+def foreign_drain_lost(node: Node, record: records.Record | None) -> str:
+    """The reason of somebody's drain that the preStop hook wrote over; empty for none."""
+    if record is None or not node.drain or node.reason != drain_reason.TERMINATING:
+        return ""
+    return record.drain
+
+
+def _registered(pod: Pod, node: Node) -> bool:
+    """Whether Slurm's record comes from the slurmd that runs in the pod now."""
+    if not pod.ready or "NOT_RESPONDING" in node.state:
+        return False
+    slurmd = slurmd_container(pod)
+    running = slurmd.state.running if slurmd else None
+    started = times.parse(running.started_at if running else None)
+    if not node.slurmd_start_time or started is None:
+        return True
+    return node.slurmd_start_time >= started - SKEW_S
+
+
+def _moved(pod: Pod, node: Node) -> bool:
+    record = records.read(node.comment)
+    return record is not None and record.node != (pod.spec.node_name or "")

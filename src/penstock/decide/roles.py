@@ -1,0 +1,73 @@
+"""Which pods stay, which go and which are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.api.core import Pod
+from penstock.api.slinky.names import ordinal_of, pod_name
+from penstock.decide import ordinals
+from penstock.decide.drain import Cause
+from penstock.decide.scale_in_order import victims
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.view import NodeSetView
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Each pod has one role.
+
+    `missing` are ordinals without a pod, `taken` those whose name somebody else's pod has, `wanted`
+    the names of all pods that shall be, and `cause` is why pods are condemned.
+    """
+
+    kept: tuple[Pod, ...] = ()
+    condemned: tuple[Pod, ...] = ()
+    terminating: tuple[Pod, ...] = ()
+    missing: tuple[int, ...] = ()
+    taken: Mapping[int, Pod] = field(default_factory=dict[int, Pod])
+    wanted: frozenset[str] = frozenset()
+    cause: Cause = Cause.SCALE_IN
+
+
+def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
+    """Give each pod its role.
+
+    A terminating pod keeps its ordinal until it is gone, as in a StatefulSet: no two pods ever
+    claim one Slurm node name. Pods whose name has no ordinal are left as they are, and so is
+    everything in DaemonSet mode, which this version does not serve; only the deletion of the
+    NodeSet takes them along.
+    """
+    terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
+    alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
+    if view.deleting:
+        return Roles(condemned=alive, terminating=terminating, cause=Cause.DELETION)
+    if view.nodeset.spec.scaling_mode != "StatefulSet":
+        names = frozenset(pod.metadata.name for pod in alive)
+        return Roles(kept=alive, terminating=terminating, wanted=names)
+
+    numbers = {pod.metadata.name: ordinal_of(view.nodeset, pod.metadata.name) for pod in view.pods}
+    sized = tuple(pod for pod in alive if numbers[pod.metadata.name] is not None)
+    gone = victims(view.nodeset, sized, len(sized) - view.replicas, slurm)
+    names_gone = {pod.metadata.name for pod in gone}
+    kept = tuple(pod for pod in alive if pod.metadata.name not in names_gone)
+    kept_numbers = {n for pod in kept if (n := numbers[pod.metadata.name]) is not None}
+    wanted = ordinals.wanted(view.replicas, kept_numbers)
+    used = {number for number in numbers.values() if number is not None}
+    others = {pod.metadata.name: pod for pod in view.others}
+    free = [number for number in wanted if number not in used]
+    taken = {
+        number: others[name]
+        for number in free
+        if (name := pod_name(view.nodeset, number)) in others
+    }
+    return Roles(
+        kept=kept,
+        condemned=gone,
+        terminating=terminating,
+        missing=tuple(number for number in free if number not in taken),
+        taken=taken,
+        wanted=frozenset(pod_name(view.nodeset, number) for number in wanted)
+        | {pod.metadata.name for pod in kept},
+    )

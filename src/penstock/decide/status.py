@@ -1,0 +1,86 @@
+"""The counts of a NodeSet's status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from penstock.api.conditions import Check, conditions, set_conditions
+from penstock.api.core import Pod
+from penstock.api.slinky import wellknown
+from penstock.api.slinky.nodeset import NodeSetStatus
+from penstock.decide import times
+from penstock.decide.pods import slurm_node_name
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.view import NodeSetView
+from penstock.slurm.known import Unknown
+
+
+def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
+    """Seconds until the pod counts as available, 0 when it does, None while it is not ready."""
+    ready = pod.condition("Ready")
+    if ready is None or ready.status != "True" or pod.metadata.deleting:
+        return None
+    since = times.parse(ready.last_transition_time)
+    if min_ready_seconds <= 0 or since is None:
+        return 0.0
+    return max(0.0, since + min_ready_seconds - now)
+
+
+def current(view: NodeSetView, pod: Pod) -> bool:
+    """Whether the pod is of the wanted revision, or of one that means the same."""
+    found = pod.metadata.labels.get(wellknown.REVISION_HASH)
+    return found == view.revision or found in view.same_revisions
+
+
+def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> NodeSetStatus:
+    """The new status, with conditions made of `checks`.
+
+    What Slurm says is kept from the old status while Slurm is silent. `unavailableReplicas` is
+    relative to the wanted number. A node counts by its base state, and as drained besides.
+    """
+    old = view.nodeset.status
+    spec = view.nodeset.spec
+    meta = view.nodeset.metadata
+    ready = [pod for pod in view.pods if pod.ready and not pod.metadata.deleting]
+    available = [p for p in ready if available_in(p, spec.min_ready_seconds, view.now) == 0]
+    idle, allocated, down, drain = _slurm_counts(view, slurm)
+    labels = wellknown.selector_labels("slurmd", meta.name)
+    return msgspec.structs.replace(
+        old,
+        observed_generation=meta.generation,
+        replicas=sum(1 for pod in view.pods if pod.status.phase),
+        updated_replicas=sum(1 for pod in view.pods if current(view, pod)),
+        ready_replicas=len(ready),
+        available_replicas=len(available),
+        unavailable_replicas=max(0, view.replicas - len(available)),
+        desired=view.replicas,
+        slurm_idle=idle,
+        slurm_allocated=allocated,
+        slurm_down=down,
+        slurm_drain=drain,
+        node_set_hash=view.revision,
+        selector=",".join(f"{key}={labels[key]}" for key in sorted(labels)),
+        conditions=set_conditions(
+            old.conditions,
+            conditions(checks),
+            meta.generation,
+            datetime.fromtimestamp(view.now, UTC),
+        ),
+    )
+
+
+def _slurm_counts(view: NodeSetView, slurm: SlurmView) -> tuple[int, int, int, int]:
+    old = view.nodeset.status
+    if isinstance(slurm.nodes, Unknown):
+        return old.slurm_idle, old.slurm_allocated, old.slurm_down, old.slurm_drain
+    names = {slurm_node_name(pod) for pod in view.pods}
+    nodes = [node for name in names if (node := slurm.nodes.value.get(name))]
+    return (
+        sum(1 for node in nodes if "IDLE" in node.state),
+        sum(1 for node in nodes if node.state & {"ALLOCATED", "MIXED"}),
+        sum(1 for node in nodes if "DOWN" in node.state),
+        sum(1 for node in nodes if node.drain),
+    )

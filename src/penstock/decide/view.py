@@ -1,0 +1,66 @@
+"""The snapshot on which the life of one NodeSet is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.api.conditions import Check
+from penstock.api.core import Node as KubernetesNode
+from penstock.api.core import Pod
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.slurm.known import Fact
+from penstock.slurm.model import Job, Node
+
+
+class ControllerState(Enum):
+    """What the API server has of the NodeSet's Controller."""
+
+    PRESENT = "present"
+    DELETING = "deleting"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSetView:
+    """All that `penstock.decide.nodeset.plan` looks at.
+
+    `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
+    `others` are the pods of the namespace that it does not control but whose names are of its form;
+    they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`.
+    `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
+    `same_revisions` mean the same (those slurm-operator made of an unchanged template).
+    `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
+    `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
+    """
+
+    nodeset: NodeSet
+    controller: ControllerState
+    pods: tuple[Pod, ...]
+    nodes: Fact[Mapping[str, Node]]
+    jobs: Fact[tuple[Job, ...]]
+    now: float
+    revision: str
+    kubernetes_nodes: Mapping[str, KubernetesNode] = field(
+        default_factory=dict[str, KubernetesNode]
+    )
+    others: tuple[Pod, ...] = ()
+    same_revisions: frozenset[str] = frozenset()
+    hold_creation: Check | None = None
+    propagated_conditions: tuple[str, ...] = ()
+
+    @property
+    def deleting(self) -> bool:
+        """Whether the NodeSet itself is being deleted."""
+        return self.nodeset.metadata.deleting
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it is deleted with nothing left to drain by: its Controller goes or is gone."""
+        return self.deleting and self.controller is not ControllerState.PRESENT
+
+    @property
+    def replicas(self) -> int:
+        """Pods wanted now."""
+        return 0 if self.deleting else self.nodeset.spec.replicas

@@ -1,0 +1,81 @@
+"""How a StatefulSet or Deployment of ours is doing, from its pods, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.api.conditions import Check
+from penstock.api.core import Pod
+from penstock.decide.trouble import last_words, trouble
+from penstock.decide.words import some
+
+_REVISION = "controller-revision-hash"
+
+
+def workload(what: str, wanted: int, pods: Sequence[Pod]) -> Check:
+    """`what` (slurmctld, slurmrestd, login) should have `wanted` ready pods.
+
+    A pod counts as soon as its container of that name is ready: one beside it that is started again
+    takes nothing from anybody.
+    """
+    living = [pod for pod in pods if not pod.metadata.deleting]
+    ready = sum(1 for pod in living if _serves(pod, what))
+    if ready >= wanted:
+        return Check(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
+    found = [
+        told for pod in living if not _serves(pod, what) and (told := trouble(pod)) is not None
+    ]
+    counted = f"{ready} of {wanted} {what} pods are ready"
+    lasting = [one.text for one in found if one.lasting]
+    if lasting:
+        return Check(False, "PodsFailing", f"{counted}: {some(lasting, '; ')}")
+    shown = some([one.text for one in found], "; ")
+    return Check(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
+
+
+def _serves(pod: Pod, name: str) -> bool:
+    every = pod.status.container_statuses or ()
+    return pod.ready or any(one.name == name and one.ready for one in every)
+
+
+def stuck(pod: Pod, name: str, revision: str | None) -> bool:
+    """Whether a StatefulSet's pod of another revision never got its container started.
+
+    Kubernetes waits for such a pod to become ready before it replaces it, for ever. Source:
+    Kubernetes documentation, StatefulSets, "Forced rollback".
+    """
+    if not revision or pod.metadata.labels.get(_REVISION, revision) == revision:
+        return False
+    return any(
+        one.name == name and one.state.running is None
+        for one in pod.status.container_statuses or ()
+    )
+
+
+def crashed(pod: Pod, name: str) -> bool:
+    """Whether a container has failed and does not work again.
+
+    That it runs at the moment says little: it may be about to end on the same file once more.
+    """
+    for container in pod.status.container_statuses or ():
+        if container.name != name or container.ready:
+            continue
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason == "CrashLoopBackOff":
+            return True
+        ended = container.state.terminated or container.last_state.terminated
+        return ended is not None and ended.exit_code != 0
+    return False
+
+
+def refusal(pods: Sequence[Pod], slurm_conf_hash: str) -> str | None:
+    """Why slurmctld refused the slurm.conf of this SHA-256, as the reconfigure container said.
+
+    The message of an earlier file stays in the pod's status; the hash in it tells them apart.
+    """
+    for pod in pods:
+        for container in pod.status.init_container_statuses or ():
+            said = last_words(container) if container.name == "reconfigure" else ""
+            if slurm_conf_hash in said:
+                return said.partition(": ")[2] or said
+    return None

@@ -1,0 +1,71 @@
+"""The operator's own HTTP: /healthz, /readyz and /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The ports that are served; of use when 0 was asked for."""
+
+    health_port: int
+    metrics_port: int
+
+
+@asynccontextmanager
+async def serve(
+    registry: CollectorRegistry,
+    *,
+    alive: Callable[[], str | None],
+    ready: Callable[[], str | None],
+    host: str | None = None,
+    health_port: int = 8081,
+    metrics_port: int = 8080,
+) -> AsyncGenerator[Bound]:
+    """Serve while the block runs.
+
+    `alive` and `ready` say what is wrong, or None. Without `host` all interfaces are served.
+
+    Raises OSError when a port is taken.
+    """
+    health = web.Application()
+    health.router.add_get("/healthz", _probe(alive))
+    health.router.add_get("/readyz", _probe(ready))
+    metrics = web.Application()
+    metrics.router.add_get("/metrics", _metrics(registry))
+    runners = [web.AppRunner(app, access_log=None) for app in (health, metrics)]
+    try:
+        ports: list[int] = []
+        for runner, port in zip(runners, (health_port, metrics_port), strict=True):
+            await runner.setup()
+            await web.TCPSite(runner, host, port).start()
+            ports.append(int(runner.addresses[0][1]))
+        yield Bound(*ports)
+    finally:
+        for runner in runners:
+            await runner.cleanup()
+
+
+def _probe(check: Callable[[], str | None]) -> Handler:
+    async def answer(_: web.Request) -> web.Response:
+        wrong = check()
+        return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
+
+    return answer
+
+
+def _metrics(registry: CollectorRegistry) -> Handler:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(
+            body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
+
+    return answer

@@ -1,0 +1,165 @@
+"""Images without a registry and without a container engine: Debian's buildah, skopeo, mmdebstrap.
+
+The lowest image is a Debian root made by mmdebstrap from the archive that the machine's own apt
+sources name. Layers are kept between builds in one store of the cache, so that a change of the
+operator's source makes one small layer.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.local import progress
+from penstock.local.cache import cache_dir, digest, keyed, locked
+from penstock.local.debian import SUITE, mirror, source_line
+from penstock.local.errors import LocalError
+from penstock.local.recipes import IMAGES
+
+TOOLS = ("buildah", "skopeo", "mmdebstrap")
+BASE = f"localhost/penstock-base:{SUITE}"
+NO_DOCUMENTATION = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
+# What a root of this recipe holds; a change of the recipe makes another one.
+BASE_KEY = digest("mmdebstrap", "apt", SUITE, *NO_DOCUMENTATION)
+
+
+def ensure_tools() -> None:
+    """Install what is missing, by the machine's apt-get. Raises LocalError when it cannot."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if not missing:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise LocalError(f"Building images needs root and {', '.join(missing)} on Debian.")
+    run(["apt-get", "-qq", "update"])
+    options = ["-o", "DPkg::Lock::Timeout=300", "--no-install-recommends"]
+    run(["apt-get", "-qq", "-y", *options, "install", *missing])
+
+
+def base_root() -> Path:
+    """The tar of a minimal Debian root, cached."""
+
+    def build(folder: Path) -> None:
+        with progress.step(f"make a Debian {SUITE} root"):
+            debootstrap(folder)
+
+    def debootstrap(folder: Path) -> None:
+        command = ["mmdebstrap", "--quiet", "--variant=apt", "--format=tar"]
+        command += ['--aptopt=Acquire::Check-Valid-Until "false"']
+        command += [f"--dpkgopt=path-exclude={pattern}" for pattern in NO_DOCUMENTATION]
+        # No name of a mirror stays in the image: builds are told one.
+        command += ['--customize-hook=rm -f "$1/etc/apt/sources.list" "$1/etc/resolv.conf"']
+        command += [SUITE, str(folder / "root.tar"), source_line()]
+        run(command)
+
+    return keyed("image-base", BASE_KEY, build) / "root.tar"
+
+
+@dataclass(frozen=True)
+class Store:
+    """buildah with a storage of its own."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables of the tools: caches of apt's lists live under TMPDIR between builds."""
+        return {**_proxies(), **os.environ, "TMPDIR": str(self.folder / "tmp")}
+
+    def buildah(self, *arguments: str) -> None:
+        """Run buildah on this store. Raises LocalError with its last words."""
+        options = ["--root", str(self.folder / "root"), "--runroot", str(self.folder / "run")]
+        command = ["buildah", *options, "--storage-driver", "overlay", *arguments]
+        run(command, environment=self.environment)
+
+    def has(self, name: str) -> bool:
+        """Tell whether the store has this image."""
+        with suppress(LocalError):
+            self.buildah("inspect", "--type", "image", "--format", "{{.FromImageID}}", name)
+            return True
+        return False
+
+    def import_base(self) -> None:
+        """Have the Debian root as an image."""
+        if self.has(BASE):
+            return
+        context = self.folder / "base"
+        context.mkdir(exist_ok=True)
+        (context / "root.tar").unlink(missing_ok=True)
+        (context / "root.tar").hardlink_to(base_root())
+        (context / "Containerfile").write_text('FROM scratch\nADD root.tar /\nCMD ["/bin/sh"]\n')
+        self.buildah("bud", "--isolation", "chroot", "--quiet", "--tag", BASE, str(context))
+        shutil.rmtree(context)
+
+    def build(
+        self, containerfile: Path, context: Path, tag: str, arguments: Mapping[str, str]
+    ) -> None:
+        """Build one image from its Containerfile, on images of this store only."""
+        given = {"APT_MIRROR": mirror(), **arguments}
+        options = [f"--build-arg={name}={value}" for name, value in given.items()]
+        options += ["--isolation", "chroot", "--layers", "--pull-never", "--quiet"]
+        self.buildah("bud", *options, "--tag", tag, "-f", str(containerfile), str(context))
+
+    def copy_to(self, name: str, layout: Path) -> None:
+        """Add an image to an OCI image layout, layers uncompressed and shared."""
+        store = f"[overlay@{self.folder / 'root'}+{self.folder / 'run'}]"
+        command = ["skopeo", "copy", "--quiet", "--dest-oci-accept-uncompressed-layers"]
+        command += [f"containers-storage:{store}{name}", f"oci:{layout}:{name}"]
+        run(command, environment=self.environment)
+
+    def release(self) -> None:
+        """Undo the mounts that buildah leaves behind."""
+        inside = f"{self.folder}/"
+        mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+        for mount in reversed([path for path in mounts if path.startswith(inside)]):
+            subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
+
+    def remove(self) -> None:
+        """Remove the store with all its layers."""
+        self.release()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def store() -> Generator[Store]:
+    """The cache's store, with the tools and the lowest image there, for this process alone.
+
+    Its layers are good while the install script is the same: buildah does not look into what a
+    RUN step mounts. Stores of other scripts are removed.
+    """
+    name = f"image-store-{digest(BASE_KEY, (IMAGES / 'install').read_bytes())}"
+    with locked(cache_dir() / ".image-store.lock"):
+        ensure_tools()
+        for path in cache_dir().glob("image-store-*"):
+            if path.name != name:
+                Store(path).remove()
+        current = Store(cache_dir() / name)
+        (current.folder / "tmp").mkdir(parents=True, exist_ok=True)
+        try:
+            current.import_base()
+            yield current
+        finally:
+            current.release()
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run a command. Raises LocalError with the end of what it said."""
+    variables = {**(environment or os.environ), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip())[-2000:]
+        raise LocalError(f"{' '.join(command[:1])} failed ({command[-1]}): {said}")
+
+
+def _proxies() -> dict[str, str]:
+    """The proxies of the machine's apt, as variables that programs in a build understand."""
+    found: dict[str, str] = {}
+    for scheme in ("http", "https"):
+        query = ["apt-config", "shell", "value", f"Acquire::{scheme}::Proxy"]
+        done = subprocess.run(query, capture_output=True, text=True, check=False)
+        value = done.stdout.strip().removeprefix("value=").strip("'")
+        if value and value != "DIRECT":
+            found[f"{scheme}_proxy"] = value
+    return found

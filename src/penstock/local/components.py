@@ -1,0 +1,208 @@
+"""The processes of a node for each size, with their arguments; paths are those inside it."""
+
+import enum
+
+from penstock.local import programs
+from penstock.local.addresses import Addresses
+from penstock.local.config import CONTAINERD_SOCKET, PKI
+from penstock.local.golang import Program
+from penstock.local.plan import Component
+
+ETCD = "http://127.0.0.1:2379"
+API = "127.0.0.1:6443"
+API_READY = "/run/penstock-api-ready"
+"""Made once the API server says it is ready: by then its roles exist, and who comes earlier is
+refused and waits longer before the next try."""
+
+
+class Size(enum.StrEnum):
+    """How much of Kubernetes a node has."""
+
+    API = "api"
+    """etcd and the API server: for fast tests of what the API accepts. No controller runs."""
+    NODE = "node"
+    """All of Kubernetes with one real kubelet."""
+    FLEET = "fleet"
+    """The control plane, with KWOK in the place of kubelets: simulated nodes by the thousand."""
+
+
+PROGRAMS: dict[Size, tuple[Program, ...]] = {
+    Size.API: (programs.APISERVER, programs.KUBECTL),
+    Size.NODE: (
+        programs.APISERVER,
+        programs.KUBECTL,
+        programs.CONTROLLER_MANAGER,
+        programs.SCHEDULER,
+        programs.KUBELET,
+        programs.PROXY,
+        programs.COREDNS_PROGRAM,
+        programs.PAUSE,
+    ),
+    Size.FLEET: (
+        programs.APISERVER,
+        programs.KUBECTL,
+        programs.CONTROLLER_MANAGER,
+        programs.SCHEDULER,
+        programs.KWOK_PROGRAM,
+    ),
+}
+
+
+def components(size: Size, name: str, addresses: Addresses) -> list[Component]:
+    """The processes of node `name`, in the order in which they start."""
+    found = [etcd(), apiserver(size, addresses)]
+    if size is not Size.API:
+        found += [controller_manager(size, addresses), scheduler()]
+    if size is Size.NODE:
+        found = [runtime(), *found, kubelet(name, addresses), proxy(), coredns()]
+    if size is Size.FLEET:
+        found.append(kwok())
+    return found
+
+
+def etcd() -> Component:
+    """The store. Its disk writes need not survive the machine: `down` throws them away."""
+    return Component(
+        "etcd",
+        (
+            "/usr/bin/etcd",
+            "--data-dir=/var/lib/etcd",
+            f"--listen-client-urls={ETCD}",
+            f"--advertise-client-urls={ETCD}",
+            "--listen-peer-urls=http://127.0.0.1:2380",
+            "--unsafe-no-fsync",
+            "--quota-backend-bytes=4294967296",
+            "--log-level=warn",
+        ),
+    )
+
+
+def apiserver(size: Size, addresses: Addresses) -> Component:
+    """The API server: RBAC on, nobody anonymous, every write in the audit log."""
+    # Without a controller manager nobody makes service accounts, and no pod could be created.
+    off = ("--disable-admission-plugins=ServiceAccount",) if size is Size.API else ()
+    return Component(
+        "kube-apiserver",
+        (
+            "/usr/local/bin/kube-apiserver",
+            f"--advertise-address={addresses.node}",
+            "--secure-port=6443",
+            f"--etcd-servers={ETCD}",
+            f"--service-cluster-ip-range={addresses.services}",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={PKI}/sa.pub",
+            f"--service-account-signing-key-file={PKI}/sa.key",
+            f"--tls-cert-file={PKI}/apiserver.crt",
+            f"--tls-private-key-file={PKI}/apiserver.key",
+            f"--client-ca-file={PKI}/ca.crt",
+            f"--kubelet-certificate-authority={PKI}/ca.crt",
+            f"--kubelet-client-certificate={PKI}/apiserver-kubelet.crt",
+            f"--kubelet-client-key={PKI}/apiserver-kubelet.key",
+            # The node's name is in nobody's DNS.
+            "--kubelet-preferred-address-types=InternalIP",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--anonymous-auth=false",
+            "--allow-privileged=true",
+            "--audit-policy-file=/etc/kubernetes/audit-policy.yaml",
+            "--audit-log-path=/var/log/penstock/audit.log",
+            # In megabytes: one file, so that what it counts is complete.
+            "--audit-log-maxsize=4096",
+            *off,
+        ),
+        needs=("127.0.0.1:2379",),
+    )
+
+
+def controller_manager(size: Size, addresses: Addresses) -> Component:
+    """Kubernetes' own controllers, with volumes made as folders of the node."""
+    fleet = ("--kube-api-qps=1000", "--kube-api-burst=2000", "--allocate-node-cidrs=false")
+    node = (
+        # With the default of 20 the controllers alone take five seconds to start.
+        "--kube-api-qps=100",
+        "--kube-api-burst=200",
+        "--allocate-node-cidrs=true",
+        f"--cluster-cidr={addresses.pods}",
+        "--node-cidr-mask-size=18",
+        "--enable-hostpath-provisioner",
+    )
+    return Component(
+        "kube-controller-manager",
+        (
+            "/usr/local/bin/kube-controller-manager",
+            "--kubeconfig=/etc/kubernetes/kube-controller-manager.conf",
+            "--bind-address=127.0.0.1",
+            "--leader-elect=false",
+            "--use-service-account-credentials",
+            f"--service-account-private-key-file={PKI}/sa.key",
+            f"--root-ca-file={PKI}/ca.crt",
+            f"--cluster-signing-cert-file={PKI}/ca.crt",
+            f"--cluster-signing-key-file={PKI}/ca.key",
+            *(fleet if size is Size.FLEET else node),
+        ),
+        needs=(API_READY,),
+    )
+
+
+def scheduler() -> Component:
+    """The scheduler."""
+    return Component(
+        "kube-scheduler",
+        (
+            "/usr/local/bin/kube-scheduler",
+            "--config=/etc/kubernetes/kube-scheduler.yaml",
+            "--bind-address=127.0.0.1",
+        ),
+        needs=(API_READY,),
+    )
+
+
+def runtime() -> Component:
+    """Containerd."""
+    return Component("containerd", ("/usr/bin/containerd", "--log-level=warn"))
+
+
+def kubelet(name: str, addresses: Addresses) -> Component:
+    """The kubelet."""
+    return Component(
+        "kubelet",
+        (
+            "/usr/local/bin/kubelet",
+            "--config=/etc/kubernetes/kubelet.yaml",
+            "--kubeconfig=/etc/kubernetes/kubelet.conf",
+            f"--hostname-override={name}",
+            f"--node-ip={addresses.node}",
+        ),
+        needs=(API, CONTAINERD_SOCKET),
+    )
+
+
+def proxy() -> Component:
+    """kube-proxy, whose rules stay in the node's network namespace."""
+    return Component(
+        "kube-proxy",
+        ("/usr/local/bin/kube-proxy", "--config=/etc/kubernetes/kube-proxy.yaml"),
+        needs=(API_READY,),
+    )
+
+
+def coredns() -> Component:
+    """The cluster's DNS, as a process on the node's address."""
+    return Component(
+        "coredns", ("/usr/local/bin/coredns", "-conf=/etc/kubernetes/Corefile"), needs=(API_READY,)
+    )
+
+
+def kwok() -> Component:
+    """The simulated kubelets."""
+    return Component(
+        "kwok",
+        (
+            "/usr/local/bin/kwok",
+            "--kubeconfig=/etc/kubernetes/kwok.conf",
+            "--manage-all-nodes",
+            "--node-lease-duration-seconds=40",
+            "--server-address=127.0.0.1:10247",
+        ),
+        needs=(API_READY,),
+    )

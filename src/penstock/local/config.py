@@ -1,0 +1,188 @@
+"""The configuration files of a node's components; paths are those inside the node."""
+
+import json
+from typing import Any
+
+import yaml
+
+from penstock.local.addresses import Addresses
+
+PAUSE_IMAGE = "penstock.local/pause:1"
+CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+PKI = "/etc/kubernetes/pki"
+CLUSTER_DOMAIN = "cluster.local"
+MAX_PODS = 200
+
+
+def containerd(snapshotter: str) -> str:
+    """Containerd's config.toml."""
+    return f"""version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+
+[grpc]
+address = "{CONTAINERD_SOCKET}"
+
+[plugins."io.containerd.cri.v1.images"]
+snapshotter = "{snapshotter}"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{PAUSE_IMAGE}"
+
+[plugins."io.containerd.cri.v1.runtime"]
+# Root in a sandboxed virtual machine may lack CAP_SYS_RESOURCE, and then no sandbox would start.
+restrict_oom_score_adj = true
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["/usr/lib/cni"]
+conf_dir = "/etc/cni/net.d"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+BinaryName = "/usr/sbin/runc"
+SystemdCgroup = false
+"""
+
+
+def cni(addresses: Addresses) -> str:
+    """The network of pods: a point-to-point link each, so that every packet is routed.
+
+    With a bridge, packets between pods would pass kube-proxy's rules only where the kernel
+    hands bridged packets to iptables.
+    """
+    return json.dumps(
+        {
+            "cniVersion": "1.0.0",
+            "name": "penstock",
+            "plugins": [
+                {
+                    "type": "ptp",
+                    "ipam": {
+                        "type": "host-local",
+                        "ranges": [[{"subnet": addresses.pods}]],
+                        "routes": [{"dst": "0.0.0.0/0"}],
+                    },
+                },
+                {"type": "portmap", "capabilities": {"portMappings": True}},
+            ],
+        },
+        indent=1,
+    )
+
+
+def kubelet(addresses: Addresses, cgroup: str) -> str:
+    """KubeletConfiguration."""
+    return yaml.safe_dump(
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": f"{PKI}/ca.crt"},
+            },
+            "authorization": {"mode": "Webhook"},
+            "tlsCertFile": f"{PKI}/kubelet.crt",
+            "tlsPrivateKeyFile": f"{PKI}/kubelet.key",
+            "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{cgroup}",
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "clusterDNS": [addresses.dns],
+            "clusterDomain": CLUSTER_DOMAIN,
+            "maxPods": MAX_PODS,
+            "oomScoreAdj": 0,
+            "resolvConf": "/etc/resolv.conf",
+            # Images come from files, not from a registry: one collected would never come back,
+            # and how full the machine's disk is must not evict pods.
+            "imageGCHighThresholdPercent": 100,
+            "evictionHard": {
+                "memory.available": "100Mi",
+                "nodefs.available": "1%",
+                "nodefs.inodesFree": "1%",
+                "imagefs.available": "1%",
+            },
+        },
+        sort_keys=False,
+    )
+
+
+def proxy(addresses: Addresses, name: str) -> str:
+    """KubeProxyConfiguration."""
+    return yaml.safe_dump(
+        {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "clientConnection": {"kubeconfig": "/etc/kubernetes/kube-proxy.conf"},
+            "mode": "iptables",
+            "clusterCIDR": addresses.pods,
+            "hostnameOverride": name,
+            "oomScoreAdj": 0,
+            # These sysctls belong to the machine, not to the node's network namespace.
+            "conntrack": {
+                "maxPerCore": 0,
+                "min": 0,
+                "tcpEstablishedTimeout": "0s",
+                "tcpCloseWaitTimeout": "0s",
+            },
+        },
+        sort_keys=False,
+    )
+
+
+def scheduler(*, fast: bool) -> str:
+    """KubeSchedulerConfiguration; `fast` lifts the client's rate limit for a big fleet."""
+    connection: dict[str, Any] = {"kubeconfig": "/etc/kubernetes/kube-scheduler.conf"}
+    if fast:
+        connection |= {"qps": 1000, "burst": 2000}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": connection,
+            "leaderElection": {"leaderElect": False},
+        },
+        sort_keys=False,
+    )
+
+
+def corefile(addresses: Addresses) -> str:
+    """CoreDNS: the cluster's names, and a quick "no such name" for every other."""
+    return f""".:53 {{
+    bind {addresses.node}
+    errors
+    health 127.0.0.1:8080
+    ready 127.0.0.1:8181
+    cache 5
+    kubernetes {CLUSTER_DOMAIN} in-addr.arpa {{
+        kubeconfig /etc/kubernetes/coredns.conf
+        pods insecure
+        fallthrough in-addr.arpa
+    }}
+    template ANY ANY . {{
+        rcode NXDOMAIN
+    }}
+}}
+"""
+
+
+def audit_policy() -> str:
+    """Who changed what: every write with its user, no reads."""
+    return yaml.safe_dump(
+        {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [
+                {
+                    "level": "Metadata",
+                    "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+                },
+                {"level": "None"},
+            ],
+        },
+        sort_keys=False,
+    )

@@ -1,0 +1,143 @@
+"""The images of Penstock for the built-in node: built once, kept as files, found again.
+
+`build_all` is what the demo and the tests use. An image is built again only when its
+Containerfile, a file that this copies, or the image below it has changed.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.local import buildah, oci, progress
+from penstock.local.cache import cache_dir, digest, keyed
+from penstock.local.recipes import (
+    IMAGES,
+    OPERATOR,
+    PYTHON,
+    ROLES,
+    SLURM_RECIPES,
+    TAG,
+    Recipe,
+    operator_context,
+    reference,
+)
+
+KEPT = 3
+"""Archives of former states of the source that stay in the cache."""
+_FILE = "images.tar"
+
+
+@dataclass(frozen=True)
+class ImageArchive:
+    """An image as a file. Images that share layers share one file: import each path once.
+
+    `reference` stays the same when the content changes, `exact` does not.
+    """
+
+    role: str
+    reference: str
+    exact: str
+    path: Path
+
+
+def build_all() -> dict[str, ImageArchive]:
+    """Every image by role, built where the cache has none of the present source.
+
+    Needs root on Debian. Raises LocalError with the words of the tool that failed.
+    """
+    return {**build_slurm(), **build_operator()}
+
+
+def build_slurm() -> dict[str, ImageArchive]:
+    """Images of slurmctld, slurmd, slurmrestd, slurmdbd, login and the sidecars (`slurm`)."""
+    keys = {recipe.role: recipe.key(buildah.BASE_KEY) for recipe in SLURM_RECIPES}
+
+    def build(folder: Path) -> None:
+        with buildah.store() as store, progress.step("build the Slurm images"):
+            _build_children(store, None, keys)
+            _export(store, keys, folder)
+
+    return _archives("images-slurm", digest(*keys.values()), keys, build)
+
+
+def build_operator() -> dict[str, ImageArchive]:
+    """The operator's image, from this checkout's source and locked requirements."""
+    with tempfile.TemporaryDirectory(prefix="penstock-operator-") as name:
+        context = Path(name)
+        operator_context(context)
+        python = {PYTHON.role: PYTHON.key(buildah.BASE_KEY)}
+        keys = {OPERATOR.role: OPERATOR.key(buildah.BASE_KEY, context)}
+
+        def build(folder: Path) -> None:
+            with buildah.store() as store, progress.step("build the operator's image"):
+                _build(store, PYTHON, IMAGES, python)
+                _build(store, OPERATOR, context, python | keys)
+                _export(store, keys, folder)
+
+        return _archives("images-operator", keys[OPERATOR.role], keys, build)
+
+
+def _build_children(store: buildah.Store, parent: Recipe | None, keys: Mapping[str, str]) -> None:
+    """Build the Slurm images on `parent` at once, and after each those on it."""
+
+    def grow(recipe: Recipe) -> None:
+        _build(store, recipe, IMAGES, keys)
+        _build_children(store, recipe, keys)
+
+    children = [recipe for recipe in SLURM_RECIPES if recipe.parent is parent]
+    if children:
+        with ThreadPoolExecutor(max_workers=len(children)) as pool:
+            list(pool.map(grow, children))
+
+
+def _build(store: buildah.Store, recipe: Recipe, context: Path, keys: Mapping[str, str]) -> None:
+    """Build one image, unless the store still has it from before."""
+    name, parent = _exact(recipe.role, keys), recipe.parent
+    if not store.has(name):
+        below = _exact(parent.role, keys) if parent else buildah.BASE
+        store.build(recipe.containerfile, context, name, {recipe.argument: below})
+
+
+def _export(store: buildah.Store, keys: Mapping[str, str], folder: Path) -> None:
+    layout = folder / "layout"
+    exact = {role: _exact(role, keys) for role in keys if role in ROLES}
+    for name in exact.values():
+        store.copy_to(name, layout)
+    names = {name: (reference(role), name) for role, name in exact.items()}
+    oci.archive(layout, folder / _FILE, names)
+    shutil.rmtree(layout)
+
+
+def _archives(
+    name: str, key: str, keys: Mapping[str, str], build: Callable[[Path], None]
+) -> dict[str, ImageArchive]:
+    """The archives of cache entry `name`-`key`, made when absent; a few older ones are kept."""
+    folder = keyed(name, key, build)
+    folder.touch()
+    others = sorted(cache_dir().glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
+    for old in others[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return {
+        role: ImageArchive(role, reference(role), _exact(role, keys), folder / _FILE)
+        for role in keys
+        if role in ROLES
+    }
+
+
+def _exact(role: str, keys: Mapping[str, str]) -> str:
+    return reference(role, f"{TAG}-{keys[role]}")
+
+
+def built() -> list[ImageArchive]:
+    """The archives that the cache has, newest first, whatever state of the source made them."""
+    folders = [*cache_dir().glob("images-slurm-*"), *cache_dir().glob("images-operator-*")]
+    found: list[ImageArchive] = []
+    for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
+        for exact in oci.names(folder / _FILE):
+            role, _, tag = exact.rpartition("/")[2].partition(":")
+            if tag != TAG and role in ROLES:
+                found.append(ImageArchive(role, reference(role), exact, folder / _FILE))
+    return found

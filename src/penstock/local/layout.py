@@ -1,0 +1,87 @@
+"""Where a node keeps its files: one folder, seen from the machine and from inside the node."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.local.errors import LocalError
+
+STATE_VARIABLE = "PENSTOCK_STATE"
+LONGEST_NAME = 40
+
+
+def state_dir() -> Path:
+    """The folder of all nodes: `$PENSTOCK_STATE`, or /var/lib/penstock."""
+    return Path(os.environ.get(STATE_VARIABLE) or "/var/lib/penstock")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of the node `name`, as paths of the machine unless said otherwise."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if len(self.name) > LONGEST_NAME or not re.fullmatch(
+            r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", self.name
+        ):
+            raise LocalError(
+                f"{self.name!r} cannot name a node: use at most {LONGEST_NAME} lower case "
+                "letters, digits and dashes, as for a Kubernetes object."
+            )
+
+    @property
+    def folder(self) -> Path:
+        """Everything of this node."""
+        return state_dir() / self.name
+
+    @property
+    def lock(self) -> Path:
+        """Held while the node goes up or down."""
+        return state_dir() / f".{self.name}.lock"
+
+    @property
+    def record(self) -> Path:
+        """What the node is (`Record`), written before anything of it exists elsewhere."""
+        return self.folder / "node.json"
+
+    @property
+    def pid(self) -> Path:
+        """Pid file of the node's first process."""
+        return self.folder / "init.pid"
+
+    @property
+    def plan(self) -> Path:
+        """What the node's first process mounts and runs."""
+        return self.folder / "init.json"
+
+    @property
+    def upper(self) -> Path:
+        """What differs from the cached tree: the writable layer of the node's root."""
+        return self.folder / "upper"
+
+    @property
+    def pki(self) -> Path:
+        """Keys and certificates; /etc/kubernetes/pki inside."""
+        return self.upper / "etc/kubernetes/pki"
+
+    @property
+    def bin(self) -> Path:
+        """Compiled programs; /usr/local/bin inside."""
+        return self.upper / "usr/local/bin"
+
+    @property
+    def logs(self) -> Path:
+        """A log for each component; /var/log/penstock inside."""
+        return self.folder / "logs"
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log: every write, one JSON object a line."""
+        return self.logs / "audit.log"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig for use on this machine."""
+        return self.folder / "kubeconfig"

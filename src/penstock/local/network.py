@@ -1,0 +1,62 @@
+"""The link between the machine and a node, and the machine's route to its pods and Services.
+
+Both ends go when the node's network namespace goes. `ip` is that of the node's file tree, so
+the machine needs none.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.local.addresses import Addresses
+from penstock.local.errors import LocalError
+from penstock.local.process import Process
+
+_IN_ROOT = 'mount --bind /proc "$0/proc" && exec chroot "$0" /usr/sbin/ip -batch -'
+"""`ip` of the tree at $0; it finds the other end's namespace by /proc, mounted for it alone."""
+
+
+def connect(root: Path, node: Process, addresses: Addresses) -> None:
+    """Join the network namespace of `node` with the machine's. Raises LocalError."""
+    link = addresses.link
+    _ip(
+        root,
+        (),
+        f"link add {link} type veth peer name eth0 netns {node.pid}",
+        f"address add {addresses.machine}/30 dev {link}",
+        f"link set {link} up",
+        f"route add {addresses.all} via {addresses.node} dev {link}",
+    )
+    inside = ("nsenter", "--target", str(node.pid), "--net")
+    _ip(
+        root,
+        inside,
+        "link set lo up",
+        f"address add {addresses.node}/30 dev eth0",
+        "link set eth0 up",
+        f"route add default via {addresses.machine}",
+    )
+
+
+def disconnect(root: Path, addresses: Addresses) -> None:
+    """Remove the machine's end of the link, which outlives its node for a moment."""
+    there = Path("/sys/class/net", addresses.link)
+    if there.exists():
+        try:
+            _ip(root, (), f"link delete {addresses.link}")
+        except LocalError:
+            # The kernel was quicker, or something is wrong.
+            if there.exists():
+                raise
+
+
+def _ip(root: Path, inside: Sequence[str], *commands: str) -> None:
+    done = subprocess.run(
+        [*inside, "unshare", "--mount", "sh", "-c", _IN_ROOT, str(root)],
+        input="\n".join(commands),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise LocalError(f"The node's network cannot be made: {done.stderr.strip()}")

@@ -1,0 +1,28 @@
+"""What the first process of a node mounts and runs: written by `files`, read by `init`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Component:
+    """One process of a node."""
+
+    name: str
+    command: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    """What must be there before it starts: `host:port` or a socket that accepts connections, or
+    a file."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One node as its first process sees it."""
+
+    name: str
+    lower: str
+    """The cached file tree below what the node writes."""
+    overlay: bool
+    """Whether `lower` is laid under by overlayfs; else it was copied."""
+    cgroups: bool
+    """Whether the machine's cgroups are shown inside."""
+    components: tuple[Component, ...]

@@ -1,0 +1,53 @@
+"""The programs of the built-in node that are compiled from Go modules."""
+
+from pathlib import Path
+
+from penstock.local.golang import Program
+from penstock.local.versions import COREDNS, KUBERNETES, KWOK
+
+_SOURCES = Path(__file__).parent / "go"
+_STAGING = "v0." + KUBERNETES.partition(".")[2]
+_MINOR = KUBERNETES.split(".")[1]
+
+
+def kubernetes(name: str) -> Program:
+    """A program of `k8s.io/kubernetes/cmd`."""
+    version = "k8s.io/component-base/version"
+    return Program(
+        name=name,
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        requires={"k8s.io/kubernetes": f"v{KUBERNETES}"},
+        staging=_STAGING,
+        # Without these the server calls itself v0.0.0 and charts refuse it.
+        variables={
+            f"{version}.gitVersion": f"v{KUBERNETES}",
+            f"{version}.gitMajor": "1",
+            f"{version}.gitMinor": _MINOR,
+        },
+    )
+
+
+APISERVER = kubernetes("kube-apiserver")
+CONTROLLER_MANAGER = kubernetes("kube-controller-manager")
+SCHEDULER = kubernetes("kube-scheduler")
+KUBELET = kubernetes("kubelet")
+PROXY = kubernetes("kube-proxy")
+KUBECTL = kubernetes("kubectl")
+
+COREDNS_PROGRAM = Program(
+    name="coredns",
+    package=".",
+    source=_SOURCES / "coredns",
+    requires={
+        "github.com/coredns/coredns": f"v{COREDNS}",
+        "k8s.io/api": _STAGING,
+        "k8s.io/apimachinery": _STAGING,
+        "k8s.io/client-go": _STAGING,
+    },
+)
+PAUSE = Program(name="pause", package=".", source=_SOURCES / "pause", requires={})
+KWOK_PROGRAM = Program(
+    name="kwok",
+    package="sigs.k8s.io/kwok/cmd/kwok",
+    requires={"sigs.k8s.io/kwok": f"v{KWOK}"},
+)

@@ -1,0 +1,92 @@
+"""Progress of long steps, with the time they took.
+
+On a terminal the line of a running step counts up in place; elsewhere each step gives one
+plain line when it starts and one when it ends, so that a log stays readable.
+"""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import TextIO
+
+TERMINAL_TICK = 0.2
+"""Seconds between two redraws of a running step on a terminal."""
+PLAIN_TICK = 60.0
+"""Seconds between two "still running" lines elsewhere."""
+
+
+@dataclass
+class Step:
+    """A running step. `note` replaces what stands behind its title."""
+
+    title: str
+    note: str = ""
+
+    def text(self, elapsed: float) -> str:
+        """The step as one line; `elapsed` in seconds."""
+        behind = f" ({self.note})" if self.note else ""
+        return f"{elapsed:7.1f} s  {self.title}{behind}"
+
+
+@dataclass
+class Progress:
+    """Writes steps to `stream` and keeps how long each took (`timings`, in seconds)."""
+
+    stream: TextIO | None = None
+    clock: Callable[[], float] = time.monotonic
+    timings: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Generator[Step]:
+        """Show that `title` is going on until the block ends; an error ends it as "failed"."""
+        step, start, done = Step(title), self.clock(), threading.Event()
+        live = self._out().isatty()
+        if not live:
+            self._line(f"       …    {title}")
+        ticker = threading.Thread(target=self._tick, args=(step, start, done, live), daemon=True)
+        ticker.start()
+        failed = True
+        try:
+            yield step
+            failed = False
+        finally:
+            done.set()
+            ticker.join()
+            elapsed = self.clock() - start
+            self.timings[title] = elapsed
+            end = step.text(elapsed) + (": failed" if failed else "")
+            self._line(f"\r\x1b[K{end}" if live else end)
+
+    def say(self, text: str) -> None:
+        """One line without a time."""
+        self._line(f"           {text}")
+
+    def _tick(self, step: Step, start: float, done: threading.Event, live: bool) -> None:
+        while not done.wait(TERMINAL_TICK if live else PLAIN_TICK):
+            text = step.text(self.clock() - start)
+            if live:
+                out = self._out()
+                out.write(f"\r\x1b[K{text}")
+                out.flush()
+            else:
+                self._line(f"{text}: still running")
+
+    def _line(self, text: str) -> None:
+        out = self._out()
+        out.write(f"{text}\n")
+        out.flush()
+
+    def _out(self) -> TextIO:
+        # Looked up late: test runners and shells replace sys.stderr.
+        return self.stream if self.stream is not None else sys.stderr
+
+
+default = Progress()
+
+
+def step(title: str) -> contextlib.AbstractContextManager[Step]:
+    """Show `title` as going on, on standard error, until the block under `with` ends."""
+    return default.step(title)

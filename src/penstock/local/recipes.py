@@ -1,0 +1,121 @@
+"""What the images are made from: a Containerfile each, what it copies, and the image below it."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.local.cache import cache_dir, digest, keyed
+from penstock.local.errors import LocalError
+
+ROOT = Path(__file__).parents[3]
+"""The checkout: images are built from its folders, which are no part of the Python package."""
+IMAGES = ROOT / "images"
+TAG = "26.05"
+"""Slurm's version, which is the images' tag as in the published ones."""
+OPERATOR_PARTS = ("api", "slurm", "render", "decide", "kube", "controllers")
+OPERATOR_PYTHON = "3.14"
+"""Python of Debian forky, which the operator's wheels must fit."""
+_COPY = re.compile(r"^COPY (?!--from)(.+) \S+$", re.MULTILINE)
+_BIND = re.compile(r"--mount=type=bind,source=([^,\s]+)")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One image. `argument` is the build argument that names the image below, `parent`."""
+
+    role: str
+    argument: str = "BASE"
+    parent: "Recipe | None" = None
+
+    @property
+    def containerfile(self) -> Path:
+        """Where it is written how to build this image."""
+        return IMAGES / self.role / "Containerfile"
+
+    def sources(self, context: Path | None = None) -> list[Path]:
+        """Files that the Containerfile reads from the build context (the images folder)."""
+        context = context or IMAGES
+        text = self.containerfile.read_text()
+        words = [word for line in _COPY.findall(text) for word in line.split()]
+        found: list[Path] = []
+        for path in (context / word for word in (*words, *_BIND.findall(text))):
+            found += [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+        return sorted(found)
+
+    def key(self, base: str, context: Path | None = None) -> str:
+        """A digest of all that decides what is in the image; `base` is the lowest image's."""
+        below = self.parent.key(base) if self.parent else base
+        parts: list[str | bytes] = [below, self.containerfile.read_bytes()]
+        for path in self.sources(context):
+            parts += [str(path.relative_to(context or IMAGES)), path.read_bytes()]
+        return digest(*parts)
+
+
+SLURM = Recipe("slurm")
+SSH = Recipe("ssh", "SLURM", SLURM)
+SLURM_RECIPES = (
+    SLURM,
+    SSH,
+    Recipe("slurmctld", "SLURM", SLURM),
+    Recipe("slurmrestd", "SLURM", SLURM),
+    Recipe("slurmdbd", "SLURM", SLURM),
+    Recipe("login", "SSH", SSH),
+    Recipe("slurmd", "SSH", SSH),
+)
+"""Each after the one it is built on."""
+PYTHON = Recipe("python")
+OPERATOR = Recipe("operator", "PYTHON", PYTHON)
+ROLES = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "slurm", "operator")
+"""Images that pods run; `slurm` is the sidecars'."""
+
+
+def reference(role: str, tag: str = TAG, registry: str = "localhost/penstock") -> str:
+    """The name that a pod gives an image."""
+    return f"{registry}/{role}:{tag}"
+
+
+def operator_context(folder: Path) -> None:
+    """Fill the build context of the operator's image: its wheels and its source.
+
+    Raises LocalError when the wheels cannot be fetched.
+    """
+    if not IMAGES.is_dir():
+        raise LocalError(f"Images are built from a checkout of the project; {IMAGES} is none.")
+    shutil.copytree(_wheels(), folder / "site")
+    source, target = ROOT / "src/penstock", folder / "src/penstock"
+    target.mkdir(parents=True)
+    for path in source.glob("*.py"):
+        shutil.copy2(path, target)
+    for part in OPERATOR_PARTS:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source / part, target / part, ignore=ignore)
+
+
+def _wheels() -> Path:
+    """The libraries of requirements/operator.txt for the image's Python, by uv, cached."""
+    locked = ROOT / "requirements/operator.txt"
+    platform = "x86_64-unknown-linux-gnu"
+
+    def build(folder: Path) -> None:
+        command = [_uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        command += ["--only-binary", ":all:", "--python-version", OPERATOR_PYTHON]
+        command += ["--python-platform", platform, "--target", str(folder), "-r", str(locked)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LocalError(f"The operator's wheels cannot be fetched: {done.stderr.strip()}")
+        for extra in ("bin", ".lock"):
+            shutil.rmtree(folder / extra, ignore_errors=True)
+
+    return keyed("operator-wheels", digest(locked.read_bytes(), OPERATOR_PYTHON, platform), build)
+
+
+def _uv() -> str:
+    """The uv of scripts/bootstrap, or one on the path."""
+    for path in sorted(cache_dir().glob("uv-*/bin/uv"), reverse=True):
+        return str(path)
+    found = shutil.which("uv")
+    if found is None:
+        raise LocalError("uv is missing: run scripts/bootstrap.")
+    return found

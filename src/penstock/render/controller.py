@@ -1,0 +1,251 @@
+"""Controller: slurmctld's StatefulSet, its Services and its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.api.meta import Json
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.controller import Persistence
+from penstock.api.slinky.volumes import ClaimSpec
+from penstock.render import aliases, merge
+from penstock.render.config import config_map, config_maps_of
+from penstock.render.context import Cluster, owner
+from penstock.render.pod import (
+    ETC,
+    LOGS,
+    config_map_source,
+    etc_mount,
+    http_probe,
+    logfile,
+    logs_mount,
+    memory,
+    object_metadata,
+    projected,
+    secret_source,
+    slurm_key_source,
+    spread,
+    template,
+)
+from penstock.render.script import script
+from penstock.render.service import Port, service
+from penstock.render.slurm_conf import state_directory
+
+_STATE = "statesave"
+_SOCKET = "slurm-authsocket"
+_RECONFIGURE = "reconfigure"
+_PRIMARY_PORT = Port("slurmctld", wellknown.SLURMCTLD_PORT, "slurmctld")
+
+
+def objects(cluster: Cluster) -> list[Json]:
+    """Everything a Controller needs, in the order in which it is to be written.
+
+    slurmctld's pod is what all others wait for. So its StatefulSet comes as soon as there is what
+    the pod mounts and the Service of its name; who connects to it comes later than the rest.
+    An external one has only its configuration, which slurmrestd reads.
+    """
+    if cluster.controller.spec.external:
+        return [
+            config_map(cluster),
+            config_map(cluster, names.config_map_alias(cluster.controller)),
+        ]
+    ports = _ports(cluster)
+    return [
+        _headless_service(cluster),
+        config_map(cluster),
+        stateful_set(cluster),
+        _service(cluster, ports),
+        *aliases.objects(cluster, ports),
+    ]
+
+
+def _instance(cluster: Cluster) -> str:
+    return cluster.controller.metadata.name
+
+
+def _ports(cluster: Cluster) -> tuple[Port, ...]:
+    """The user's port, and slurmctld's own beside it.
+
+    Whoever has fetched slurm.conf goes on with SlurmctldPort, which is where slurmctld listens.
+    """
+    wish = cluster.controller.spec.service
+    number = wish.port or wellknown.SLURMCTLD_PORT
+    first = Port("slurmctld", number, "slurmctld", wish.node_port)
+    if number == wellknown.SLURMCTLD_PORT:
+        return (first,)
+    return (first, Port("slurmctld-rpc", wellknown.SLURMCTLD_PORT, "slurmctld"))
+
+
+def _headless_service(cluster: Cluster) -> Json:
+    return service(
+        names.controller_headless_service(cluster.controller),
+        cluster.namespace,
+        wellknown.selector_labels("slurmctld", _instance(cluster)),
+        (_PRIMARY_PORT,),
+        owner(cluster.controller),
+        labels=wellknown.labels("slurmctld", _instance(cluster)),
+        headless=True,
+    )
+
+
+def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
+    return service(
+        names.controller_service(cluster.controller),
+        cluster.namespace,
+        {
+            **wellknown.selector_labels("slurmctld", _instance(cluster)),
+            wellknown.CONTROLLER_ACTIVE: wellknown.TRUE,
+        },
+        ports,
+        owner(cluster.controller),
+        labels=wellknown.labels("slurmctld", _instance(cluster)),
+        user=cluster.controller.spec.service,
+        # The reconfigure container ends to report a refused configuration, and the pod is not ready
+        # until it is there again. Nobody must lose slurmctld for that.
+        unready=True,
+    )
+
+
+def stateful_set(cluster: Cluster) -> Json:
+    """slurmctld, one pod or a primary with its backups."""
+    controller = cluster.controller
+    selector = wellknown.selector_labels("slurmctld", _instance(cluster))
+    labels = wellknown.labels("slurmctld", _instance(cluster))
+    if controller.spec.replicas == 1:
+        # The only one is the active one: the Service must not wait for the operator to say so.
+        pod_labels = labels | {wellknown.CONTROLLER_ACTIVE: wellknown.TRUE}
+    else:
+        pod_labels = labels
+    volume, claims = _state(cluster)
+    hashes = {
+        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+        wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+    }
+    spec: Json = {
+        "replicas": controller.spec.replicas,
+        "revisionHistoryLimit": 0,
+        "serviceName": names.controller_headless_service(controller),
+        "selector": {"matchLabels": selector},
+        "template": template(
+            controller.spec.template, pod_labels, hashes, _pod_spec(cluster, volume)
+        ),
+    }
+    if claims:
+        spec["volumeClaimTemplates"] = claims
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": object_metadata(
+            names.controller_workload(controller), cluster.namespace, labels, owner(controller)
+        ),
+        "spec": spec,
+    }
+
+
+def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
+    spec = cluster.controller.spec
+    slurmctld = _slurmctld(cluster)
+    user = {"runAsUser": wellknown.SLURM_UID, "runAsGroup": wellknown.SLURM_UID}
+    return {
+        "automountServiceAccountToken": False,
+        "affinity": spread(wellknown.selector_labels("slurmctld", _instance(cluster))),
+        "securityContext": {"runAsNonRoot": True, **user, "fsGroup": wellknown.SLURM_UID},
+        "initContainers": [
+            _reconfigure(slurmctld["image"], spec.reconfigure),
+            logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
+        ],
+        "containers": [slurmctld],
+        "volumes": [
+            _etc(cluster),
+            memory(LOGS),
+            memory("run"),
+            {"name": _SOCKET, "emptyDir": {}},
+            memory(_RECONFIGURE),
+            *state,
+        ],
+    }
+
+
+def _slurmctld(cluster: Cluster) -> Json:
+    spec = cluster.controller.spec
+    # A backup answers /readyz only once it has taken over.
+    ready = "/readyz" if spec.replicas == 1 else "/livez"
+    base: Json = {
+        "name": "slurmctld",
+        "image": cluster.images.slurmctld,
+        "ports": [
+            {"name": "slurmctld", "containerPort": wellknown.SLURMCTLD_PORT, "protocol": "TCP"}
+        ],
+        # Asked each second so that workers wait no longer than they must, and for five minutes,
+        # since the state of a large cluster takes its time to load.
+        "startupProbe": http_probe("/livez", "slurmctld", periodSeconds=1, failureThreshold=300),
+        "livenessProbe": http_probe(
+            "/livez", "slurmctld", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        ),
+        "readinessProbe": http_probe(ready, "slurmctld", periodSeconds=2, timeoutSeconds=2),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": wellknown.SLURM_UID,
+            "runAsGroup": wellknown.SLURM_UID,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            etc_mount(),
+            {"name": "run", "mountPath": "/run"},
+            {"name": _STATE, "mountPath": state_directory(cluster)},
+            {"name": _SOCKET, "mountPath": "/run/slurmctld"},
+            logs_mount(),
+        ],
+    }
+    return merge.container(base, spec.slurmctld)
+
+
+def _reconfigure(image: str, user: Json) -> Json:
+    base: Json = {
+        "name": "reconfigure",
+        "image": image,
+        "command": ["tini", "-g", "--", "bash", "-c", script("reconfigure")],
+        "restartPolicy": "Always",
+        "volumeMounts": [
+            etc_mount(),
+            {"name": _SOCKET, "mountPath": "/run/slurmctld", "readOnly": True},
+            {"name": _RECONFIGURE, "mountPath": "/run/reconfigure"},
+        ],
+    }
+    return merge.container(base, user)
+
+
+def _etc(cluster: Cluster) -> Json:
+    controller = cluster.controller
+    jwt = names.jwt_key_ref(controller)
+    sources = [
+        config_map_source(names.config_map(controller)),
+        slurm_key_source(cluster),
+        secret_source(jwt.name, (jwt.key, names.JWT_KEY, None)),
+        *(config_map_source(name) for name in config_maps_of(cluster)),
+    ]
+    if jwks := controller.spec.jwks_key_ref:
+        sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
+    return projected(ETC, 0o610, sources)
+
+
+def _state(cluster: Cluster) -> tuple[list[Json], list[Json]]:
+    """The pod's volume for slurmctld's state, or the claim template that makes one."""
+    wish = cluster.controller.spec.persistence or Persistence(enabled=True)
+    if not wish.enabled:
+        return [{"name": _STATE, "emptyDir": {}}], []
+    if wish.existing_claim:
+        return [{"name": _STATE, "persistentVolumeClaim": {"claimName": wish.existing_claim}}], []
+    given: dict[str, Any] = {
+        name: getattr(wish, name)
+        for name in ClaimSpec.__struct_fields__
+        if getattr(wish, name) is not None
+    }
+    claim: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "4Gi"}},
+        **msgspec.to_builtins(ClaimSpec(**given)),
+    }
+    return [], [{"metadata": {"name": _STATE}, "spec": claim}]

@@ -1,0 +1,191 @@
+"""What users write over what we make: Kubernetes' strategic merge, with each wish honoured.
+
+Only an absent or null field means "not set": `false`, `0`, `""` and `[]` are wishes. What a cluster
+cannot live without (the config server's address, spread and tolerations) is joined, never lost.
+Source of the merge keys: Kubernetes API reference, `patchMergeKey` of Container and PodSpec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from penstock.api.meta import Json
+
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_HANDLERS = frozenset({"exec", "httpGet", "tcpSocket", "grpc", "sleep"})
+_JOINED_ENV = frozenset({"SACKD_OPTIONS"})
+
+
+def prune(value: Any) -> Any:
+    """The value without null fields at any depth."""
+    if isinstance(value, dict):
+        fields = cast("Json", value)
+        return {k: prune(v) for k, v in fields.items() if v is not None}
+    if isinstance(value, list):
+        return [prune(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def deep(base: Json, user: Json) -> Json:
+    """Maps are merged key by key, everything else is the user's when given."""
+    out = dict(base)
+    for key, value in user.items():
+        old = out.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            out[key] = deep(cast("Json", old), cast("Json", value))
+        elif value is not None:
+            out[key] = prune(value)
+    return out
+
+
+def items(value: Any) -> list[Json]:
+    """A list of objects out of an opaque spec; absent and null are empty."""
+    return [prune(item) for item in cast("list[Json]", value or [])]
+
+
+def union(base: Iterable[Any], user: Iterable[Any]) -> list[Any]:
+    """Ours first, then the user's that are not among them."""
+    out = list(base)
+    for item in user:
+        if item not in out:
+            out.append(item)
+    return out
+
+
+def by_key(base: Iterable[Json], user: Iterable[Json], *keys: str) -> list[Json]:
+    """A user's entry takes the place of ours with the same `keys`; the rest is appended."""
+    out = list(base)
+    for entry in user:
+        wanted = [entry.get(key) for key in keys]
+        at = next((i for i, old in enumerate(out) if [old.get(k) for k in keys] == wanted), None)
+        if at is None:
+            out.append(entry)
+        else:
+            out[at] = entry
+    return out
+
+
+def ports(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:
+    """A user's port takes the place of ours with the same name, or the same number and protocol."""
+    out = list(base)
+    for entry in user:
+        number = (entry.get("containerPort"), entry.get("protocol", "TCP"))
+        at = next(
+            (
+                i
+                for i, old in enumerate(out)
+                if ("name" in entry and old.get("name") == entry["name"])
+                or (old.get("containerPort"), old.get("protocol", "TCP")) == number
+            ),
+            None,
+        )
+        if at is None:
+            out.append(entry)
+        else:
+            out[at] = {**out[at], **entry}
+    return out
+
+
+def container(base: Json, user: Json | None) -> Json:
+    """Our container with the user's wishes.
+
+    `args` are appended; `env` (by name), `volumeMounts` (by path) and `ports` are merged; a probe's
+    or hook's handler replaces ours; `command` and other lists are replaced; an empty `image` is no
+    wish. `SACKD_OPTIONS` is joined, since ours says where slurmctld is.
+    """
+    wish = {k: v for k, v in (user or {}).items() if v is not None}
+    out = dict(base)
+    if args := wish.pop("args", None):
+        out["args"] = [*base.get("args", []), *args]
+    if env := items(wish.pop("env", None)):
+        out["env"] = _env(base.get("env", []), env)
+    if mounts := items(wish.pop("volumeMounts", None)):
+        out["volumeMounts"] = by_key(base.get("volumeMounts", []), mounts, "mountPath")
+    if numbers := items(wish.pop("ports", None)):
+        out["ports"] = ports(base.get("ports", []), numbers)
+    for name in _PROBES:
+        if (probe := wish.pop(name, None)) is not None:
+            out[name] = _handled(base.get(name, {}), probe)
+    if hooks := wish.pop("lifecycle", None):
+        ours: Json = base.get("lifecycle", {})
+        out["lifecycle"] = ours | {
+            name: _handled(ours.get(name, {}), hook) for name, hook in hooks.items() if hook
+        }
+    for text in ("image", "name"):
+        if wish.get(text) == "":
+            del wish[text]
+    return deep(out, wish)
+
+
+def _handled(base: Json, user: Json) -> Json:
+    if any(user.get(handler) is not None for handler in _HANDLERS):
+        base = {k: v for k, v in base.items() if k not in _HANDLERS}
+    return deep(base, user)
+
+
+def _env(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:
+    ours = {entry["name"]: entry for entry in base}
+    wishes: list[Json] = []
+    for entry in user:
+        name = entry["name"]
+        if name in _JOINED_ENV and name in ours and "value" in entry:
+            entry = {"name": name, "value": f"{ours[name]['value']} {entry['value']}".strip()}
+        wishes.append(entry)
+    return by_key(ours.values(), wishes, "name")
+
+
+def pod_spec(base: Json, user: Json | None) -> Json:
+    """Our pod spec with the user's wishes.
+
+    Containers of our names are merged, others appended; volumes of the same name are replaced
+    whole (two sources in one volume are invalid); tolerations, DNS searches and anti-affinity terms
+    are ours and the user's. `dNSPolicy`, an old spelling, means `dnsPolicy`.
+    """
+    wish = {k: v for k, v in (user or {}).items() if v is not None}
+    if (policy := wish.pop("dNSPolicy", None)) and not wish.get("dnsPolicy"):
+        wish["dnsPolicy"] = policy
+    out = dict(base)
+    for kind in ("initContainers", "containers"):
+        if extra := items(wish.pop(kind, None)):
+            out[kind] = _containers(base.get(kind, []), extra)
+    if volumes := items(wish.pop("volumes", None)):
+        out["volumes"] = by_key(base.get("volumes", []), volumes, "name")
+    if tolerations := items(wish.pop("tolerations", None)):
+        out["tolerations"] = union(base.get("tolerations", []), tolerations)
+    if terms := wish.pop("affinity", None):
+        out["affinity"] = _affinity(base.get("affinity", {}), terms)
+    if dns := wish.pop("dnsConfig", None):
+        out["dnsConfig"] = _dns(base.get("dnsConfig", {}), dns)
+    return deep(out, wish)
+
+
+def _containers(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:
+    out = {entry["name"]: entry for entry in base}
+    for entry in user:
+        name = entry.get("name", "")
+        out[name] = container(out[name], entry) if name in out else entry
+    return list(out.values())
+
+
+def _affinity(base: Json, user: Json) -> Json:
+    out = deep(base, user)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        ours, wish = base.get(kind), user.get(kind)
+        if not ours or not wish:
+            continue
+        out[kind] = deep(ours, wish)
+        for field in (
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            "preferredDuringSchedulingIgnoredDuringExecution",
+        ):
+            if field in out[kind]:
+                out[kind][field] = union(ours.get(field, []), items(wish.get(field)))
+    return out
+
+
+def _dns(base: Json, user: Json) -> Json:
+    out = deep(base, user)
+    if "searches" in base:
+        out["searches"] = union(base["searches"], user.get("searches") or [])
+    return out

@@ -1,0 +1,113 @@
+"""RestApi: slurmrestd's Deployment and Service."""
+
+from __future__ import annotations
+
+from penstock.api.meta import Json
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.restapi import RestApi
+from penstock.render import merge
+from penstock.render.canonical import digest
+from penstock.render.context import Cluster, owner
+from penstock.render.pod import (
+    ETC,
+    config_map_source,
+    etc_mount,
+    object_metadata,
+    projected,
+    slurm_key_source,
+    tcp_probe,
+    template,
+)
+from penstock.render.service import Port, service
+from penstock.render.slurm_conf import identity, slurm_conf
+
+_ID = wellknown.SLURMRESTD_UID
+
+
+def objects(cluster: Cluster, restapi: RestApi) -> list[Json]:
+    """Service and Deployment, in the order in which they are to be written."""
+    instance = restapi.metadata.name
+    labels = wellknown.labels("slurmrestd", instance)
+    selector = wellknown.selector_labels("slurmrestd", instance)
+    wish = restapi.spec.service
+    port = Port("slurmrestd", wish.port or wellknown.SLURMRESTD_PORT, "slurmrestd", wish.node_port)
+    # slurmrestd reads slurm.conf and the key once: what concerns it restarts it, a changed
+    # partition does not.
+    hashes = {
+        wellknown.SLURM_CONFIG_HASH: digest(identity(slurm_conf(cluster))),
+        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+    }
+    return [
+        service(
+            names.restapi_service(restapi),
+            restapi.metadata.namespace,
+            selector,
+            (port,),
+            owner(restapi),
+            labels=labels,
+            user=wish,
+        ),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": object_metadata(
+                names.restapi_workload(restapi), restapi.metadata.namespace, labels, owner(restapi)
+            ),
+            "spec": {
+                "replicas": restapi.spec.replicas,
+                "revisionHistoryLimit": 0,
+                "selector": {"matchLabels": selector},
+                "template": template(
+                    restapi.spec.template, labels, hashes, _pod_spec(cluster, restapi)
+                ),
+            },
+        },
+    ]
+
+
+def _pod_spec(cluster: Cluster, restapi: RestApi) -> Json:
+    user = {"runAsNonRoot": True, "runAsUser": _ID, "runAsGroup": _ID}
+    base: Json = {
+        "name": "slurmrestd",
+        "image": cluster.images.slurmrestd,
+        # Without slurmdbd its part of the API would only fail.
+        "args": [] if cluster.controller.spec.accounting_ref else ["-s", "openapi/slurmctld"],
+        "env": [
+            # Each request brings its own token; slurmrestd itself has none.
+            {"name": "SLURM_JWT", "value": "daemon"},
+            # Unsharing needs rights that an ordinary container does not have.
+            {
+                "name": "SLURMRESTD_SECURITY",
+                "value": "disable_unshare_files,disable_unshare_sysv",
+            },
+        ],
+        "ports": [
+            {"name": "slurmrestd", "containerPort": wellknown.SLURMRESTD_PORT, "protocol": "TCP"}
+        ],
+        "startupProbe": tcp_probe("slurmrestd", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": tcp_probe("slurmrestd", periodSeconds=10, failureThreshold=6),
+        "readinessProbe": tcp_probe("slurmrestd", periodSeconds=2),
+        "securityContext": user,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [etc_mount()],
+    }
+    slurmrestd = merge.container(base, restapi.spec.slurmrestd)
+    slurmrestd["args"] = [*slurmrestd["args"], f"0.0.0.0:{wellknown.SLURMRESTD_PORT}"]
+    return {
+        "automountServiceAccountToken": False,
+        "securityContext": {**user, "fsGroup": _ID},
+        "containers": [slurmrestd],
+        "volumes": [
+            projected(
+                ETC,
+                0o600,
+                [
+                    config_map_source(
+                        names.config_map(cluster.controller),
+                        ("slurm.conf", "slurm.conf", None),
+                    ),
+                    slurm_key_source(cluster),
+                ],
+            )
+        ],
+    }

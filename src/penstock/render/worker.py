@@ -1,0 +1,151 @@
+"""NodeSet: the worker pods and the objects that they share."""
+
+from __future__ import annotations
+
+from penstock.api.meta import Json
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render import merge
+from penstock.render.canonical import config_digest
+from penstock.render.context import Cluster, owner
+from penstock.render.pod import metadata, object_metadata
+from penstock.render.revision import Revision, controller_revision, revision
+from penstock.render.service import Port, service
+from penstock.render.worker_spec import claim_volumes, pod_spec, ssh_files
+
+__all__ = [
+    "Revision",
+    "claims",
+    "controller_revision",
+    "objects",
+    "pod",
+    "revision",
+    "shared_objects",
+]
+
+
+def shared_objects(cluster: Cluster) -> list[Json]:
+    """Headless Service and PodDisruptionBudget of all workers of a cluster.
+
+    Every NodeSet of the cluster is an owner, none of them the managing one; no NodeSet, no objects.
+    The budget forbids each eviction of a pod that carries the pod-protect label, so it is there
+    whether or not a NodeSet asks for protection.
+    """
+    if not cluster.nodesets:
+        return []
+    name, namespace = cluster.controller.metadata.name, cluster.namespace
+    ordered = sorted(cluster.nodesets, key=lambda nodeset: nodeset.metadata.name)
+    owners = [owner(nodeset, controller=False) for nodeset in ordered]
+    return [
+        service(
+            names.worker_service(name),
+            namespace,
+            {wellknown.APP_NAME: "slurmd", wellknown.CLUSTER: name},
+            (Port("slurmd", wellknown.SLURMD_PORT, "slurmd"),),
+            *owners,
+            headless=True,
+        ),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": object_metadata(names.worker_budget(name), namespace, {}, *owners),
+            "spec": {
+                "maxUnavailable": 0,
+                "selector": {
+                    "matchLabels": {
+                        wellknown.POD_PROTECT: wellknown.TRUE,
+                        wellknown.CLUSTER: name,
+                    }
+                },
+            },
+        },
+    ]
+
+
+def objects(nodeset: NodeSet) -> list[Json]:
+    """What one NodeSet has for all its pods: the ConfigMap for sshd, when users may log in."""
+    files = ssh_files(nodeset)
+    if not files:
+        return []
+    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": object_metadata(
+                names.worker_ssh_config(nodeset),
+                nodeset.metadata.namespace,
+                labels,
+                owner(nodeset),
+            ),
+            "data": files,
+        }
+    ]
+
+
+def claims(nodeset: NodeSet, ordinal: int) -> list[Json]:
+    """The PersistentVolumeClaims of one pod. They have no owner: they outlive the pod."""
+    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    out: list[Json] = []
+    for claim in nodeset.spec.volume_claim_templates or ():
+        given: Json = merge.prune(claim.get("metadata") or {})
+        meta = object_metadata(
+            names.worker_claim(nodeset, given.get("name", ""), ordinal),
+            nodeset.metadata.namespace,
+            {**given.get("labels", {}), **labels},
+        )
+        if annotations := given.get("annotations"):
+            meta["annotations"] = annotations
+        out.append(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": meta,
+                "spec": merge.prune(claim.get("spec") or {}),
+            }
+        )
+    return out
+
+
+def pod(
+    cluster: Cluster,
+    nodeset: NodeSet,
+    ordinal: int,
+    *,
+    revision_hash: str = "",
+    topology: str = "",
+) -> Json:
+    """The pod of an ordinal, as it is to be created.
+
+    `revision_hash` is that of `revision(nodeset)`, which is taken when it is empty. `topology` is
+    what is known of the pod's place before it is scheduled; the annotation may also be set later.
+    """
+    name = names.pod_name(nodeset, ordinal)
+    hostname = names.slurm_node_name(nodeset, ordinal)
+    spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
+    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, ordinal), "name")
+    labels = {
+        **wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name),
+        wellknown.POD_NAME: name,
+        wellknown.POD_INDEX: names.padded(nodeset, ordinal),
+        wellknown.SCALING_MODE: nodeset.spec.scaling_mode,
+        wellknown.REVISION_HASH: revision_hash or revision(nodeset).hash,
+    }
+    if spec.get("hostNetwork"):
+        # The pod is called as the machine that it will run on.
+        spec.pop("hostname", None)
+    else:
+        spec["hostname"] = hostname
+        labels[wellknown.POD_HOSTNAME] = hostname
+    hashes = {wellknown.TOPOLOGY: topology}
+    if files := ssh_files(nodeset):
+        hashes[wellknown.SSHD_CONF_HASH] = config_digest(files)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **object_metadata(name, nodeset.metadata.namespace, {}, owner(nodeset)),
+            **metadata(nodeset.spec.template, labels, hashes, spec),
+        },
+        "spec": spec,
+    }

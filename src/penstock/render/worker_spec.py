@@ -1,0 +1,176 @@
+"""The spec of a worker pod."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from penstock.api.meta import Json
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render import merge
+from penstock.render.context import Cluster
+from penstock.render.pod import (
+    ETC,
+    LOGS,
+    config_map_source,
+    config_server,
+    etc_mount,
+    http_probe,
+    logfile,
+    logs_mount,
+    memory,
+    projected,
+    secret_source,
+    slurm_key_source,
+    spread_expression,
+    worker_search,
+)
+from penstock.render.quantity import quantity
+from penstock.render.script import script
+from penstock.render.slurmd_conf import node_conf
+from penstock.render.sshd_config import WORKER, sshd_config
+
+_MIB = 1024 * 1024
+
+
+def ssh_files(nodeset: NodeSet) -> dict[str, str]:
+    """`sshd_config`, when users may log in to workers; else nothing."""
+    ssh = nodeset.spec.ssh
+    if ssh is None or not ssh.enabled:
+        return {}
+    return {"sshd_config": sshd_config(WORKER, ssh.extra_sshd_config)}
+
+
+def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
+    """Our part of the spec of one pod, before the user's template is laid over it."""
+    slurmd = _slurmd(cluster, nodeset)
+    spec: Json = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "subdomain": names.worker_service(cluster.controller.metadata.name),
+        "dnsConfig": worker_search(cluster),
+        "tolerations": [
+            {"key": wellknown.WORKER_TAINT, "operator": "Equal", "value": "", "effect": "NoExecute"}
+        ],
+        "initContainers": [
+            logfile(slurmd["image"], "/var/log/slurm/slurmd.log", nodeset.spec.logfile)
+        ],
+        "containers": [slurmd],
+        "volumes": [
+            projected(ETC, 0o600, [slurm_key_source(cluster)]),
+            memory(LOGS),
+            *_ssh_volumes(nodeset),
+        ],
+    }
+    if not nodeset.spec.oversubscribe_node:
+        spec["affinity"] = spread_expression(wellknown.APP_NAME, "slurmd")
+    return spec
+
+
+def claim_volumes(nodeset: NodeSet, ordinal: int) -> list[Json]:
+    """One volume for each claim template, of the same name."""
+    metadata: list[Json] = [
+        template.get("metadata") or {} for template in nodeset.spec.volume_claim_templates or ()
+    ]
+    return [
+        {
+            "name": meta["name"],
+            "persistentVolumeClaim": {
+                "claimName": names.worker_claim(nodeset, meta["name"], ordinal)
+            },
+        }
+        for meta in metadata
+        if meta.get("name")
+    ]
+
+
+def _ssh_volumes(nodeset: NodeSet) -> list[Json]:
+    ssh = nodeset.spec.ssh
+    if ssh is None or not ssh.enabled:
+        return []
+    config = config_map_source(
+        names.worker_ssh_config(nodeset), ("sshd_config", "sshd_config", 0o600)
+    )
+    volumes = [projected("ssh-config", 0o600, [config])]
+    if sssd := ssh.sssd_conf_ref:
+        source = secret_source(sssd.name, (sssd.key, "sssd.conf", 0o600))
+        volumes.append(projected("sssd-conf", 0o600, [source]))
+    return volumes
+
+
+_SSH_MOUNTS = {
+    "ssh-config": ("/etc/ssh/sshd_config", "sshd_config"),
+    "sssd-conf": ("/etc/sssd/sssd.conf", "sssd.conf"),
+}
+
+
+def _slurmd(cluster: Cluster, nodeset: NodeSet) -> Json:
+    ports: list[Json] = [
+        {"name": "slurmd", "containerPort": wellknown.SLURMD_PORT, "protocol": "TCP"}
+    ]
+    mounts: list[Json] = [etc_mount(), logs_mount()]
+    for volume in _ssh_volumes(nodeset):
+        path, file = _SSH_MOUNTS[volume["name"]]
+        mounts.append(
+            {"name": volume["name"], "mountPath": path, "subPath": file, "readOnly": True}
+        )
+    if len(mounts) > 2:
+        ports.append({"name": "ssh", "containerPort": wellknown.SSH_PORT, "protocol": "TCP"})
+    base: Json = {
+        "name": "slurmd",
+        "image": cluster.images.slurmd,
+        # One word each for the images' entrypoint, which joins them to a shell command line.
+        "args": [
+            "-Z",
+            "--conf-server",
+            config_server(cluster),
+            "--conf",
+            f"'{node_conf(nodeset)}'",
+        ],
+        "env": [*_limits(nodeset), *_topology()],
+        "ports": ports,
+        # A slurmd that waits for slurmctld has not failed: an hour, then something is wrong.
+        "startupProbe": http_probe("/livez", "slurmd", periodSeconds=1, failureThreshold=3600),
+        "livenessProbe": http_probe(
+            "/livez", "slurmd", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        ),
+        "readinessProbe": http_probe("/readyz", "slurmd", periodSeconds=2, timeoutSeconds=5),
+        "lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sh", "-c", script("prestop")]}}},
+        "securityContext": {
+            "privileged": True,
+            "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+    return merge.container(base, nodeset.spec.slurmd)
+
+
+def _topology() -> list[Json]:
+    """The topology annotation, whenever it comes; images leave it out while it is empty."""
+    field = f"metadata.annotations['{wellknown.TOPOLOGY}']"
+    return [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+        for name in ("SLINKY_TOPOLOGY", "POD_TOPOLOGY")
+    ]
+
+
+def _limits(nodeset: NodeSet) -> list[Json]:
+    """What the pod may use of its machine; images derive CoreSpecCount and MemSpecLimit."""
+    out: list[Json] = []
+    if cpus := _limit(nodeset, "cpu"):
+        out.append({"name": "POD_CPUS", "value": str(math.ceil(cpus))})
+    if size := _limit(nodeset, "memory"):
+        out.append({"name": "POD_MEMORY", "value": str(math.floor(size / _MIB))})
+    return out
+
+
+def _limit(nodeset: NodeSet, resource: str) -> Fraction:
+    parts: tuple[Json, ...] = (nodeset.spec.slurmd, nodeset.spec.template.spec)
+    for part in parts:
+        resources: Json = part.get("resources") or {}
+        limits: Json = resources.get("limits") or {}
+        if found := limits.get(resource):
+            return quantity(found)
+    return Fraction(0)

@@ -1,0 +1,1 @@
+"""Slurm without Kubernetes: configuration documents, host lists, tokens, slurmrestd, the mirror."""

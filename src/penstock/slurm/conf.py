@@ -1,0 +1,306 @@
+"""slurm.conf and its kin as a document: parse, read, change, render.
+
+Parsing never fails and rendering gives back what was parsed, byte for byte; only lines that are
+set are written anew. What Slurm would refuse by its form is told by `Document.problems`.
+
+Source: slurm.conf(5); Slurm's parser for the details: `#` begins a comment unless escaped by a
+backslash, even inside quotes; a backslash at the end of a line continues it; keys ignore case;
+of a key given twice the last value counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+RECORDS = frozenset({"downnodes", "frontendname", "nodename", "nodeset", "partitionname"})
+"""Keys of slurm.conf that begin a named line: the whole line belongs to that name."""
+
+LISTS = frozenset({"slurmctldhost"})
+"""Keys of slurm.conf that may be given several times, each adding a value."""
+
+_PAIR = re.compile(r'\s*([\w.]+)\s*=\s*(?:"([^"]*)"|(\S+))(?=\s|\Z)')
+_INCLUDE = re.compile(r"\s*include\s+(\S+)\s*\Z", re.IGNORECASE)
+_BLANK = re.compile(r"\s")
+_COMMENT = re.compile(r"^((?:[^#\\]|\\.|\\\Z)*)#.*\Z")
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+_ESCAPE = re.compile(r"\\(.)")
+
+
+class ConfError(ValueError):
+    """A value cannot be written in a Slurm configuration file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One `Key=Value`, as written, without quotes and escapes."""
+
+    key: str
+    value: str
+
+    def render(self) -> str:
+        """The text of it. Raises ConfError for a value with a line break or a quote."""
+        return f"{self.key}={quoted(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One logical line: its text with line breaks, and what Slurm reads in it."""
+
+    text: str
+    settings: tuple[Setting, ...] = ()
+    include: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A named line: `NodeName=cpu-[0-3] CPUs=4` has key NodeName, name cpu-[0-3], one setting."""
+
+    key: str
+    name: str
+    settings: tuple[Setting, ...] = ()
+
+    def get(self, key: str) -> str | None:
+        """The value of one setting; the last one counts."""
+        values = [s.value for s in self.settings if s.key.lower() == key.lower()]
+        return values[-1] if values else None
+
+    def render(self) -> str:
+        """The line, without a line break."""
+        return " ".join(s.render() for s in (Setting(self.key, self.name), *self.settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line that Slurm would refuse. Lines count from 1."""
+
+    line: int
+    text: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference of two documents; None where a side does not have it."""
+
+    key: str
+    name: str | None
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A configuration file."""
+
+    lines: tuple[Line, ...] = ()
+    record_keys: frozenset[str] = RECORDS
+    list_keys: frozenset[str] = LISTS
+
+    @classmethod
+    def parse(
+        cls, text: str, record_keys: frozenset[str] = RECORDS, list_keys: frozenset[str] = LISTS
+    ) -> Document:
+        """Read a file's text. The keys say which lines are named (other files have others)."""
+        return cls(tuple(_line(*part) for part in _logical(text)), record_keys, list_keys)
+
+    def render(self) -> str:
+        """The file's text."""
+        return "".join(line.text for line in self.lines)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Lines that are neither a comment, settings nor an Include."""
+        found: list[Problem] = []
+        number = 1
+        for line in self.lines:
+            if line.problem is not None:
+                found.append(Problem(number, line.text.rstrip("\n"), line.problem))
+            number += line.text.count("\n")
+        return tuple(found)
+
+    def includes(self) -> tuple[str, ...]:
+        """Files named by Include lines, in order."""
+        return tuple(line.include for line in self.lines if line.include is not None)
+
+    def get(self, key: str) -> str | None:
+        """The effective value of a key that has one value: the last one given."""
+        values = self.all(key)
+        return values[-1] if values else None
+
+    def all(self, key: str) -> tuple[str, ...]:
+        """Every value given to a key outside named lines, in order."""
+        return tuple(s.value for s in self._plain() if s.key.lower() == key.lower())
+
+    def options(self, key: str) -> tuple[str, ...]:
+        """The effective value of a key as a list of options."""
+        return split_options(self.get(key) or "")
+
+    def records(self, key: str) -> tuple[Record, ...]:
+        """All named lines of one kind, in order; a name may occur more than once."""
+        return tuple(r for r in map(self._record, self.lines) if r and r.key.lower() == key.lower())
+
+    def record(self, key: str, name: str) -> Record | None:
+        """The last named line of that kind and name."""
+        found = [record for record in self.records(key) if record.name == name]
+        return found[-1] if found else None
+
+    def set(self, key: str, value: str) -> Document:
+        """Give a key one value: in its last place, or at the end. Earlier values go."""
+        return self._put(key, Setting(key, value))
+
+    def remove(self, key: str) -> Document:
+        """Take every value of a key away."""
+        return self._put(key, None)
+
+    def set_record(self, record: Record) -> Document:
+        """Put a named line in the place of the one it replaces, or at the end."""
+        return self._put_record(record.key, record.name, record.render() + "\n")
+
+    def remove_record(self, key: str, name: str) -> Document:
+        """Take a named line away."""
+        return self._put_record(key, name, None)
+
+    def append(self, text: str) -> Document:
+        """The document with more text after it."""
+        gap = "" if not self.lines or self.lines[-1].text.endswith("\n") else "\n"
+        return Document.parse(self.render() + gap + text, self.record_keys, self.list_keys)
+
+    def effective(self) -> dict[tuple[str, str | None], str]:
+        """What counts: by lower-case key and, for a named line, its name."""
+        found: dict[tuple[str, str | None], str] = {}
+        for line in self.lines:
+            record = self._record(line)
+            if record is not None:
+                place = (record.key.lower(), record.name)
+                text = " ".join(f"{s.key.lower()}={s.value}" for s in record.settings)
+                found[place] = f"{found[place]}\n{text}" if place in found else text
+                continue
+            for setting in line.settings:
+                place = (setting.key.lower(), None)
+                if place[0] in self.list_keys and place in found:
+                    found[place] += f" {setting.value}"
+                else:
+                    found[place] = setting.value
+        return found
+
+    def _record(self, line: Line) -> Record | None:
+        if not line.settings or line.settings[0].key.lower() not in self.record_keys:
+            return None
+        first, *rest = line.settings
+        return Record(first.key, first.value, tuple(rest))
+
+    def _plain(self) -> Iterable[Setting]:
+        """Settings outside named lines."""
+        for line in self.lines:
+            if self._record(line) is None:
+                yield from line.settings
+
+    def _put(self, key: str, new: Setting | None) -> Document:
+        lines: list[Line] = []
+        for line in reversed(self.lines):
+            has_key = any(s.key.lower() == key.lower() for s in line.settings)
+            if not has_key or self._record(line) is not None:
+                lines.append(line)
+                continue
+            kept = [s for s in line.settings if s.key.lower() != key.lower()]
+            if new is not None:
+                kept.append(new)
+                new = None
+            if kept:
+                lines.append(_made(" ".join(s.render() for s in kept) + "\n"))
+        document = Document(tuple(reversed(lines)), self.record_keys, self.list_keys)
+        return document if new is None else document.append(new.render() + "\n")
+
+    def _put_record(self, key: str, name: str, text: str | None) -> Document:
+        lines: list[Line] = []
+        for line in reversed(self.lines):
+            record = self._record(line)
+            if record is None or (record.key.lower(), record.name) != (key.lower(), name):
+                lines.append(line)
+            elif text is not None:
+                lines.append(_made(text))
+                text = None
+        document = Document(tuple(reversed(lines)), self.record_keys, self.list_keys)
+        return document if text is None else document.append(text)
+
+
+def diff(old: Document, new: Document) -> tuple[Change, ...]:
+    """What differs in effect, sorted by key and name; comments, order and spelling do not count.
+
+    A key that takes a list (SlurmctldHost) is compared with its values in order, joined by blanks.
+    """
+    before, after = old.effective(), new.effective()
+    changes = (
+        Change(*place, before.get(place), after.get(place))
+        for place in sorted(before.keys() | after.keys(), key=lambda p: (p[0], p[1] or ""))
+    )
+    return tuple(change for change in changes if change.old != change.new)
+
+
+def split_options(value: str) -> tuple[str, ...]:
+    """The options of a comma list, blanks around them dropped."""
+    return tuple(option.strip() for option in value.split(",") if option.strip())
+
+
+def merge_options(given: str | None, required: Iterable[str]) -> str:
+    """Unite a user's comma list with the options we need, which win by option name; sorted.
+
+    The letter case of every value is kept: many are file paths. Names ignore case, as in Slurm.
+    """
+    options = {_option_name(option): option for option in split_options(given or "")}
+    options.update({_option_name(option): option for option in required})
+    return ",".join(sorted(options.values(), key=lambda o: (o.lower(), o)))
+
+
+def quoted(value: str) -> str:
+    """A value as it is written in a file: quoted if it has blanks, `#` and backslash escaped.
+
+    Raises ConfError when Slurm has no way to write it: a quote, a line break, nothing at all.
+    """
+    if not value or '"' in value or "\n" in value or "\r" in value:
+        raise ConfError(f"{value!r} cannot be a value in a Slurm configuration file")
+    escaped = value.replace("\\", "\\\\").replace("#", "\\#")
+    return f'"{escaped}"' if _BLANK.search(value) else escaped
+
+
+def _option_name(option: str) -> str:
+    return option.partition("=")[0].strip().lower()
+
+
+def _made(text: str) -> Line:
+    return _line(text, text.rstrip("\n"))
+
+
+def _line(raw: str, content: str) -> Line:
+    """Read one logical line; `content` is its text without comment and continuation."""
+    text = _ESCAPE.sub(r"\1", content)
+    if not text.strip():
+        return Line(raw)
+    if include := _INCLUDE.match(text):
+        return Line(raw, include=include[1])
+    settings: list[Setting] = []
+    position = 0
+    while text[position:].strip():
+        pair = _PAIR.match(text, position)
+        if pair is None:
+            return Line(raw, problem=f"not of the form Key=Value: {text[position:].strip()}")
+        settings.append(Setting(pair[1], pair[2] if pair[2] is not None else pair[3]))
+        position = pair.end()
+    return Line(raw, tuple(settings))
+
+
+def _logical(text: str) -> Iterable[tuple[str, str]]:
+    """Logical lines: their raw text, and their content without comments and line breaks."""
+    raw = content = ""
+    for physical in re.findall(r"[^\n]*\n|[^\n]+", text):
+        raw += physical
+        content += _COMMENT.sub(r"\1", physical.rstrip("\r\n"))
+        if _CONTINUED.search(content) and physical.endswith("\n"):
+            content = content[:-1]
+            continue
+        yield raw, content
+        raw = content = ""
+    if raw:
+        yield raw, content

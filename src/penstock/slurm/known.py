@@ -1,0 +1,30 @@
+"""Known or unknown: the form of every fact that comes from Slurm.
+
+Not knowing is never "yes". A caller of `Fact` has to say what it does with `Unknown`, and the type
+checker sees to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T_co]):
+    """A value that Slurm itself gave, and when it was asked (monotonic seconds)."""
+
+    value: T_co
+    as_of: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Why there is no value, in words for a condition's message."""
+
+    why: str
+
+
+Fact: TypeAlias = Known[T_co] | Unknown

@@ -1,0 +1,84 @@
+"""What Slurm says of its nodes and jobs, as decisions read it.
+
+State names are slurmrestd's: a base state (`IDLE`, `ALLOCATED`, `MIXED`, `DOWN`, `ERROR`, `FUTURE`,
+`UNKNOWN`) and flags (`DRAIN`, `COMPLETING`, `NOT_RESPONDING`, ...), all in one set.
+Source: slurmrestd OpenAPI, `node_states` and `job_state` of v0.0.44 and v0.0.45.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+
+FINISHED = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "TIMEOUT",
+    }
+)
+"""Base states of a job that ended; with COMPLETING it still holds its nodes. Flags such as
+LAUNCH_FAILED may stand beside RUNNING and say nothing. Source: squeue(1), JOB STATE CODES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One Slurm node record."""
+
+    name: str
+    state: frozenset[str] = frozenset()
+    reason: str = ""
+    reason_user: str = ""
+    """Who set the reason."""
+    comment: str = ""
+    features: tuple[str, ...] = ()
+    active_features: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    address: str = ""
+    hostname: str = ""
+    topology: str = ""
+    slurmd_start_time: int = 0
+    """Unix seconds, as `boot_time`; 0 means never registered."""
+    boot_time: int = field(default=0, compare=False)
+    """slurmd computes it anew at each registration, a second more or less: no change counts."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job runs on it or is just leaving it."""
+        return bool(self.state & BUSY)
+
+    @property
+    def drain(self) -> bool:
+        """Whether it takes no new job because it was asked to drain."""
+        return "DRAIN" in self.state and "UNDRAIN" not in self.state
+
+    @property
+    def drained(self) -> bool:
+        """Whether it drains and is empty: the only state in which its pod may be deleted.
+
+        A node in base state UNKNOWN has not reported since slurmctld started: nobody can say that
+        it is empty.
+        """
+        return self.drain and not self.busy and "UNKNOWN" not in self.state
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job that is not finished, as far as nodes are concerned. Times are Unix seconds."""
+
+    id: int
+    state: frozenset[str] = frozenset()
+    nodes: tuple[str, ...] = ()
+    start_time: int | None = None
+    time_limit: int | None = None
+    """Minutes; None means unlimited."""
+    name: str = ""
+    user: str = ""
+    partition: str = ""

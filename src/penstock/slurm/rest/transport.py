@@ -1,0 +1,207 @@
+"""How slurmrestd is spoken to, and which of its answers are believed.
+
+An answer is believed only when HTTP status, JSON and an empty `errors` list all agree, since
+slurmrestd reports some failures inside a 200.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from penstock.slurm.rest import wire
+from penstock.slurm.rest.errors import (
+    AUTHENTICATION,
+    DENIED,
+    NO_CHANGE,
+    NODES_BUSY,
+    NOT_FOUND,
+    AuthError,
+    BadReplyError,
+    BusyError,
+    DeniedError,
+    NotFoundError,
+    SlurmError,
+    UnreachableError,
+    UnsupportedError,
+)
+from penstock.slurm.rest.http import Answer, Exchange, HttpFormatError, exchange
+
+PARSERS = ("v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42")
+"""Data parsers whose replies this client reads, best first."""
+
+TIMEOUT_S = 12.0
+"""Longer than the 10 s after which slurmrestd itself gives up on a dead slurmctld and says so."""
+
+R = TypeVar("R", bound=wire.Reply)
+
+
+class Transport:
+    """HTTP to one slurmrestd, with the data parser found at run time."""
+
+    def __init__(
+        self,
+        base_url: str,
+        token: Callable[[], str],
+        timeout_s: float,
+        on_call: Callable[[str, str], None] | None,
+        exchange: Exchange = exchange,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.parser: str | None = None
+        self._token = token
+        self._timeout_s = timeout_s
+        self._on_call = on_call
+        self._exchange = exchange
+        self._discovery = asyncio.Lock()
+
+    async def must(
+        self, type_: type[R], path: str, *, method: str = "GET", body: dict[str, Any] | None = None
+    ) -> R:
+        """One request to which "nothing changed" is no answer."""
+        reply = await self.ask(type_, path, method=method, body=body)
+        if reply is None:
+            raise BadReplyError(f"slurmrestd answered 'no change' to {method} {path}")
+        return reply
+
+    async def ask(
+        self,
+        type_: type[R],
+        path: str,
+        params: dict[str, str] | None = None,
+        *,
+        method: str = "GET",
+        body: dict[str, Any] | None = None,
+    ) -> R | None:
+        """One request; None means that slurmctld says nothing changed."""
+        parser = self.parser or await self._discover()
+        answer = await self._send(method, f"/slurm/{parser}/{path}", params, body)
+        if answer.status == HTTPStatus.NOT_FOUND and not answer.json:
+            # The server was replaced by one that offers other parsers, or never had the path.
+            self.parser = None
+            if (found := await self._discover()) == parser:
+                raise UnsupportedError(
+                    f"slurmrestd has no {method} {path} in {parser}", status=answer.status
+                )
+            answer = await self._send(method, f"/slurm/{found}/{path}", params, body)
+        if answer.status == HTTPStatus.NOT_MODIFIED:
+            return None
+        try:
+            return _read(type_, answer)
+        except SlurmError as error:
+            if error.number == NO_CHANGE:
+                return None
+            raise
+
+    async def _discover(self) -> str:
+        """Find the best data parser both sides speak."""
+        async with self._discovery:
+            if self.parser is not None:
+                return self.parser
+            answer = await self._send("GET", "/openapi/v3")
+            if not answer.json:
+                raise _plain(answer.status, answer.body)
+            try:
+                document = msgspec.json.decode(answer.body, type=wire.OpenApi)
+            except msgspec.MsgspecError as error:
+                raise BadReplyError(
+                    f"slurmrestd's OpenAPI document cannot be read: {error}"
+                ) from error
+            offered = {p.plugin.rpartition("/")[2] for p in document.info.slurm.data_parsers or ()}
+            self.parser = next((p for p in PARSERS if p in offered), None)
+            if self.parser is None:
+                raise UnsupportedError(
+                    f"slurmrestd offers the data parsers {', '.join(sorted(offered)) or 'none'}; "
+                    f"Penstock speaks {', '.join(PARSERS)}"
+                )
+            return self.parser
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        params: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> Answer:
+        if self._on_call is not None:
+            self._on_call(method, path)
+        url = self.base_url + path + (f"?{urlencode(params)}" if params else "")
+        headers = {"X-SLURM-USER-TOKEN": self._token()}
+        data = b""
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = msgspec.json.encode(body)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._exchange(url, method, headers, data)
+        except TimeoutError as error:
+            why = f"slurmrestd did not answer within {self._timeout_s:g} s"
+            raise UnreachableError(f"{why} ({self.base_url})") from error
+        except socket.gaierror as error:
+            why = "the name of slurmrestd is unknown"
+            raise UnreachableError(f"{why} ({self.base_url})") from error
+        except HttpFormatError as error:
+            raise BadReplyError(f"slurmrestd's answer cannot be read: {error}") from error
+        except (OSError, EOFError) as error:
+            raise UnreachableError(f"slurmrestd {_how(error)} ({self.base_url})") from error
+
+
+def _how(error: Exception) -> str:
+    # Where a name has several addresses, asyncio wraps one refusal for each in an OSError.
+    if isinstance(error, ConnectionRefusedError) or "Errno 111" in str(error):
+        return "refused the connection"
+    if isinstance(error, ConnectionError | EOFError):
+        return "broke off the connection"
+    return "cannot be reached"
+
+
+def _read(type_: type[R], answer: Answer) -> R:
+    """Decode a reply, or raise what its status or its `errors` say."""
+    status = answer.status
+    if not answer.json:
+        raise _plain(status, answer.body)
+    try:
+        reply = msgspec.json.decode(answer.body, type=type_)
+    except msgspec.MsgspecError as error:
+        raise BadReplyError(
+            f"slurmrestd's answer cannot be read: {error}", status=status
+        ) from error
+    if reply.errors:
+        raise _slurm_error(reply.errors, status)
+    if status >= HTTPStatus.BAD_REQUEST:
+        raise _plain(status, b"")
+    return reply
+
+
+def _plain(status: int, data: bytes) -> SlurmError:
+    """What an answer without Slurm's own error list means."""
+    words = data[:200].decode(errors="replace").strip().partition("\n")[0]
+    if status == HTTPStatus.UNAUTHORIZED:
+        return AuthError(f"slurmrestd did not take the token: {words}", status=status)
+    if status < HTTPStatus.BAD_REQUEST:
+        return BadReplyError(f"slurmrestd's answer is not JSON (HTTP {status})", status=status)
+    text = f"slurmrestd answered HTTP {status}"
+    return SlurmError(f"{text}: {words}" if words else text, status=status)
+
+
+def _slurm_error(errors: tuple[wire.WireError, ...], status: int) -> SlurmError:
+    number = next((e.error_number for e in errors if e.error_number), 0)
+    words = "; ".join(dict.fromkeys(e.words() for e in errors if e.words())) or f"HTTP {status}"
+    why = f"slurmrestd answered with an error: {words}"
+    kind = SlurmError
+    if number in AUTHENTICATION:
+        kind = AuthError
+    elif number in DENIED:
+        kind = DeniedError
+    elif number in NOT_FOUND or (number == 0 and all(e.source == "_dump_nodes" for e in errors)):
+        # GET of an unknown node is a 200 with one error whose number is 0.
+        kind = NotFoundError
+    elif number == NODES_BUSY:
+        kind = BusyError
+    return kind(why, number=number, status=status)

@@ -1,0 +1,249 @@
+"""slurmrestd's replies, partial: only what Penstock reads, from v0.0.42 to v0.0.45.
+
+Decoding a partial struct costs a fraction of a full model and does not break on new fields.
+Numbers that Slurm may not know come as `{set, infinite, number}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from msgspec import Struct, field
+
+from penstock.slurm import hostlist
+from penstock.slurm.model import FINISHED, Job, Node
+
+T = TypeVar("T")
+Strings = tuple[str, ...]
+
+
+class Wire(Struct, frozen=True, gc=False):
+    """Base of every struct on the wire."""
+
+
+class Number(Wire, frozen=True):
+    """A number that may be unset or infinite."""
+
+    set: bool = False
+    infinite: bool = False
+    number: float = 0
+
+    def value(self) -> int | None:
+        """The number, or None when it is unset or infinite."""
+        return int(self.number) if self.set and not self.infinite else None
+
+
+class WireError(Wire, frozen=True):
+    """One entry of `errors`."""
+
+    description: str = ""
+    error_number: int = 0
+    error: str = ""
+    source: str = ""
+
+    def words(self) -> str:
+        """Slurm's words, without saying the same twice."""
+        known = self.error if self.error_number else ""
+        return ": ".join(dict.fromkeys(part for part in (self.description, known) if part))
+
+
+class WireWarning(Wire, frozen=True):
+    """One entry of `warnings`."""
+
+    description: str = ""
+    source: str = ""
+
+
+class Reply(Wire, frozen=True):
+    """What every reply has."""
+
+    errors: tuple[WireError, ...] | None = None
+    warnings: tuple[WireWarning, ...] | None = None
+
+
+class WireNode(Wire, frozen=True):
+    """One node record."""
+
+    name: str
+    state: Strings = ()
+    reason: str = ""
+    reason_set_by_user: str = ""
+    comment: str = ""
+    features: Strings | None = None
+    active_features: Strings | None = None
+    partitions: Strings | None = None
+    address: str = ""
+    hostname: str = ""
+    topology: str = ""
+    boot_time: Number = Number()
+    slurmd_start_time: Number = Number()
+
+    def node(self) -> Node:
+        """The record as decisions read it."""
+        return Node(
+            name=self.name,
+            state=frozenset(self.state),
+            reason=self.reason,
+            reason_user=self.reason_set_by_user,
+            comment=self.comment,
+            features=self.features or (),
+            active_features=self.active_features or (),
+            partitions=self.partitions or (),
+            address=self.address,
+            hostname=self.hostname,
+            topology=self.topology,
+            boot_time=self.boot_time.value() or 0,
+            slurmd_start_time=self.slurmd_start_time.value() or 0,
+        )
+
+
+class NodesReply(Reply, frozen=True):
+    """`GET nodes/` and `GET node/{name}`."""
+
+    nodes: tuple[WireNode, ...] | None = None
+    last_update: Number = Number()
+
+
+class WireJob(Wire, frozen=True):
+    """One job record."""
+
+    job_id: int
+    job_state: Strings = ()
+    nodes: str = ""
+    start_time: Number = Number()
+    time_limit: Number = Number()
+    name: str = ""
+    user_name: str = ""
+    partition: str = ""
+
+    def finished(self) -> bool:
+        """Whether it ended and left its nodes."""
+        return bool(FINISHED.intersection(self.job_state)) and "COMPLETING" not in self.job_state
+
+    def job(self) -> Job:
+        """The record as decisions read it."""
+        return Job(
+            id=self.job_id,
+            state=frozenset(self.job_state),
+            nodes=tuple(hostlist.expand(self.nodes)),
+            start_time=self.start_time.value() or None,
+            time_limit=self.time_limit.value(),
+            name=self.name,
+            user=self.user_name,
+            partition=self.partition,
+        )
+
+
+class JobsReply(Reply, frozen=True):
+    """`GET jobs/` and `GET job/{id}`."""
+
+    jobs: tuple[WireJob, ...] | None = None
+    last_update: Number = Number()
+
+
+class SubmitReply(Reply, frozen=True):
+    """`POST job/submit`."""
+
+    job_id: int | None = None
+
+
+class Ping(Wire, frozen=True):
+    """Whether one slurmctld of the cluster answers. `latency` is in microseconds."""
+
+    hostname: str = ""
+    responding: bool | None = None
+    primary: bool = False
+    latency: int = 0
+    status: str = ""
+    pinged: str = ""
+
+    @property
+    def up(self) -> bool:
+        """Whether it answers, in the old spelling (`pinged`) or the new one."""
+        return self.pinged == "UP" if self.responding is None else self.responding
+
+
+class PingReply(Reply, frozen=True):
+    """`GET ping/`."""
+
+    pings: tuple[Ping, ...] | None = None
+
+
+class Diag(Wire, frozen=True):
+    """Counters of slurmctld. Times are Unix seconds."""
+
+    server_thread_count: int = 0
+    agent_queue_size: int = 0
+    jobs_pending: int = 0
+    jobs_running: int = 0
+    req_time: Number = Number()
+    req_time_start: Number = Number()
+
+
+class DiagReply(Reply, frozen=True):
+    """`GET diag/`."""
+
+    statistics: Diag | None = None
+
+
+class PartitionNodes(Wire, frozen=True):
+    """Which nodes a partition has."""
+
+    configured: str = ""
+    total: int = 0
+
+
+class PartitionState(Wire, frozen=True):
+    """Whether a partition takes jobs."""
+
+    state: Strings | None = None
+
+
+class Partition(Wire, frozen=True):
+    """One partition record, as far as it is compared with what was asked for."""
+
+    name: str
+    node_sets: str = ""
+    nodes: PartitionNodes = PartitionNodes()
+    partition: PartitionState = PartitionState()
+
+
+class PartitionsReply(Reply, frozen=True):
+    """`GET partitions/` and `GET partition/{name}`."""
+
+    partitions: tuple[Partition, ...] | None = None
+    last_update: Number = Number()
+
+
+class DataParser(Wire, frozen=True):
+    """One data parser plugin."""
+
+    plugin: str = ""
+
+
+class SlurmInfo(Wire, frozen=True):
+    """Slurm's own part of the OpenAPI document's `info`."""
+
+    data_parsers: tuple[DataParser, ...] | None = None
+    release: str = ""
+
+
+class OpenApiInfo(Wire, frozen=True):
+    """`info` of the OpenAPI document."""
+
+    slurm: SlurmInfo = field(name="x-slurm", default=SlurmInfo())
+
+
+class OpenApi(Wire, frozen=True):
+    """`GET /openapi/v3`, a document of nearly a megabyte of which this is wanted."""
+
+    info: OpenApiInfo = OpenApiInfo()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """A whole list, and the Unix time with which to ask for changes since."""
+
+    items: tuple[T, ...]
+    last_update: int

@@ -1,0 +1,152 @@
+"""What is known of one cluster at one moment, and when a list from slurmrestd is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.model import Job, Node
+
+T = TypeVar("T")
+
+NOT_ASKED = "slurmrestd has not been asked yet"
+LATE = "slurmrestd has not answered for too long"
+NO_NODES = "slurmrestd listed no nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that is known. `asked_at` is when the answers were asked for (monotonic seconds)."""
+
+    nodes: Fact[Mapping[str, Node]]
+    jobs: Fact[tuple[Job, ...]]
+    asked_at: float | None = None
+
+    def node(self, name: str) -> Fact[Node]:
+        """One node; Unknown too when slurmctld's list does not have it."""
+        if isinstance(self.nodes, Unknown):
+            return self.nodes
+        found = self.nodes.value.get(name)
+        if found is None:
+            return Unknown(f"slurmctld has no node record {name}")
+        return Known(found, self.nodes.as_of)
+
+    def jobs_on(self, name: str) -> Fact[tuple[Job, ...]]:
+        """The jobs that hold this node."""
+        if isinstance(self.jobs, Unknown):
+            return self.jobs
+        return Known(tuple(j for j in self.jobs.value if name in j.nodes), self.jobs.as_of)
+
+
+class Belief(Generic[T]):
+    """One list as last believed. Times are monotonic seconds."""
+
+    def __init__(self, stale: float) -> None:
+        self._stale = stale
+        self._value: T | None = None
+        self._as_of = float("-inf")
+        self._failure = NOT_ASKED
+        self._failing = False
+        self._doubt: str | None = None
+        self.update_time: int | None = None
+        """What to ask changes since; None asks for everything."""
+
+    @property
+    def value(self) -> T | None:
+        """The last believed value, however old."""
+        return self._value
+
+    def accept(self, value: T, update_time: int, asked_at: float) -> None:
+        """Believe a whole list."""
+        self._value, self.update_time = value, update_time or None
+        self._as_of, self._failure, self._doubt = asked_at, LATE, None
+        self._failing = False
+
+    def unchanged(self, asked_at: float) -> None:
+        """Slurm says that nothing changed since what is believed."""
+        if self._value is not None and self._doubt is None:
+            self._as_of, self._failure = asked_at, LATE
+            self._failing = False
+
+    def fail(self, why: str) -> None:
+        """Asking failed: what is believed holds until it is stale."""
+        self._failure, self._failing = why, True
+
+    def doubt(self, why: str) -> None:
+        """The answer contradicts what is believed: neither holds, and changes are no help."""
+        self._doubt, self._failing, self.update_time = why, False, None
+
+    def fact(self, now: float, *, fresh: bool = False) -> Fact[T]:
+        """The value, if it was asked for lately; with `fresh` only if asking last succeeded."""
+        if self._doubt is not None:
+            return Unknown(self._failure if self._failing else self._doubt)
+        if self._value is None or (fresh and self._failing) or now - self._as_of > self._stale:
+            return Unknown(self._failure)
+        return Known(self._value, self._as_of)
+
+
+class NodeBelief(Belief[Mapping[str, Node]]):
+    """The node list, which slurmctld may have lost wholly or in part without knowing it."""
+
+    def __init__(self, stale: float, disbelieve: float) -> None:
+        super().__init__(stale)
+        self._disbelieve = disbelieve
+        self._short_since: float | None = None
+        self._forgotten: set[str] = set()
+
+    def forget(self, names: Iterable[str]) -> None:
+        """These records were deleted by us: their absence is no surprise."""
+        self._forgotten.update(names)
+
+    def offer(self, nodes: Mapping[str, Node], update_time: int, asked_at: float) -> None:
+        """Take a whole list, unless it suddenly lacks half of what was known, or is empty.
+
+        An empty list is taken only after we ourselves deleted the last record that was believed.
+        """
+        if not nodes and not self._all_forgotten():
+            self._short_since = None
+            self.doubt(NO_NODES)
+            return
+        known = (self._value or {}).keys() - self._forgotten
+        missing = known - nodes.keys()
+        if len(missing) > 1 and 2 * len(missing) >= len(known):
+            if self._short_since is None:
+                self._short_since = asked_at
+            if asked_at - self._short_since < self._disbelieve:
+                listed = len(known) - len(missing)
+                self.doubt(f"slurmrestd listed only {listed} of {len(known)} known nodes")
+                return
+        self._short_since = None
+        self._forgotten &= nodes.keys()
+        self.accept(nodes, update_time, asked_at)
+
+    def _all_forgotten(self) -> bool:
+        return self._value is not None and self._value.keys() <= self._forgotten
+
+
+def changed(old: Snapshot, new: Snapshot) -> frozenset[str] | None:
+    """Names of the nodes whose record or jobs differ; None when none does.
+
+    When a list turned from known to unknown or back, that is all names of both, perhaps none.
+    """
+    turned = False
+    names: set[str] = set()
+    if isinstance(old.nodes, Known) and isinstance(new.nodes, Known):
+        before, after = old.nodes.value, new.nodes.value
+        if before is not after:
+            names.update(n for n in before.keys() | after.keys() if before.get(n) != after.get(n))
+    elif old.nodes != new.nodes:
+        turned = True
+    if isinstance(old.jobs, Known) and isinstance(new.jobs, Known):
+        if old.jobs.value is not new.jobs.value:
+            jobs = set(old.jobs.value).symmetric_difference(new.jobs.value)
+            names.update(name for job in jobs for name in job.nodes)
+    elif old.jobs != new.jobs:
+        turned = True
+    if turned:
+        for snapshot in (old, new):
+            if isinstance(snapshot.nodes, Known):
+                names.update(snapshot.nodes.value)
+    return frozenset(names) if names or turned else None

@@ -1,0 +1,271 @@
+"""Simulated machines: a scheduler and kubelets beside the simulated API server.
+
+Pods are bound, start after a while, become ready, end when they are deleted and are gone a while
+later. Worker pods bring a slurmd that registers with the simulated slurmctld; the pods of slurmctld
+and slurmrestd bring those. All of it happens in the running loop's time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+
+from penstock.api.meta import Json
+from penstock.api.slinky import wellknown
+from penstock.decide.drain_reason import TERMINATING
+from penstock.testing.apiserver import ApiServer, Change
+from penstock.testing.slurm import SimulatedSlurm
+from penstock.testing.workloads import running
+
+PODS, NODES = "/pods", "/nodes"
+Dice = Callable[[float, float], float]
+"""A number between the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take, each from and to, in seconds."""
+
+    bind: tuple[float, float] = (0.05, 0.5)
+    start: tuple[float, float] = (0.5, 4.0)
+    register: tuple[float, float] = (0.1, 2.0)
+    end: tuple[float, float] = (0.5, 6.0)
+    retry: tuple[float, float] = (2.0, 2.0)
+    silent: float = 30.0
+    """After which slurmctld gives up a node that does not answer."""
+
+
+@dataclass
+class _Life:
+    """How far the kubelet is with one pod."""
+
+    uid: str
+    bound: bool = False
+    started: bool = False
+    ending: bool = False
+    timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
+
+
+class Machines:
+    """The machines of a cluster, each a Kubernetes Node, and what runs on them.
+
+    Machines in `silent` have a kubelet that does nothing; what runs there goes on.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        slurm: SimulatedSlurm,
+        *,
+        names: tuple[str, ...] = ("machine-0", "machine-1", "machine-2"),
+        dice: Dice = lambda low, high: (low + high) / 2,
+        pace: Pace | None = None,
+    ) -> None:
+        self.server = server
+        self.slurm = slurm
+        self.silent: set[str] = set()
+        self._dice = dice
+        self._pace = pace or Pace()
+        self._loop = asyncio.get_running_loop()
+        self._lives: dict[str, _Life] = {}
+        self._ready: dict[str, set[str]] = {"slurmctld": set(), "slurmrestd": set()}
+        for name in names:
+            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+            machine: Json = {"kind": "Node", "metadata": {"name": name}}
+            server.ask("POST", "/api/v1/nodes", {**machine, "status": {"conditions": [ready]}})
+        server.store.listeners.append(self._changed)
+
+    def fall_silent(self, name: str) -> None:
+        """The kubelet of a machine stops; the node controller says so."""
+        self.silent.add(name)
+        self._tell(name, "Unknown", "NodeStatusUnknown")
+        for pod in self._on(name):
+            self._set_ready(pod, ready=False)
+
+    def come_back(self, name: str) -> None:
+        """The kubelet is back, and does what it missed."""
+        self.silent.discard(name)
+        self._tell(name, "True", "KubeletReady")
+        for pod in self._on(name):
+            life = self._lives.get(_key(pod))
+            if life is not None and life.started and not life.ending:
+                self._set_ready(pod, ready=True)
+
+    def crash_slurmd(self, pod_name: str, namespace: str) -> None:
+        """The slurmd container of a pod ends and starts again a while later; its jobs are lost."""
+        pod = self.server.find(PODS, namespace, pod_name)
+        life = self._lives.get(f"{namespace}/{pod_name}")
+        if pod is None or life is None or not life.started or life.ending:
+            return
+        self.slurm.slurmd_ends(node_name(pod), life.uid)
+        status = running(pod, self._stamp())
+        for container in status["containerStatuses"]:
+            if container["name"] == "slurmd":
+                waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+                ended = {"terminated": {"exitCode": 1}}
+                container |= {"ready": False, "restartCount": 1}
+                container |= {"state": waiting, "lastState": ended}
+        status["conditions"][-1]["status"] = "False"
+        life.started = False
+        self._write_status(pod, status)
+        self._later(life, (10.0, 20.0), lambda: self._start(_key(pod), life.uid))
+        self._loop.call_later(self._pace.silent, self.slurm.give_up_silent_nodes)
+
+    def runs(self, app: str) -> bool:
+        """Whether a pod of slurmctld or slurmrestd runs."""
+        return bool(self._ready[app])
+
+    def runs_slurmd(self, pod: Json) -> bool:
+        """Whether a slurmd runs in that very pod, in truth."""
+        slurmd = self.slurm.slurmds.get(node_name(pod))
+        return slurmd is not None and slurmd.pod_uid == pod["metadata"]["uid"]
+
+    def _changed(self, change: Change) -> None:
+        if change.resource != PODS:
+            return
+        key = "/".join(change.key)
+        if change.new is None:
+            life = self._lives.pop(key, None)
+            if life is not None:
+                self._gone(change.last.obj, life)
+            return
+        pod = change.new.obj
+        uid = cast("str", pod["metadata"]["uid"])
+        life = self._lives.get(key)
+        if life is None or life.uid != uid:
+            life = self._lives[key] = _Life(uid)
+            self._later(life, self._pace.bind, lambda: self._bind(key, uid))
+        if pod["spec"].get("nodeName") and not life.bound:
+            life.bound = True
+            self._later(life, self._pace.start, lambda: self._start(key, uid))
+        if pod["metadata"].get("deletionTimestamp") and not life.ending:
+            life.ending = True
+            self._end_soon(key, pod, life)
+
+    def _bind(self, key: str, uid: str) -> None:
+        pod = self._find(key, uid)
+        if pod is None or pod["metadata"].get("deletionTimestamp") or pod["spec"].get("nodeName"):
+            return
+        machines = [
+            one["metadata"]["name"]
+            for one in self.server.objects(NODES)
+            if not one.get("spec", {}).get("unschedulable")
+            and one["metadata"]["name"] not in self.silent
+        ]
+        if not machines:
+            life = self._lives[key]
+            self._later(life, self._pace.retry, lambda: self._bind(key, uid))
+            return
+        machine = min(machines, key=lambda name: (len(self._on(name)), name))
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{key.partition('/')[2]}"
+        self.server.ask("POST", f"{path}/binding", {"metadata": {}, "target": {"name": machine}})
+
+    def _start(self, key: str, uid: str) -> None:
+        pod, life = self._find(key, uid), self._lives.get(key)
+        if pod is None or life is None or life.ending:
+            return
+        if pod["spec"]["nodeName"] in self.silent:
+            self._later(life, self._pace.retry, lambda: self._start(key, uid))
+            return
+        life.started = True
+        app = _app(pod)
+        if app == "slurmd":
+            self.slurm.slurmd_starts(node_name(pod), uid)
+            self._later(life, self._pace.register, lambda: self._register(key, uid))
+        elif app in self._ready:
+            self._ready[app].add(uid)
+            self._daemons()
+        self._write_status(pod, running(pod, self._stamp()))
+
+    def _register(self, key: str, uid: str) -> None:
+        pod, life = self._find(key, uid), self._lives.get(key)
+        if pod is None or life is None or life.ending or not self.runs_slurmd(pod):
+            return
+        heard = self.slurm.registers(node_name(pod))
+        # Also later: slurmctld may lose its state and has to hear of it again.
+        again = (60.0, 90.0) if heard else self._pace.retry
+        self._later(life, again, lambda: self._register(key, uid))
+
+    def _end_soon(self, key: str, pod: Json, life: _Life) -> None:
+        machine = pod["spec"].get("nodeName")
+        if machine in self.silent:
+            self._later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
+            return
+        if self.runs_slurmd(pod):
+            self.slurm.pre_stop(node_name(pod), TERMINATING)
+        self._later(life, self._pace.end, lambda: self._end(key, life.uid))
+
+    def _end(self, key: str, uid: str) -> None:
+        pod = self._find(key, uid)
+        if pod is None:
+            return
+        self._gone(pod, self._lives[key])
+        path = f"/api/v1/namespaces/{key.partition('/')[0]}/pods/{key.partition('/')[2]}"
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+        self.server.ask("DELETE", path, body, user="kubelet")
+
+    def _gone(self, pod: Json, life: _Life) -> None:
+        for timer in life.timers:
+            timer.cancel()
+        self.slurm.slurmd_ends(node_name(pod), life.uid)
+        if _app(pod) in self._ready:
+            self._ready[_app(pod)].discard(life.uid)
+            self._daemons()
+
+    def _daemons(self) -> None:
+        ctld = bool(self._ready["slurmctld"])
+        if ctld and not self.slurm.up:
+            self.slurm.start()
+        elif not ctld and self.slurm.up:
+            self.slurm.stop()
+        self.slurm.rest_up = bool(self._ready["slurmrestd"])
+
+    def _find(self, key: str, uid: str) -> Json | None:
+        namespace, _, name = key.partition("/")
+        pod = self.server.find(PODS, namespace, name)
+        return pod if pod is not None and pod["metadata"]["uid"] == uid else None
+
+    def _on(self, machine: str) -> list[Json]:
+        return [p for p in self.server.objects(PODS) if p["spec"].get("nodeName") == machine]
+
+    def _tell(self, machine: str, status: str, reason: str) -> None:
+        ready = {"type": "Ready", "status": status, "reason": reason}
+        path = f"/api/v1/nodes/{machine}/status"
+        body = {"status": {"conditions": [ready]}}
+        self.server.ask("PATCH", path, body, kind="strategic", user="kubelet")
+
+    def _set_ready(self, pod: Json, *, ready: bool) -> None:
+        condition = {"type": "Ready", "status": "True" if ready else "False"}
+        self._write_status(pod, {"conditions": [condition]})
+
+    def _write_status(self, pod: Json, status: Json) -> None:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        body = {"metadata": {"uid": meta["uid"]}, "status": status}
+        self.server.ask("PATCH", path, body, kind="strategic", user="kubelet")
+
+    def _stamp(self) -> str:
+        now = datetime.fromtimestamp(self.slurm.ctld.clock(), UTC)
+        return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _later(
+        self, life: _Life, between: tuple[float, float], callback: Callable[[], None]
+    ) -> None:
+        life.timers = [one for one in life.timers if one.when() > self._loop.time()]
+        life.timers.append(self._loop.call_later(self._dice(*between), callback))
+
+
+def node_name(pod: Json) -> str:
+    """Name under which the pod's slurmd registers."""
+    return pod["spec"].get("hostname") or pod["metadata"]["name"]
+
+
+def _app(pod: Json) -> str:
+    return pod["metadata"].get("labels", {}).get(wellknown.APP_NAME, "")
+
+
+def _key(pod: Json) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,0 +1,132 @@
+"""What the world must look like when all is healed and the operator had its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+import msgspec
+
+from penstock.api.meta import Json
+from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT, REASON_PREFIX
+from penstock.decide import records
+from penstock.testing.kubelet import PODS
+from penstock.testing.plans.world import NODESET, SPACE, World
+
+NODESETS = "slinky.slurm.net/nodesets"
+KEPT = ("/services", "/configmaps", "apps/statefulsets", "apps/deployments", "/secrets")
+VOLATILE = frozenset(
+    {
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "uid",
+        "ownerReferences",
+        "annotations",
+    }
+)
+
+
+def missing(world: World) -> list[str]:
+    """What is not as it was declared."""
+    return [*_daemons(world), *_workers(world)]
+
+
+def _daemons(world: World) -> Iterator[str]:
+    if not world.slurm.up:
+        yield "slurmctld does not run"
+    if not world.slurm.rest_up:
+        yield "slurmrestd does not run"
+    for plural, name in (("controllers", "slurm"), ("restapis", "slurm"), ("nodesets", NODESET)):
+        found = world.find(f"slinky.slurm.net/{plural}", name)
+        if found is None:
+            yield f"there is no {plural} {name}"
+            continue
+        status: Json = found.get("status", {})
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            yield f"the status of {plural} {name} is old"
+        ready = condition(found, "Ready")
+        if ready is None or ready["status"] != "True":
+            yield f"{plural} {name} is not ready: {ready}"
+
+
+def _workers(world: World) -> Iterator[str]:
+    nodeset = world.find(NODESETS, NODESET)
+    if nodeset is None:
+        return
+    if "deletionTimestamp" in nodeset["metadata"]:
+        yield "the NodeSet is still being deleted"
+    replicas = cast("int", nodeset["spec"]["replicas"])
+    pods = {
+        pod["metadata"]["name"]: pod
+        for pod in world.server.objects(PODS, SPACE)
+        if pod["metadata"]["name"].startswith(f"{NODESET}-")
+    }
+    # Which ones go first is the policy's; a user's cordon may leave gaps.
+    if len(pods) != replicas:
+        yield f"pods are {sorted(pods)}, not {replicas}"
+    for name, pod in sorted(pods.items()):
+        ready = condition(pod, "Ready")
+        if ready is None or ready["status"] != "True":
+            yield f"pod {name} is not ready"
+        yield from _node(world, name, pod)
+    for name, node in sorted(world.slurm.ctld.nodes.items()):
+        if name in pods:
+            continue
+        record = records.read(node.comment)
+        if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
+            yield f"the record {name} is left over: {world.slurm.ctld.states(node)} {node.reason}"
+
+
+def _node(world: World, name: str, pod: Json) -> Iterator[str]:
+    node = world.slurm.ctld.nodes.get(name)
+    if node is None:
+        yield f"node {name} is not registered"
+        return
+    told = f"node {name} is {'+'.join(world.slurm.ctld.states(node))} ({node.reason!r})"
+    notes: dict[str, str] = pod["metadata"].get("annotations", {})
+    cordoned = "true" in {notes.get(POD_CORDON), notes.get(POD_CORDON_SHORT)}
+    reason = world.slurm.drains.get(name)
+    if reason is not None:
+        if "DRAIN" not in node.flags or node.reason != reason:
+            yield f"{told}, but somebody drained it: {reason!r}"
+    elif cordoned:
+        if "DRAIN" not in node.flags and node.base != "DOWN":
+            yield f"{told}, but its pod is cordoned"
+    elif node.flags & {"DRAIN", "NOT_RESPONDING"} or (
+        node.base != "IDLE" and node.reason.startswith(REASON_PREFIX)
+    ):
+        yield f"{told}, but nothing speaks against its use"
+
+
+def condition(obj: Json, type_: str) -> Json | None:
+    """A condition of an object."""
+    found = cast("list[Json]", obj.get("status", {}).get("conditions", []))
+    return next((one for one in found if one["type"] == type_), None)
+
+
+def differences(world: World, reference: World) -> list[str]:
+    """What the operator keeps in one world and not so in the other."""
+    have, want = owned(world), owned(reference)
+    return [
+        f"{name} is not as in a world without faults"
+        for name in sorted(have.keys() | want.keys())
+        if have.get(name) != want.get(name)
+    ]
+
+
+def owned(world: World) -> dict[str, str]:
+    """What the operator keeps besides pods, as JSON without what differs from run to run."""
+    found: dict[str, str] = {}
+    for resource in KEPT:
+        for obj in world.server.objects(resource, SPACE):
+            meta = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE}
+            plain = {k: v for k, v in obj.items() if k != "status"} | {"metadata": meta}
+            if resource == "/secrets":
+                plain["data"] = sorted(plain["data"])
+            text = msgspec.json.encode(plain, order="deterministic").decode()
+            # Keys are random, and hashes of them are in annotations of templates.
+            found[f"{resource} {meta['name']}"] = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
+    return found

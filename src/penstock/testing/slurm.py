@@ -1,0 +1,238 @@
+"""A simulated Slurm: slurmctld with its slurmds, jobs that come and go, and slurmrestd.
+
+What it knows is the truth that promises are checked against. What an operator hears of it comes
+through `SlurmLine`, which can be cut, slow or wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from penstock.decide import records
+from penstock.slurm.rest.http import Answer
+from penstock.testing import faults
+from penstock.testing.faults import Fault
+from penstock.testing.slurm_answers import JSON, Asked
+from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld
+from penstock.testing.slurmrestd import InMemorySlurmrestd
+
+sent_at: ContextVar[float] = ContextVar("sent_at", default=0.0)
+NODE_FAIL = "NODE_FAIL"
+NOT_RESPONDING = "NOT_RESPONDING"
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What the sender of a request can know, in seconds of the running loop.
+
+    `listed_at` is when it was last told all nodes, `sent_at` when it sent the request.
+    """
+
+    listed_at: float = float("-inf")
+    sent_at: float = 0.0
+
+
+Heard = Callable[[Asked, Callable[[Asked], Answer], Knowledge], Answer]
+"""Called with a request, with what answers it, and with what its sender knew."""
+
+
+@dataclass
+class Slurmd:
+    """A slurmd that runs: in which pod, and since when (Unix seconds)."""
+
+    pod_uid: str
+    started: int
+
+
+class SimulatedSlurm:
+    """slurmctld, and the slurmds that run. `clock` gives Unix seconds, as Slurm sees them."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.ctld = FakeSlurmctld(clock)
+        self.slurmds: dict[str, Slurmd] = {}
+        self.up = False
+        """Whether slurmctld runs."""
+        self.rest_up = False
+        """Whether a slurmrestd runs."""
+        self.lost_jobs: list[FakeJob] = []
+        """Jobs that ended because their slurmd did."""
+        self.drained_at: dict[str, float] = {}
+        """When somebody last drained or resumed a node by hand, in seconds of the running loop."""
+        self.drains: dict[str, str] = {}
+        """Reasons of the drains that somebody set by hand, by node."""
+        self._clock = clock
+
+    def slurmd_starts(self, name: str, pod_uid: str) -> None:
+        """A slurmd runs; `registers` tells slurmctld of it."""
+        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()))
+
+    def registers(self, name: str) -> bool:
+        """The running slurmd of that name registers; whether slurmctld heard it.
+
+        With ReturnToService=0 a node that is DOWN stays so. Source: slurm.conf(5).
+        """
+        slurmd = self.slurmds.get(name)
+        if slurmd is None or not self.up:
+            return slurmd is None
+        node = self.ctld.nodes.get(name) or self.ctld.register(name)
+        node.started = slurmd.started
+        node.flags.discard(NOT_RESPONDING)
+        if node.base == "UNKNOWN":
+            node.base = "IDLE"
+        self.ctld.touch()
+        return True
+
+    def pre_stop(self, name: str, reason: str) -> None:
+        """What the preStop hook of worker pods does, when slurmctld answers.
+
+        It puts its own words in the place of any drain that nobody had the time to remember.
+        """
+        if self.up and name in self.ctld.nodes:
+            record = records.read(self.ctld.nodes[name].comment)
+            if record is None or record.drain != self.drains.get(name):
+                self.drains.pop(name, None)
+            self.ctld.update_node(name, ["DOWN"], {"reason": reason})
+
+    def slurmd_ends(self, name: str, pod_uid: str) -> None:
+        """The slurmd of that pod ends, and with it what runs there."""
+        slurmd = self.slurmds.get(name)
+        if slurmd is None or slurmd.pod_uid != pod_uid:
+            return
+        del self.slurmds[name]
+        for job in self.jobs_on(name):
+            self.lost_jobs.append(job)
+            self.ctld.finish(job, NODE_FAIL)
+        node = self.ctld.nodes.get(name)
+        if node is not None:
+            node.flags.add(NOT_RESPONDING)
+            self.ctld.touch()
+
+    def give_up_silent_nodes(self) -> None:
+        """What slurmctld does after SlurmdTimeout with nodes that do not answer."""
+        for node in self.ctld.nodes.values():
+            if self.up and NOT_RESPONDING in node.flags and node.base != "DOWN":
+                node.base = "DOWN"
+                if not node.reason:
+                    node.reason, node.reason_user = "Not responding", "slurm"
+                self.ctld.touch()
+
+    def jobs_on(self, name: str) -> list[FakeJob]:
+        """The jobs that hold a node, in slurmctld's truth."""
+        return [job for job in self.ctld.jobs.values() if job.holds(name)]
+
+    def free_nodes(self) -> list[FakeNode]:
+        """Nodes on which a job could start now."""
+        return [
+            node
+            for name, node in sorted(self.ctld.nodes.items())
+            if self.up
+            and node.base == "IDLE"
+            and not node.flags - {"DYNAMIC_NORM"}
+            and name in self.slurmds
+            and not self.jobs_on(name)
+        ]
+
+    def submit(self, width: int, **values: object) -> FakeJob | None:
+        """Start a job on that many nodes, if they are free."""
+        free = self.free_nodes()
+        if len(free) < width:
+            return None
+        start = int(self._clock())
+        return self.ctld.run(*(node.name for node in free[:width]), start=start, **values)
+
+    def running(self) -> list[FakeJob]:
+        """The jobs that run."""
+        return [job for job in self.ctld.jobs.values() if "RUNNING" in job.state]
+
+    def change(self, job: FakeJob, state: str) -> None:
+        """A job gets another state."""
+        job.state = {state}
+        self.ctld.touch()
+
+    def finish(self, job: FakeJob) -> None:
+        """A job ends by itself, unless it was lost before."""
+        if job.state & {"RUNNING", "SUSPENDED"}:
+            self.ctld.finish(job)
+
+    # Administrators
+
+    def drained_by_hand(self, name: str, reason: str) -> None:
+        """Somebody drains a node; nobody else may undo or reword that."""
+        if self.up and name in self.ctld.nodes:
+            self.ctld.update_node(name, ["DRAIN"], {"reason": reason}, user="root")
+            self.drains[name] = reason
+            self.drained_at[name] = asyncio.get_running_loop().time()
+
+    def resumed_by_hand(self, name: str) -> None:
+        """Somebody resumes a node."""
+        if self.up and name in self.ctld.nodes:
+            self.ctld.update_node(name, ["RESUME"], {}, user="root")
+            self.drains.pop(name, None)
+
+    def deleted_by_hand(self, name: str) -> None:
+        """Somebody deletes a node record."""
+        if self.up and name in self.ctld.nodes and not self.jobs_on(name):
+            self.ctld.delete_node(name)
+            self.drains.pop(name, None)
+
+    def start(self, *, lost: Callable[[FakeNode], bool] = lambda _: False) -> None:
+        """Slurmctld starts: all nodes have to be heard of again; `lost` are not in its state."""
+        self.up = True
+        for name, node in list(self.ctld.nodes.items()):
+            if lost(node):
+                for job in self.jobs_on(name):
+                    self.lost_jobs.append(job)
+                    self.ctld.finish(job, NODE_FAIL)
+                self.ctld.lose(name)
+                self.drains.pop(name, None)
+        self.ctld.touch()
+
+    def stop(self) -> None:
+        """Slurmctld ends. The jobs run on."""
+        self.up = False
+
+
+class SlurmLine:
+    """One client's way to slurmrestd. `heard` wraps each request that reaches slurmctld."""
+
+    def __init__(
+        self, slurm: SimulatedSlurm, key: Callable[[], bytes | None], heard: Heard
+    ) -> None:
+        self.rest = _Heard(slurm.ctld, heard)
+        self.dead = False
+        self._slurm = slurm
+        self._key = key
+
+    async def exchange(
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+    ) -> Answer:
+        """Answer one request. Raises ConnectionError; never returns when it hangs."""
+        if self.dead or not self._slurm.rest_up:
+            await asyncio.sleep(0.001)
+            raise ConnectionRefusedError(111, "Connection refused")
+        if not self._slurm.up:
+            await asyncio.sleep(1.0)
+            _, answer, _ = faults.answer(Fault.CONTROLLER_DOWN) or (0, b"", "")
+            return Answer(502, JSON, answer)
+        self.rest.key = self._key()
+        sent_at.set(asyncio.get_running_loop().time())
+        answer = await self.rest.exchange(url, method, headers, body)
+        if self.dead:
+            raise ConnectionResetError(104, "Connection reset by peer")
+        return answer
+
+
+class _Heard(InMemorySlurmrestd):
+    def __init__(self, ctld: FakeSlurmctld, heard: Heard) -> None:
+        super().__init__(ctld)
+        self._heard = heard
+        self._listed_at = float("-inf")
+
+    def answer(self, asked: Asked) -> Answer:
+        knowledge = Knowledge(self._listed_at, sent_at.get())
+        if asked.method == "GET" and asked.path.endswith("/nodes/"):
+            self._listed_at = asyncio.get_running_loop().time()
+        return self._heard(asked, super().answer, knowledge)

@@ -1,0 +1,222 @@
+"""What slurmrestd answers about a FakeSlurmctld, without any HTTP.
+
+The answers have the shapes and statuses that Slurm 26.05's slurmrestd gave when it was asked: 304
+for unchanged nodes, an empty 200 for unchanged jobs, 511 for a bad token, a 200 with an error of
+number 0 for an unknown node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from penstock.slurm import hostlist, jwt
+from penstock.slurm.rest.http import Answer
+from penstock.testing import faults
+from penstock.testing.faults import Fault
+from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld, RefusedError
+
+JSON = "application/json"
+TEXT = "text/plain"
+NO_ENDPOINT = Answer(404, TEXT, b"Unable to find requested URL endpoint.")
+USER_HEADER = "X-SLURM-USER-TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request; `path` as it came, quoted, without its query."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    token: str = ""
+    body: bytes = b""
+
+
+class SlurmAnswers:
+    """Answers requests from the records of `slurmctld`.
+
+    With `key`, tokens are verified with it; without, any token will do. `calls` has every request
+    as `METHOD path?query`. Set `fault` to make the answers wrong; refusing, hanging and being slow
+    are the business of whoever carries them.
+    """
+
+    def __init__(
+        self,
+        slurmctld: FakeSlurmctld | None = None,
+        *,
+        key: bytes | None = None,
+        parsers: Iterable[str] = ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"),
+    ) -> None:
+        self.slurmctld = slurmctld or FakeSlurmctld()
+        self.parsers = tuple(parsers)
+        self.fault = Fault.NONE
+        self.calls: list[str] = []
+        self.key = key
+        self._handlers: dict[tuple[str, str, bool], Callable[[Asked, str], Answer]] = {
+            ("GET", "nodes", False): self._get_nodes,
+            ("GET", "node", True): self._get_node,
+            ("POST", "node", True): self._post_node,
+            ("DELETE", "node", True): self._delete_node,
+            ("GET", "jobs", False): self._get_jobs,
+            ("DELETE", "job", True): self._delete_job,
+            ("GET", "ping", False): self._ping,
+            ("GET", "diag", False): self._diag,
+            ("GET", "reconfigure", False): self._reconfigure,
+            ("GET", "partitions", False): self._get_partitions,
+            ("POST", "partitions", False): self._post_partitions,
+            ("GET", "partition", True): self._get_partitions,
+            ("DELETE", "partition", True): self._delete_partition,
+        }
+
+    def answer(self, asked: Asked) -> Answer:
+        """The answer, spoilt as `fault` says."""
+        parts = asked.path.strip("/").split("/")
+        if not asked.token:
+            return Answer(401, TEXT, b"Authentication failure")
+        if parts == ["openapi", "v3"] and asked.method == "GET":
+            return self._openapi()
+        if len(parts) not in {3, 4} or parts[0] != "slurm" or parts[1] not in self.parsers:
+            return NO_ENDPOINT
+        fault = self.fault if self._verified(asked.token) else Fault.EXPIRED
+        if (instead := faults.answer(fault)) is not None:
+            status, body, content_type = instead
+            return Answer(status, content_type, body)
+        handler = self._handlers.get((asked.method, parts[2], len(parts) == 4))
+        if handler is None:
+            return NO_ENDPOINT
+        try:
+            found = handler(asked, unquote(parts[-1]))
+        except RefusedError as refused:
+            found = _json(faults.error(refused.number, refused.words), 422)
+        body = faults.spoil(self.fault, asked.path, found.body)
+        return Answer(found.status, found.content_type, body)
+
+    def _verified(self, token: str) -> bool:
+        if self.key is None:
+            return True
+        try:
+            jwt.verify(self.key, token, self.slurmctld.clock())
+        except jwt.JwtError:
+            return False
+        return True
+
+    def _openapi(self) -> Answer:
+        parsers = [{"plugin": parser, "flags": ["NONE"]} for parser in self.parsers]
+        return _json({"info": {"x-slurm": {"data_parsers": parsers, "release": "26.05.5"}}})
+
+    def _unchanged(self, asked: Asked) -> bool:
+        since = int(asked.query.get("update_time", "0"))
+        return since - 1 >= self.slurmctld.changed
+
+    def _now(self) -> dict[str, Any]:
+        return _number(int(self.slurmctld.clock()))
+
+    def _get_nodes(self, asked: Asked, _: str) -> Answer:
+        if self._unchanged(asked):
+            return Answer(304, TEXT, b"")
+        nodes = [self._node(node) for node in self.slurmctld.nodes.values()]
+        return _reply(nodes=nodes, last_update=self._now())
+
+    def _get_node(self, _: Asked, name: str) -> Answer:
+        node = self.slurmctld.nodes.get(name)
+        if node is None:
+            why = f"Failure to query node {name}"
+            return _json(faults.error(0, "No error", why, "_dump_nodes"))
+        return _reply(nodes=[self._node(node)], last_update=self._now())
+
+    def _post_node(self, asked: Asked, name: str) -> Answer:
+        values: dict[str, Any] = json.loads(asked.body)
+        state: str | list[str] = values.pop("state", [])
+        states = [state] if isinstance(state, str) else state
+        self.slurmctld.update_node(name, states, values)
+        return _reply()
+
+    def _delete_node(self, _: Asked, name: str) -> Answer:
+        self.slurmctld.delete_node(name)
+        return _reply()
+
+    def _get_jobs(self, asked: Asked, _: str) -> Answer:
+        if self._unchanged(asked):
+            return _reply(jobs=[], last_update=_number(0))
+        jobs = [_job(job) for job in self.slurmctld.jobs.values()]
+        return _reply(jobs=jobs, last_update=self._now())
+
+    def _delete_job(self, _: Asked, job_id: str) -> Answer:
+        self.slurmctld.cancel(int(job_id))
+        return _reply(status=[])
+
+    def _ping(self, asked: Asked, _: str) -> Answer:
+        ping: dict[str, Any] = {"hostname": "slurmctld-0", "latency": 500, "primary": True}
+        ping["responding"] = self.slurmctld.responding
+        if "/v0.0.45/" not in asked.path:
+            ping["pinged"] = "UP" if self.slurmctld.responding else "DOWN"
+        return _reply(pings=[ping])
+
+    def _diag(self, _: Asked, __: str) -> Answer:
+        running = sum("RUNNING" in job.state for job in self.slurmctld.jobs.values())
+        statistics = {"server_thread_count": 1, "jobs_running": running, "req_time": self._now()}
+        return _reply(statistics=statistics)
+
+    def _reconfigure(self, _: Asked, __: str) -> Answer:
+        self.slurmctld.reconfigured += 1
+        return _reply()
+
+    def _get_partitions(self, _: Asked, name: str) -> Answer:
+        found = [p for n, p in self.slurmctld.partitions.items() if name in {"partitions", n}]
+        return _reply(partitions=found, last_update=self._now())
+
+    def _post_partitions(self, asked: Asked, _: str) -> Answer:
+        body: dict[str, Any] = json.loads(asked.body)
+        for partition in body["partitions"]:
+            self.slurmctld.partitions[partition["name"]] = partition
+        return _reply()
+
+    def _delete_partition(self, _: Asked, name: str) -> Answer:
+        self.slurmctld.delete_partition(name)
+        return _reply()
+
+    def _node(self, node: FakeNode) -> dict[str, Any]:
+        return {
+            "name": node.name,
+            "state": self.slurmctld.states(node),
+            "reason": node.reason,
+            "reason_set_by_user": node.reason_user,
+            "comment": node.comment,
+            "features": node.features,
+            "active_features": node.active_features,
+            "partitions": node.partitions,
+            "address": node.address,
+            "hostname": node.name,
+            "topology": node.topology,
+            "boot_time": _number(node.started),
+            "slurmd_start_time": _number(node.started),
+        }
+
+
+def _job(job: FakeJob) -> dict[str, Any]:
+    return {
+        "job_id": job.id,
+        "job_state": sorted(job.state),
+        "nodes": hostlist.compress(job.nodes),
+        "start_time": _number(job.start),
+        "time_limit": _number(job.time_limit),
+        "name": job.name,
+        "user_name": job.user,
+        "partition": job.partition,
+    }
+
+
+def _number(value: int | None) -> dict[str, Any]:
+    return {"set": value is not None, "infinite": value is None, "number": value or 0}
+
+
+def _reply(**content: Any) -> Answer:
+    return _json({**content, "meta": {}, "errors": [], "warnings": []})
+
+
+def _json(content: dict[str, Any], status: int = 200) -> Answer:
+    return Answer(status, JSON, json.dumps(content).encode())

@@ -1,0 +1,55 @@
+"""What pods and their workloads look like while they run: manifests and statuses."""
+
+from __future__ import annotations
+
+from penstock.api.meta import Json
+
+TEMPLATE = "test.penstock.dev/template"
+"""Annotation of a pod: the digest of the template that it was made from."""
+
+
+def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
+    """The status of a pod whose containers all run and are ready."""
+    return {
+        "phase": "Running",
+        "podIP": "10.0.0.1",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "conditions": [
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Ready", "status": "True"},
+        ],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": started}},
+            }
+            for container in pod["spec"]["containers"]
+        ],
+    }
+
+
+def pod_of(workload: Json, name: str, revision: str) -> Json:
+    """The pod that a StatefulSet or Deployment makes from its template."""
+    template: Json = workload["spec"]["template"]
+    meta: Json = template.get("metadata", {})
+    owner = {key: workload[key] for key in ("apiVersion", "kind")}
+    owner |= {key: workload["metadata"][key] for key in ("name", "uid")}
+    claims = [one["metadata"]["name"] for one in workload["spec"].get("volumeClaimTemplates", ())]
+    volumes: list[Json] = [*template["spec"].get("volumes", ())]
+    volumes += [{"name": name, "emptyDir": {}} for name in claims]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": workload["metadata"]["namespace"],
+            "labels": meta.get("labels", {}),
+            "annotations": {**meta.get("annotations", {}), TEMPLATE: revision},
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {**template["spec"], "volumes": volumes},
+    }

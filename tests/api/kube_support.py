@@ -1,0 +1,113 @@
+"""What the engine's tests against a real API server share."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from penstock.api.meta import KubeObject
+from penstock.api.resource import Resource
+from penstock.kube import Client, HttpTransport, from_kubeconfig
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
+
+
+class Node(Protocol):
+    """What is needed of the fixture `api_node`."""
+
+    @property
+    def kubeconfig_path(self) -> Path: ...
+
+
+@asynccontextmanager
+async def client_of(node: Node) -> AsyncGenerator[Client]:
+    transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
+    try:
+        yield Client(transport)
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def namespace_of(node: Node) -> AsyncGenerator[tuple[Client, str]]:
+    """A client and a namespace of one test's own."""
+    async with client_of(node) as client:
+        name = f"test-{uuid.uuid4().hex[:8]}"
+        await client.create(NAMESPACES, {"kind": "Namespace", "metadata": {"name": name}})
+        try:
+            yield client, name
+        finally:
+            await client.delete(NAMESPACES, "", name)
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait until it holds; the caller bounds the time."""
+    while True:
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+
+
+class Gate:
+    """A TCP proxy before the API server that can be shut: its connections break, none opens."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self._port = port
+        self._own = 0
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, server: str) -> AsyncGenerator[Gate]:
+        parts = urlsplit(server)
+        assert parts.hostname is not None
+        gate = cls(parts.hostname, parts.port or 443)
+        await gate.open()
+        try:
+            yield gate
+        finally:
+            await gate.shut()
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self._own}"
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._own)
+        self._own = int(self._server.sockets[0].getsockname()[1])
+
+    async def shut(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in tuple(self._writers):
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        onward_reader, onward = await asyncio.open_connection(self.host, self._port)
+        self._writers |= {writer, onward}
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_pipe(reader, onward))
+                group.create_task(_pipe(onward_reader, writer))
+        finally:
+            self._writers -= {writer, onward}
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()

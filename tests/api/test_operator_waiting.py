@@ -1,0 +1,123 @@
+"""What is missing is waited for and named; it may come at any time, and nothing is restarted."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from penstock.api.meta import Json
+from support.operator_kit import Lab, Node, lab, made
+
+pytestmark = pytest.mark.api
+
+API = "slinky.slurm.net/v1beta1"
+REF: Json = {"controllerRef": {"name": "slurm"}}
+
+
+def an(kind: str, name: str, spec: Json) -> Json:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def secret(name: str, **data: str) -> Json:
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}
+
+
+def config_map(name: str, **data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+async def test_a_key_that_does_not_exist_is_waited_for_and_not_invented(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        key: Json = {"slurmKeyRef": {"name": "mine", "key": "slurm.key"}}
+        await lab_.apply(an("Controller", "slurm", key), an("RestApi", "slurm", REF))
+        await lab_.apply(an("NodeSet", "compute", {**REF, "replicas": 1}))
+        await lab_.until(lambda: lab_.says("Controller", "slurm", "SecretNotFound"))
+        for kind, name in (("RestApi", "slurm"), ("NodeSet", "compute")):
+            await lab_.until(lambda kind=kind, name=name: lab_.says(kind, name, "SecretNotFound"))
+        await lab_.quiet()
+        assert set(made(lab_)) == {"Secret slurm-auth-jwt"}
+        found = lab_.condition("Controller", "slurm")
+        assert found is not None
+        assert "mine" in found.message
+        assert "slurm.key" in found.message
+        await lab_.apply(secret("mine", other="x"))
+        await lab_.quiet()
+        assert lab_.says("Controller", "slurm", "SecretNotFound")
+        await lab_.apply(secret("mine", **{"slurm.key": "k" * 64}))
+        await lab_.until(lambda: lab_.ready("Controller", "slurm"))
+        await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
+        once_each(lab_)
+
+
+async def test_a_config_map_that_does_not_exist_is_waited_for(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        await lab_.apply(an("Controller", "slurm", {"configFileRefs": [{"name": "files"}]}))
+        await lab_.until(lambda: lab_.says("Controller", "slurm", "ConfigMapNotFound"))
+        await lab_.quiet()
+        assert lab_.names("StatefulSet") == []
+        await lab_.apply(config_map("files", **{"gres.conf": "AutoDetect=off\n"}))
+        await lab_.until(lambda: lab_.ready("Controller", "slurm"))
+        once_each(lab_)
+
+
+async def test_members_wait_for_their_controller(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        await lab_.apply(an("NodeSet", "compute", {**REF, "replicas": 1}))
+        await lab_.apply(an("RestApi", "slurm", REF), an("LoginSet", "login", REF))
+        members = (("NodeSet", "compute"), ("RestApi", "slurm"), ("LoginSet", "login"))
+        for kind, name in members:
+            await lab_.until(
+                lambda kind=kind, name=name: lab_.says(kind, name, "ControllerNotFound")
+            )
+        await lab_.quiet()
+        assert made(lab_) == {}
+        await lab_.apply(an("Controller", "slurm", {}))
+        for kind, name in members:
+            await lab_.until(lambda kind=kind, name=name: lab_.ready(kind, name))
+        once_each(lab_)
+
+
+async def test_a_login_waits_for_its_sssd_conf(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        sssd: Json = {**REF, "sssdConfRef": {"name": "sssd", "key": "sssd.conf"}}
+        await lab_.apply(an("Controller", "slurm", {}), an("LoginSet", "login", sssd))
+        await lab_.until(lambda: lab_.says("LoginSet", "login", "SecretNotFound"))
+        await lab_.quiet()
+        assert lab_.names("Deployment") == []
+        await lab_.apply(secret("sssd", **{"sssd.conf": "[sssd]\n"}))
+        await lab_.until(lambda: lab_.ready("LoginSet", "login"))
+        once_each(lab_)
+
+
+async def test_what_is_not_served_yet_says_so(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        keys: Json = {
+            "slurmKeyRef": {"name": "mine", "key": "slurm.key"},
+            "jwtKeyRef": {"name": "mine", "key": "jwt.key"},
+        }
+        storage: Json = {"host": "db", "passwordKeyRef": {"name": "mine", "key": "password"}}
+        await lab_.apply(
+            an("Accounting", "db", {**keys, "storageConfig": storage}),
+            an("Token", "token", {"username": "ann", "jwtKeyRef": keys["jwtKeyRef"]}),
+            an("Controller", "slurm", {}),
+            an("NodeSet", "compute", {**REF, "scalingMode": "DaemonSet"}),
+        )
+        await lab_.until(lambda: lab_.says("Accounting", "db", "NotServed"))
+        await lab_.until(lambda: lab_.says("Token", "token", "NotServed"))
+        await lab_.until(lambda: lab_.condition("NodeSet", "compute", "Served") is not None)
+        found = lab_.condition("NodeSet", "compute", "Served")
+        assert found is not None
+        assert (found.status, found.reason) == ("False", "FieldsNotServed")
+        assert "spec.scalingMode" in found.message
+        await lab_.until(lambda: lab_.ready("Controller", "slurm"))
+        await lab_.quiet()
+        assert lab_.workers() == []
+        assert not lab_.ready("NodeSet", "compute")
+
+
+def once_each(lab_: Lab) -> None:
+    """No pod was ever replaced."""
+    assert lab_.kubelet.seen
+    assert {key: uids for key, uids in lab_.kubelet.seen.items() if len(uids) > 1} == {}

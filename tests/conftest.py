@@ -1,0 +1,49 @@
+"""What tests of all layers share: real API servers and nodes, made once for a whole run."""
+
+import os
+import secrets
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from penstock.local.components import Size
+from penstock.local.linux import why_not
+from penstock.local.node import Node
+
+LAYERS = ("api", "e2e")
+
+# A merge must not depend on luck: CI takes the same examples each time, people get new ones.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("people", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "people")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in tests/api and tests/e2e carry the mark of their folder."""
+    here = Path(__file__).parent
+    for item in items:
+        layer = item.path.relative_to(here).parts[0]
+        if layer in LAYERS:
+            item.add_marker(layer)
+
+
+@pytest.fixture(scope="session")
+def api_node() -> Generator[Node]:
+    """A real etcd and kube-apiserver; no controller runs. Use namespaces of your own."""
+    yield from _node(Size.API)
+
+
+@pytest.fixture(scope="session")
+def kube_node() -> Generator[Node]:
+    """A whole Kubernetes with one real kubelet. Use namespaces of your own."""
+    yield from _node(Size.NODE)
+
+
+def _node(size: Size) -> Generator[Node]:
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    with Node(f"test-{size}-{secrets.token_hex(3)}") as node:
+        yield node.up(size)

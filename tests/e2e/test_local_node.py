@@ -1,0 +1,283 @@
+"""The built-in node serves as Kubernetes does, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from penstock.local import record
+from penstock.local.components import Size
+from penstock.local.errors import LocalError
+from penstock.local.golang import Program, compiled
+from penstock.local.layout import Layout
+from penstock.local.linux import why_not
+from penstock.local.node import Node
+from penstock.local.process import Process
+from penstock.local.single import archive
+
+IMAGE = "test.local/probe:1"
+PROBE = Program("probe", ".", {}, source=Path(__file__).parents[1] / "fixtures/probe")
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "can run")
+
+WEB = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: pods}
+spec: {clusterIP: None, selector: {app: web}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  serviceName: pods
+  replicas: 2
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      securityContext: {runAsUser: 0}
+      containers:
+      - name: probe
+        image: test.local/probe:1
+        args: [serve]
+        volumeMounts: [{name: shared, mountPath: /shared}]
+      volumes: [{name: shared, persistentVolumeClaim: {claimName: shared}}]
+"""
+
+
+def eventually(check: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout
+    while not check():
+        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
+        time.sleep(0.1)
+
+
+def remains(name: str) -> list[str]:
+    """Everything that a node of this name may leave on the machine."""
+    folder = Layout(name).folder
+    found = [str(path) for path in (folder, Layout(name).lock) if path.exists()]
+    found += [str(p) for p in Path("/sys/fs/cgroup").glob(f"**/penstock-*-{name}")]
+    found += [m for m in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in m]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in command and int(process.name) != os.getpid():
+            found.append(f"{process.name}: {command}")
+    return found
+
+
+def link(name: str) -> Path:
+    there = record.load(Layout(name))
+    assert there is not None
+    return Path("/sys/class/net", there.addresses.link)
+
+
+def add_web(node: Node, namespace: str) -> None:
+    image = Layout(node.name).folder / "probe.tar"
+    image.write_bytes(archive(compiled(PROBE), IMAGE, os.uname().machine))
+    node.import_image(image)
+    node.kubectl("create", "namespace", namespace)
+    node.kubectl("apply", "-n", namespace, "-f", "-", stdin=WEB)
+    node.kubectl("-n", namespace, "rollout", "status", "statefulset/web", "--timeout=60s")
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return answer.read().decode()
+
+
+def probe(node: Node, pod: str, *arguments: str) -> str:
+    return node.kubectl("-n", "web", "exec", pod, "--", "/probe", *arguments)
+
+
+@pytest.fixture(scope="module")
+def web(kube_node: Node) -> Generator[Node]:
+    add_web(kube_node, "web")
+    yield kube_node
+    kube_node.kubectl("delete", "namespace", "web", "--wait=false")
+
+
+def test_the_node_knows_its_images(web: Node) -> None:
+    assert web.images()[IMAGE].startswith("sha256:")
+
+
+def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
+    assert probe(web, "web-0", "get", "http://web.web.svc.cluster.local") in ("web-0", "web-1")
+    assert probe(web, "web-0", "get", "http://web-1.pods:8080") == "web-1"
+    assert probe(web, "web-0", "get", "http://web-0.pods:8080") == "web-0"
+
+
+def test_the_machine_reaches_cluster_ips_and_pods(web: Node) -> None:
+    ip = web.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
+    pod = web.kubectl("-n", "web", "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
+    assert {fetch(f"http://{ip}") for _ in range(20)} == {"web-0", "web-1"}
+    assert fetch(f"http://{pod}:8080") == "web-1"
+
+
+def test_a_name_outside_the_cluster_is_refused_at_once(web: Node) -> None:
+    start = time.monotonic()
+    with pytest.raises(LocalError, match="no such host"):
+        probe(web, "web-0", "lookup", "nowhere.example.org")
+    assert time.monotonic() - start < 4
+
+
+def test_pods_share_the_volume_of_a_claim(web: Node) -> None:
+    probe(web, "web-0", "write", "/shared/note", "from web-0")
+    assert probe(web, "web-1", "read", "/shared/note") == "from web-0"
+
+
+def test_logs_of_a_container_are_served(web: Node) -> None:
+    assert web.kubectl("-n", "web", "logs", "web-0") == ""
+
+
+def test_the_audit_log_tells_who_wrote_what(web: Node) -> None:
+    web.kubectl("-n", "web", "create", "configmap", "noted")
+
+    def lines() -> list[tuple[str, str]]:
+        events = map(json.loads, web.audit_log.read_text().splitlines())
+        return [
+            (event["user"]["username"], event["verb"])
+            for event in events
+            if event["objectRef"].get("name") == "noted"
+        ]
+
+    eventually(lambda: ("kubernetes-admin", "create") in lines(), "an audit line")
+
+
+def test_a_restricted_namespace_refuses_a_root_pod(web: Node) -> None:
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    web.kubectl("create", "namespace", "strict")
+    web.kubectl("label", "namespace", "strict", label)
+    eventually(lambda: "default" in web.kubectl("-n", "strict", "get", "sa", "-o", "name"), "sa")
+    with pytest.raises(LocalError, match="violates PodSecurity"):
+        web.kubectl("-n", "strict", "run", "root", f"--image={IMAGE}")
+    web.kubectl("delete", "namespace", "strict", "--wait=false")
+
+
+def test_a_killed_api_server_comes_back_with_what_it_knew(web: Node) -> None:
+    before = web.processes()["kube-apiserver"]
+    assert before.signal(signal.SIGKILL)
+    eventually(lambda: web.processes().get("kube-apiserver", before) != before, "a new process")
+
+    def answers() -> bool:
+        try:
+            return "web-0" in web.kubectl("-n", "web", "get", "pods")
+        except LocalError:
+            return False
+
+    eventually(answers, "an answer")
+
+
+def test_a_second_node_lives_and_goes_beside_the_first(web: Node) -> None:
+    with Node("test-second") as second:
+        second.up(Size.NODE)
+        wire = link(second.name)
+        assert wire.exists()
+        add_web(second, "web")
+        ip = second.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
+        assert fetch(f"http://{ip}") in ("web-0", "web-1")
+        assert second.address != web.address
+        assert probe(web, "web-0", "get", "http://web.web.svc.cluster.local")
+    assert remains("test-second") == []
+    assert not wire.exists()
+    assert probe(web, "web-0", "get", "http://web.web.svc.cluster.local")
+
+
+def test_up_again_changes_nothing(web: Node) -> None:
+    before = web.processes()
+    start = time.monotonic()
+    web.up(Size.NODE)
+    assert time.monotonic() - start < 5
+    assert web.processes() == before
+
+
+STAGES: dict[str, Callable[[Layout], bool]] = {
+    "claimed": lambda layout: layout.record.exists(),
+    "first process known": lambda layout: layout.pid.exists(),
+    "etcd runs": lambda layout: (layout.logs / "etcd.log").exists(),
+    "kubelet runs": lambda layout: (layout.logs / "kubelet.log").exists(),
+    "DNS runs": lambda layout: (layout.logs / "coredns.log").exists(),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_up_killed_in_the_middle_leaves_nothing_after_down(stage: str, kube_node: Node) -> None:
+    layout = Layout("test-killed")
+    command = [sys.executable, "-c", "from penstock.cli.local import app; app()"]
+    with subprocess.Popen([*command, "up", "--name", layout.name]) as up:
+        try:
+            eventually(lambda: STAGES[stage](layout), stage)
+        finally:
+            up.kill()
+    assert Node(layout.name).status().state in ("unfinished", "dead")
+    wire = link(layout.name)
+    Node(layout.name).down()
+    assert remains(layout.name) == []
+    assert not wire.exists()
+
+
+def test_a_dead_node_is_replaced_by_up(kube_node: Node) -> None:
+    with Node("test-dead") as node:
+        node.up(Size.API)
+        first = Process.of(int(Layout(node.name).pid.read_text().split()[0]))
+        assert first is not None
+        assert first.signal(signal.SIGKILL)
+        assert first.wait(10)
+        assert node.status().state == "dead"
+        node.up(Size.API)
+        assert node.status().state == "ready"
+        assert "kubernetes" in node.kubectl("get", "services")
+    assert remains("test-dead") == []
+
+
+def test_nobody_anonymous_is_served(api_node: Node) -> None:
+    context = ssl.create_default_context(cafile=str(Layout(api_node.name).pki / "ca.crt"))
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+        urllib.request.urlopen(api_node.status().server + "/version", context=context)
+    refused.value.close()
+
+
+def test_fifty_pods_of_a_fleet_become_ready() -> None:
+    pods = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: many}
+spec:
+  replicas: 50
+  selector: {matchLabels: {app: many}}
+  template:
+    metadata: {labels: {app: many}}
+    spec: {containers: [{name: c, image: none}]}
+"""
+    with Node("test-fleet") as node:
+        node.up(Size.FLEET, nodes=20)
+        ready = node.kubectl("get", "nodes", "--no-headers").splitlines()
+        assert len(ready) == 20
+        assert all(" Ready " in line for line in ready)
+        node.kubectl("apply", "-f", "-", stdin=pods)
+        node.kubectl("rollout", "status", "deployment/many", "--timeout=60s")
+    assert remains("test-fleet") == []

@@ -1,0 +1,159 @@
+"""The quickstart: from manifests to a job's output over ssh."""
+
+import subprocess
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from e2e_kit.api import restarts
+from e2e_kit.cluster import Cluster
+from e2e_kit.site import Site, eventually
+from penstock.local import install
+from penstock.local.demo import Ssh
+from penstock.local.errors import LocalError
+
+WORKERS = {"compute-0", "compute-1"}
+JOB = """#!/bin/sh
+#SBATCH --nodes=2 --ntasks-per-node=1 --output=/tmp/hello.out
+srun hostname
+"""
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ssh") / "key"
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)]
+    subprocess.run(make, check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cluster(site: Site, key: Path) -> Generator[Cluster]:
+    cluster = Cluster(site, "slurm")
+    objects = install.documents("examples/quickstart.yaml")
+    public = key.with_suffix(".pub").read_text()
+    for one in objects:
+        if one["kind"] == "LoginSet":
+            one["spec"]["rootSshAuthorizedKeys"] = public
+    site.kubectl("create", "namespace", cluster.namespace)
+    started = time.monotonic()
+    site.apply(*objects)
+    cluster.until_ready("nodesets", "compute")
+    eventually("a worker is idle", lambda: {"IDLE"} in cluster.states().values())
+    print(f"\nfirst idle worker {time.monotonic() - started:.1f} s after apply")
+    cluster.until_idle(*WORKERS)
+    print(f"both workers idle {time.monotonic() - started:.1f} s after apply")
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture(scope="module")
+def ssh(cluster: Cluster, key: Path) -> Ssh:
+    cluster.until_ready("loginsets", "login")
+    return Ssh(cluster.get("services", "login")["spec"]["clusterIP"], 22, key)
+
+
+def test_root_logs_in_with_the_key_and_runs_a_job_on_both_nodes(ssh: Ssh, cluster: Cluster) -> None:
+    assert "compute" in ssh("sinfo -h -o %P")
+    number = int(ssh("sbatch --parsable", JOB))
+    done = cluster.until_job(number, "COMPLETED", "FAILED")
+    assert (done["JobState"], done["ExitCode"]) == ("COMPLETED", "0:0")
+    output = cluster.on(done["BatchHost"], "cat /tmp/hello.out")
+    assert set(output.split()) == WORKERS
+
+
+def test_srun_from_the_login_pod_reaches_workers_by_name(ssh: Ssh) -> None:
+    assert ssh("srun --quiet --nodes=1 --nodelist=compute-1 hostname").strip() == "compute-1"
+    assert "compute-0" in ssh("srun --quiet --nodelist=compute-0 --pty bash -c hostname")
+
+
+def test_a_job_is_cancelled_from_the_login_pod(ssh: Ssh, cluster: Cluster) -> None:
+    number = int(ssh("sbatch --parsable --output=/dev/null", "#!/bin/sh\nsleep 600\n"))
+    cluster.until_job(number, "RUNNING")
+    assert str(number) in ssh("squeue -h -o %i")
+    ssh(f"scancel {number}")
+    assert cluster.until_job(number, "CANCELLED")["JobState"] == "CANCELLED"
+
+
+def test_another_key_is_refused(ssh: Ssh, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)]
+    subprocess.run(make, check=True)
+    command = [str(other) if word.endswith("/key") else word for word in ssh.command]
+    done = subprocess.run([*command, "true"], capture_output=True, check=False)
+    assert done.returncode == 255
+
+
+def test_the_login_survives_a_new_pod_with_the_same_host_key(
+    ssh: Ssh, cluster: Cluster, key: Path
+) -> None:
+    known = ssh("cat /etc/ssh/ssh_host_ed25519_key.pub")
+    before = cluster.uids("app.kubernetes.io/name=login")
+    cluster.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=login")
+
+    def another(pods: dict[str, dict[str, object]]) -> bool:
+        return bool(pods) and not set(pods) & set(before)
+
+    cluster.until("pods", lambda pods: another(_login(pods)), "a new login pod")
+    cluster.until_ready("loginsets", "login")
+    assert eventually("ssh works", lambda: _try(ssh)) == known
+
+
+def _login(pods: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+    return {name: pod for name, pod in pods.items() if name.startswith("login-")}
+
+
+def _try(ssh: Ssh) -> str:
+    return ssh("cat /etc/ssh/ssh_host_ed25519_key.pub")
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "slinky.slurm.net/component=slurmd",
+        "app.kubernetes.io/name=slurmd",
+        "app.kubernetes.io/component=worker",
+    ],
+)
+def test_each_label_query_gives_exactly_the_workers(cluster: Cluster, selector: str) -> None:
+    found = cluster.kubectl("get", "pods", "-l", selector, "-o", "name").split()
+    assert {name.removeprefix("pod/") for name in found} == WORKERS
+
+
+def test_the_partition_has_the_nodes(cluster: Cluster) -> None:
+    assert cluster.run("sinfo", "-p", "compute", "-h", "-o", "%D").strip() == "2"
+    assert cluster.kubectl("get", "nodeset").split()[0] == "NAME"
+
+
+def test_nothing_was_restarted(cluster: Cluster) -> None:
+    assert {name: restarts(pod) for name, pod in cluster.pods("").items() if restarts(pod)} == {}
+
+
+def test_applying_again_changes_nothing(site: Site, cluster: Cluster, key: Path) -> None:
+    before = cluster.uids()
+    said = cluster.kubectl("get", "nodeset", "compute", "-o", "jsonpath={.metadata.generation}")
+    objects = [
+        one for one in install.documents("examples/quickstart.yaml") if one["kind"] == "NodeSet"
+    ]
+    site.apply(*objects)
+    again = cluster.kubectl("get", "nodeset", "compute", "-o", "jsonpath={.metadata.generation}")
+    assert (again, cluster.uids()) == (said, before)
+
+
+def test_generated_keys_are_kept(cluster: Cluster) -> None:
+    names = ("slurm-auth-slurm", "slurm-auth-jwt")
+    before = {name: cluster.get("secrets", name)["data"] for name in names}
+    patch = '{"metadata":{"annotations":{"test":"poke"}}}'
+    cluster.kubectl("patch", "controller", "slurm", "--type=merge", "-p", patch)
+    cluster.until_ready("controllers", "slurm")
+    assert {name: cluster.get("secrets", name)["data"] for name in names} == before
+    for name in names:
+        owner = cluster.get("secrets", name)["metadata"]["ownerReferences"][0]
+        assert (owner["kind"], owner["name"]) == ("Controller", "slurm")
+
+
+def test_a_controller_that_does_not_exist_is_told(cluster: Cluster) -> None:
+    with pytest.raises(LocalError, match="not found"):
+        cluster.kubectl("get", "controller", "other")

@@ -1,0 +1,185 @@
+"""A Kubernetes cluster with the operator in it, as tests use it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from e2e_kit.api import Api, Json
+from penstock.local import install
+from penstock.local.errors import LocalError
+from penstock.local.node import Node
+from penstock.local.target import BuiltIn
+
+T = TypeVar("T")
+
+OPERATOR = "penstock-operator"
+FAILED = 400
+"""The first HTTP status of a write that was refused."""
+USER = f"system:serviceaccount:{install.SYSTEM}:{OPERATOR}"
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write to the API server, from its audit log."""
+
+    at: datetime
+    verb: str
+    resource: str
+    """With the subresource after a slash."""
+    name: str
+    code: int
+
+
+class Site:
+    """The node, kubectl, and the operator."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.api = Api(node.kubeconfig_path)
+        self.images = ""
+
+    def install(self) -> None:
+        """Images, kinds and operator."""
+        target = BuiltIn(self.node.name)
+        self.images = target.load()
+        install.install(target, self.images)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """What kubectl printed. Raises LocalError with what it said when it fails."""
+        return self.node.kubectl(*arguments, stdin=stdin)
+
+    def refused(self, *arguments: str, stdin: str | None = None) -> str:
+        """What kubectl says when it fails, as it must."""
+        kubectl = self.node.kubeconfig_path.parent / "upper/usr/local/bin/kubectl"
+        done = subprocess.run(
+            [str(kubectl), *arguments],
+            input=stdin,
+            env=self.node.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0, done.stdout
+        return done.stderr.strip()
+
+    def apply(self, *objects: Json) -> None:
+        """`kubectl apply` of objects."""
+        self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+    def operator_pod(self) -> Json:
+        """The operator's pod, once it is the only one and ready."""
+
+        def one(pods: dict[str, Json]) -> Json | None:
+            if len(pods) != 1:
+                return None
+            pod = next(iter(pods.values()))
+            conditions = pod.get("status", {}).get("conditions", ())
+            ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+            return pod if ready and "deletionTimestamp" not in pod["metadata"] else None
+
+        return self.api.until(
+            "pods",
+            install.SYSTEM,
+            one,
+            what="one ready operator pod",
+            selector=f"app.kubernetes.io/name={OPERATOR}",
+        )
+
+    def operator_pid(self) -> int:
+        """The operator's process on this machine; raises LookupError when there is none."""
+        uid = self.operator_pod()["metadata"]["uid"]
+        return pid_in_pod(uid, "penstock.controllers")
+
+    def metrics(self) -> dict[str, float]:
+        """The operator's metrics by name with labels."""
+        address = self.operator_pod()["status"]["podIP"]
+        with urllib.request.urlopen(f"http://{address}:8080/metrics", timeout=10) as answer:
+            text: str = answer.read().decode()
+        lines = [line.rpartition(" ") for line in text.splitlines() if line[:1] != "#"]
+        return {name: float(value) for name, _, value in lines}
+
+    def total(self, metric: str, *labels: str) -> float:
+        """The sum of a metric over its labels, of which these words must be some."""
+        return sum(
+            value
+            for name, value in self.metrics().items()
+            if name.partition("{")[0] == metric and all(label in name for label in labels)
+        )
+
+    def reconciles(self, controller: str) -> float:
+        """How often the operator has looked at objects of a kind."""
+        return self.total("penstock_reconcile_seconds_count", f'"{controller}"')
+
+    def writes(self, since: datetime) -> list[Write]:
+        """What the operator wrote since then, but for its Lease."""
+        every = self._audit(lambda line: USER in line)
+        return [one for one in every if one.at >= since and one.resource != "leases"]
+
+    def audit(self, namespace: str, resource: str) -> list[Write]:
+        """Who ever wrote objects of one resource in a namespace, with success."""
+        mark = f"/namespaces/{namespace}/"
+        every = self._audit(lambda line: mark in line)
+        return [one for one in every if one.resource == resource and one.code < FAILED]
+
+    def _audit(self, wanted: Callable[[str], bool]) -> list[Write]:
+        with self.node.audit_log.open() as log:
+            return [_write(json.loads(line)) for line in log if wanted(line)]
+
+
+def _write(event: Json) -> Write:
+    of: dict[str, Any] = event.get("objectRef") or {}
+    resource = "/".join(filter(None, (of.get("resource"), of.get("subresource"))))
+    at = datetime.fromisoformat(event["requestReceivedTimestamp"])
+    name = f"{of.get('namespace', '')}/{of.get('name', '')}"
+    return Write(at, event["verb"], resource, name, event.get("responseStatus", {}).get("code", 0))
+
+
+def pid_in_pod(uid: str, words: str) -> int:
+    """The process of a pod whose command line has `words`; raises LookupError when none has.
+
+    The newest of several: a parent that starts it again names it as well.
+    """
+    mark = re.compile(uid.replace("-", "[-_]"))
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if words in command and mark.search((folder / "cgroup").read_text()):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    if not found:
+        raise LookupError(f"pod {uid} has no process {words}")
+    return max(found)
+
+
+def eventually(
+    what: str, holds: Callable[[], T | None], timeout: float = 60.0, every: float = 0.25
+) -> T:
+    """Ask until the answer is truthy and return it: for what has no watch, as Slurm's state.
+
+    Raises AssertionError with the last answer.
+    """
+    deadline = time.monotonic() + timeout
+    last: T | Exception | None = None
+    while time.monotonic() < deadline:
+        try:
+            answer = holds()
+            if answer:
+                return answer
+            last = answer
+        except (LocalError, LookupError, OSError) as error:
+            last = error
+        time.sleep(every)
+    raise AssertionError(f"not within {timeout} s: {what}; last: {last!r}")

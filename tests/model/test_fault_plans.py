@@ -1,0 +1,63 @@
+"""Fault plans keep the promises, and would notice if one were broken.
+
+More on demand: PENSTOCK_PLANS=10000 plays that many from PENSTOCK_SEED on, or use
+`python -m penstock.testing.plans`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+
+import pytest
+
+from penstock.testing.plans.play import plan_of, play
+from penstock.testing.plans.quiet import logging
+from support.mutations import MUTATIONS, Mutation
+
+COUNT = int(os.environ.get("PENSTOCK_PLANS", "40"))
+FIRST = int(os.environ.get("PENSTOCK_SEED", "1"))
+CAUGHT_BY = {
+    "unknown_counts_as_drained": (8, 12),
+    "jobs_are_not_looked_at": (2, 7),
+    "drain_is_not_waited_for": (1, 2),
+    "deletes_name_no_uid": (235, 122),
+    "slurm_is_not_asked_again": (36, 64),
+    "every_drain_is_ours": (7, 15),
+    "edits_are_left": (26,),
+}
+"""For each mutation, seeds of plans that notice it."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Generator[None]:
+    with logging(show=False):
+        yield
+
+
+def test_fault_plans_keep_every_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.process_time()
+    for seed in range(FIRST, FIRST + COUNT):
+        outcome = play(plan_of(seed), silence=300.0)
+        assert outcome.broken == [], str(outcome.plan)
+    taken = time.process_time() - started
+    with capsys.disabled():
+        print(f"\n{COUNT} fault plans, {COUNT / taken:.1f} per CPU-second")
+
+
+def test_a_plan_is_the_same_each_time() -> None:
+    first, second = play(plan_of(7), silence=0.0), play(plan_of(7), silence=0.0)
+    assert len(first.writes) > 20
+    assert first.writes == second.writes
+    assert first.plan == second.plan
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.__name__)
+def test_plans_notice_a_guard_that_is_missing(
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    name = mutation.__name__
+    plans = (plan_of(seed) for seed in CAUGHT_BY[name])
+    assert any(play(plan, silence=0.0).broken for plan in plans), name

@@ -1,0 +1,61 @@
+"""What fault plans found, each as short as it can be told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock.kube.transport import Request
+from penstock.testing.apiserver import Trouble
+from penstock.testing.loop import simulate
+from penstock.testing.plans import expected
+from penstock.testing.plans.world import NODESET, World
+
+
+def story(tell: Callable[[World], Awaitable[None]], *, replicas: int = 2) -> World:
+    """Run the operator until all is well, then what `tell` says."""
+
+    async def main() -> World:
+        world = World(1)
+        world.declare(replicas)
+        world.operator()
+        await well(world)
+        await tell(world)
+        for process in list(world.processes):
+            await world.crash(process)
+        return world
+
+    return simulate(main())
+
+
+async def well(world: World) -> None:
+    for _ in range(300):
+        if not expected.missing(world):
+            return
+        await asyncio.sleep(1.0)
+    raise AssertionError(expected.missing(world))
+
+
+def test_a_refused_delete_is_not_sent_again_without_asking_slurm_again() -> None:
+    """The node was drained when Slurm was asked; while the server was busy a job came to it."""
+
+    async def tell(world: World) -> None:
+        node = f"{NODESET}-1"
+
+        def resumed(request: Request) -> bool:
+            if request.method != "DELETE" or world.slurm.jobs_on(node):
+                return False
+            world.slurm.resumed_by_hand(node)
+            world.slurm.submit(2)
+            return True
+
+        for process in world.processes:
+            process.connection.trouble(Trouble(status=500, when=resumed))
+        world.scale(1)
+        await asyncio.sleep(60.0)
+        assert world.promises.broken == []
+        assert world.slurm.jobs_on(node)
+        world.heal()
+        await well(world)
+
+    assert story(tell).slurm.lost_jobs == []

@@ -1,0 +1,161 @@
+"""Builders of NodeSets, their pods and Slurm's words about them, for tests of decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.api.core import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    Node,
+    NodeSpec,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+)
+from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
+from penstock.api.slinky.shared import ControllerRef
+from penstock.api.slinky.wellknown import DRAIN_FINALIZER, REVISION_HASH
+from penstock.decide import times
+from penstock.decide.view import ControllerState, NodeSetView
+from penstock.slurm import model
+from penstock.slurm.known import Known, Unknown
+from penstock.slurm.model import Job
+
+NOW = 1_800_000_000.0
+UNKNOWN = Unknown("slurmrestd does not answer")
+
+
+def nodeset(replicas: int = 2, *, deleted: float | None = None, **spec: Any) -> NodeSet:
+    return NodeSet(
+        metadata=ObjectMeta(
+            name="compute",
+            namespace="slurm",
+            uid="nodeset-uid",
+            generation=3,
+            finalizers=(DRAIN_FINALIZER,),
+            deletion_timestamp=None if deleted is None else times.write(deleted),
+        ),
+        spec=NodeSetSpec(controller_ref=ControllerRef(name="slurm"), replicas=replicas, **spec),
+    )
+
+
+def running(started: float = NOW - 3600) -> ContainerStatus:
+    state = ContainerState(running=ContainerRunning(started_at=times.write(started)))
+    return ContainerStatus(name="slurmd", ready=True, state=state)
+
+
+def waiting(reason: str = "ContainerCreating", restarts: int = 0) -> ContainerStatus:
+    ended = ContainerState(terminated=ContainerTerminated(exit_code=1)) if restarts else None
+    return ContainerStatus(
+        name="slurmd",
+        restart_count=restarts,
+        state=ContainerState(waiting=ContainerWaiting(reason=reason)),
+        last_state=ended or ContainerState(),
+    )
+
+
+def pod(
+    ordinal: int = 0,
+    *,
+    phase: str = "Running",
+    ready: bool = True,
+    bound: bool = True,
+    slurmd: ContainerStatus | None = None,
+    annotations: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
+    deleted: bool = False,
+    name: str = "",
+    created: float = NOW - 3600,
+    ready_since: float = NOW - 3500,
+    conditions: tuple[PodCondition, ...] = (),
+    host_network: bool = False,
+) -> Pod:
+    name = name or f"compute-{ordinal}"
+    status = PodCondition(
+        type="Ready",
+        status="True" if ready else "False",
+        last_transition_time=times.write(ready_since),
+    )
+    found = slurmd or (running() if phase == "Running" else None)
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="slurm",
+            uid=f"uid-{name}",
+            resource_version="7",
+            labels={REVISION_HASH: "new", **(labels or {})},
+            annotations=annotations or {},
+            creation_timestamp=times.write(created),
+            deletion_timestamp=times.write(NOW - 1) if deleted else None,
+            owner_references=(
+                OwnerReference(kind="NodeSet", name="compute", uid="nodeset-uid", controller=True),
+            ),
+        ),
+        spec=PodSpec(
+            node_name=f"machine-{ordinal}" if bound else None,
+            hostname=name,
+            host_network=host_network or None,
+        ),
+        status=PodStatus(
+            phase=phase,
+            conditions=(status, *conditions),
+            container_statuses=(found,) if found else None,
+        ),
+    )
+
+
+def node(ordinal: int = 0, *state: str, reason: str = "", **more: Any) -> model.Node:
+    return model.Node(
+        name=f"compute-{ordinal}", state=frozenset(state or ("IDLE",)), reason=reason, **more
+    )
+
+
+def job(id_: int, *ordinals: int, state: str = "RUNNING", **more: Any) -> Job:
+    return Job(
+        id=id_,
+        state=frozenset(state.split("+")),
+        nodes=tuple(f"compute-{ordinal}" for ordinal in ordinals),
+        start_time=more.pop("start_time", int(NOW) - 600),
+        time_limit=more.pop("time_limit", 60),
+        **more,
+    )
+
+
+def machine(ordinal: int = 0, *, cordoned: bool = False, reason: str | None = None) -> Node:
+    annotations = {"nodeset.slinky.slurm.net/node-cordon-reason": reason} if reason else {}
+    return Node(
+        metadata=ObjectMeta(name=f"machine-{ordinal}", annotations=annotations),
+        spec=NodeSpec(unschedulable=cordoned or None),
+    )
+
+
+def known_nodes(*nodes: model.Node) -> Known[dict[str, model.Node]]:
+    return Known({found.name: found for found in nodes}, 1.0)
+
+
+def view(
+    wanted: NodeSet,
+    *pods: Pod,
+    nodes: Known[dict[str, model.Node]] | Unknown | None = None,
+    jobs: tuple[Job, ...] | Unknown = (),
+    controller: ControllerState = ControllerState.PRESENT,
+    **more: Any,
+) -> NodeSetView:
+    """A view in which, unless told otherwise, Slurm knows each pod's node as IDLE."""
+    idle = known_nodes(*(model.Node(p.metadata.name, frozenset({"IDLE"})) for p in pods))
+    return NodeSetView(
+        nodeset=wanted,
+        controller=controller,
+        pods=pods,
+        nodes=idle if nodes is None else nodes,
+        jobs=jobs if isinstance(jobs, Unknown) else Known(jobs, 1.0),
+        now=more.pop("now", NOW),
+        revision="new",
+        **more,
+    )

@@ -1,0 +1,116 @@
+"""Conditions follow the findings and stay as they are while nothing changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.api.conditions import Check, conditions, find, set_conditions
+from penstock.api.meta import Condition
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=5)
+STAMP = "2026-11-21T12:00:00Z"
+
+reasons = st.sampled_from(["ScalingOut", "SlurmUnknown", "ImageMissing"])
+messages = st.text(max_size=20)
+checks = st.builds(
+    Check,
+    ok=st.sampled_from([True, False, None]),
+    reason=reasons,
+    message=messages,
+)
+findings = st.lists(checks, max_size=4)
+
+
+def status(of: tuple[Condition, ...], type_: str) -> str | None:
+    found = find(of, type_)
+    return found.status if found else None
+
+
+def test_without_findings_an_object_is_ready():
+    assert conditions([]) == (Condition(type="Ready", status="True", reason="Settled"),)
+
+
+def test_what_is_under_way_is_reconciling():
+    found = conditions([Check(True, "Fine"), Check(None, "ScalingOut", "2 of 3 pods")])
+    assert status(found, "Ready") == "False"
+    assert status(found, "Reconciling") == "True"
+    assert status(found, "Stalled") is None
+    ready = find(found, "Ready")
+    assert ready is not None
+    assert (ready.reason, ready.message) == ("ScalingOut", "2 of 3 pods")
+
+
+def test_what_needs_somebody_is_stalled_and_comes_first():
+    found = conditions([Check(None, "ScalingOut", "later"), Check(False, "ImageMissing", "first")])
+    assert status(found, "Stalled") == "True"
+    assert status(found, "Reconciling") is None
+    ready = find(found, "Ready")
+    assert ready is not None
+    assert (ready.reason, ready.message) == ("ImageMissing", "first; later")
+
+
+def test_a_finding_can_be_a_condition_of_its_own():
+    found = conditions([Check(None, "Waiting", "no answer", type="ConfigApplied")])
+    assert status(found, "ConfigApplied") == "Unknown"
+
+
+def test_a_condition_of_somebody_else_stays():
+    theirs = Condition(
+        type="ReservationCreated",
+        status="True",
+        reason="Created",
+        last_transition_time="2020-01-01T00:00:00Z",
+    )
+    assert theirs in set_conditions((theirs,), conditions([]), 1, NOW)
+
+
+def test_reconciling_goes_when_it_is_over():
+    busy = set_conditions((), conditions([Check(None, "ScalingOut", "")]), 1, NOW)
+    settled = set_conditions(busy, conditions([Check(True, "Settled")]), 1, LATER)
+    assert [one.type for one in settled] == ["Ready"]
+
+
+def test_a_new_generation_moves_no_time():
+    first = set_conditions((), conditions([]), 1, NOW)
+    (second,) = set_conditions(first, conditions([]), 2, LATER)
+    assert (second.observed_generation, second.last_transition_time) == (2, STAMP)
+
+
+def test_a_message_never_exceeds_what_the_schema_takes():
+    assert len(conditions([Check(None, "Many", "x" * 50_000)])[0].message) == 32768
+
+
+@given(findings, st.integers(1, 9))
+def test_the_same_findings_give_the_same_object(found: list[Check], generation: int):
+    first = set_conditions((), conditions(found), generation, NOW)
+    assert set_conditions(first, conditions(found), generation, LATER) is first
+
+
+@given(findings, findings)
+def test_a_time_moves_only_with_its_status(before: list[Check], after: list[Check]):
+    old = set_conditions((), conditions(before), 1, NOW)
+    new = set_conditions(old, conditions(after), 2, LATER)
+    for one in new:
+        earlier = find(old, one.type)
+        kept = earlier is not None and earlier.status == one.status
+        assert (one.last_transition_time == STAMP) == kept
+
+
+@given(findings)
+def test_an_object_is_ready_exactly_when_nothing_is_wrong(found: list[Check]):
+    made = conditions(found)
+    fine = all(check.ok is True for check in found)
+    assert (status(made, "Ready") == "True") == fine
+    abnormal = [one for one in made if one.type in ("Reconciling", "Stalled")]
+    assert len(abnormal) == (0 if fine else 1)
+
+
+@given(findings)
+def test_every_condition_has_a_reason_and_one_type_once(found: list[Check]):
+    made = conditions(found)
+    assert all(one.reason for one in made)
+    assert len({one.type for one in made}) == len(made)

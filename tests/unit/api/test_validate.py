@@ -1,0 +1,210 @@
+"""What is wrong with an object, and what is not served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from penstock.api.core import Pod
+from penstock.api.meta import KubeObject
+from penstock.api.slinky.kinds import KINDS
+from penstock.api.slinky.validate import not_served, problems
+
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "slinky").glob("*.yaml"))
+TYPES = {info.resource.kind: info.type for info in KINDS}
+REF = {"controllerRef": {"name": "slinky"}}
+KEY = {"name": "s", "key": "k"}
+
+
+def make(kind: str, spec: dict[str, Any], name: str = "a") -> KubeObject:
+    manifest = {"metadata": {"name": name, "namespace": "slurm"}, "spec": spec}
+    return msgspec.convert(manifest, TYPES[kind])
+
+
+def with_strategy(**strategy: Any) -> dict[str, Any]:
+    return {**REF, "updateStrategy": strategy}
+
+
+def with_pod(**spec: Any) -> dict[str, Any]:
+    return {**REF, "template": {"spec": spec}}
+
+
+WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    ("Controller", {"clusterName": "x" * 41}, "spec.clusterName", "41 characters"),
+    ("Controller", {"external": True}, "spec.externalConfig.host", "say where"),
+    ("Controller", {"ha": {"enabled": True}}, "spec.ha", "persistence.existingClaim"),
+    (
+        "Controller",
+        {"ha": {"enabled": True}, "persistence": {"enabled": False, "existingClaim": "c"}},
+        "spec.ha",
+        "persistence.existingClaim",
+    ),
+    ("Controller", {"configFileRefs": [{"name": ""}]}, "spec.configFileRefs", "a name"),
+    (
+        "Controller",
+        {"prologScriptRefs": [{"name": "p"}, {"name": "p"}]},
+        "spec.prologScriptRefs",
+        "'p' is there 2 times",
+    ),
+    (
+        "Controller",
+        {"template": {"spec": {"hostNetwork": True}}},
+        "spec.template.spec.hostNetwork",
+        "not offered",
+    ),
+    (
+        "Controller",
+        {"slurmctld": {"image": {"repository": "r"}}},
+        "spec.slurmctld.image",
+        "one string",
+    ),
+    ("NodeSet", {"controllerRef": {}}, "spec.controllerRef.name", "empty"),
+    (
+        "NodeSet",
+        {"controllerRef": {"name": "c", "namespace": "other"}},
+        "spec.controllerRef.namespace",
+        "nothing grants",
+    ),
+    ("NodeSet", {**REF, "slurmd": {"image": 5}}, "spec.slurmd.image", "one string"),
+    ("NodeSet", with_pod(containers=["x"]), "spec.template.spec.containers[0]", "a container"),
+    ("NodeSet", with_pod(hostname="Big_One"), "spec.template.spec.hostname", "not a host name"),
+    ("NodeSet", with_pod(hostname="n" * 63), "metadata.name", "64 characters"),
+    ("NodeSet", {**REF, "extraConf": "Weight=1 Gres"}, "spec.extraConf", "Key=Value"),
+    ("NodeSet", {**REF, "extraConf": "=1"}, "spec.extraConf", "Key=Value"),
+    (
+        "NodeSet",
+        {**REF, "partition": {"config": "A=1\nB=2"}},
+        "spec.partition.config",
+        "on one line",
+    ),
+    (
+        "NodeSet",
+        {**REF, "ssh": {"enabled": True, "sssdConfRef": {"key": "k"}}},
+        "spec.ssh.sssdConfRef.name",
+        "empty",
+    ),
+    *(
+        (
+            "NodeSet",
+            with_strategy(rollingUpdate={"maxUnavailable": most}),
+            "spec.updateStrategy.rollingUpdate.maxUnavailable",
+            "no update at all",
+        )
+        for most in (0, -1, "0%", "00%", "many", "5")
+    ),
+    (
+        "NodeSet",
+        with_strategy(type="ScheduledUpdate"),
+        "spec.updateStrategy.scheduledUpdate.startTime",
+        "say when",
+    ),
+    (
+        "NodeSet",
+        with_strategy(scheduledUpdate={"duration": "59s"}),
+        "spec.updateStrategy.scheduledUpdate.duration",
+        "1m at least",
+    ),
+    (
+        "NodeSet",
+        with_strategy(scheduledUpdate={"duration": "soon"}),
+        "spec.updateStrategy.scheduledUpdate.duration",
+        "not a duration",
+    ),
+    (
+        "NodeSet",
+        {**REF, "volumeClaimTemplates": [{"metadata": {"name": "d"}}] * 2},
+        "spec.volumeClaimTemplates",
+        "'d' is there 2 times",
+    ),
+    ("NodeSet", {**REF, "volumeClaimTemplates": [{}]}, "spec.volumeClaimTemplates", "a metadata"),
+    ("LoginSet", {**REF, "sssdConfRef": {"key": "k"}}, "spec.sssdConfRef.name", "empty"),
+    ("RestApi", {"controllerRef": {"name": ""}}, "spec.controllerRef.name", "empty"),
+    ("Accounting", {}, "spec.slurmKeyRef", "name the Secret"),
+    ("Accounting", {"external": True}, "spec.externalConfig.host", "say where"),
+    (
+        "Accounting",
+        {"template": {"spec": {"hostNetwork": True}}},
+        "spec.template.spec.hostNetwork",
+        "not offered",
+    ),
+    ("Token", {"username": "u"}, "spec.jwtKeyRef", "name the Secret"),
+    ("Token", {"username": "u", "jwtKeyRef": KEY, "lifetime": "x"}, "spec.lifetime", "duration"),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "path", "words"), WRONG)
+def test_a_wrong_object_is_told_what_to_write(
+    kind: str, spec: dict[str, Any], path: str, words: str
+):
+    found = {problem.path: problem.message for problem in problems(make(kind, spec))}
+    assert words in found.get(path, ""), found
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_a_fixture_has_no_problem(path: Path):
+    manifest = yaml.safe_load(path.read_text())
+    assert problems(msgspec.convert(manifest, TYPES[manifest["kind"]])) == []
+
+
+def test_the_cluster_name_made_of_namespace_and_name_counts():
+    assert problems(make("Controller", {}, name="n" * 34)) == []
+    assert problems(make("Controller", {}, name="n" * 35))[0].path == "spec.clusterName"
+
+
+def test_naming_the_own_namespace_is_no_problem():
+    assert problems(make("NodeSet", {"controllerRef": {"name": "c", "namespace": "slurm"}})) == []
+
+
+@pytest.mark.parametrize("kind", ["NodeSet", "LoginSet", "RestApi"])
+def test_workers_and_clients_may_use_the_hosts_network(kind: str):
+    assert problems(make(kind, with_pod(hostNetwork=True))) == []
+
+
+def test_other_kinds_are_not_judged():
+    with pytest.raises(TypeError, match="Pod"):
+        problems(Pod())
+
+
+UNSERVED: list[tuple[str, dict[str, Any], str]] = [
+    ("Controller", {"external": True, "externalConfig": {"host": "h"}}, "spec.external"),
+    ("Controller", {"accountingRef": {"name": "a"}}, "spec.accountingRef"),
+    ("Controller", {"jwksKeyRef": KEY}, "spec.jwksKeyRef"),
+    ("Controller", {"ha": {"enabled": True}}, "spec.ha"),
+    ("Controller", {"prologScriptRefs": [{"name": "p"}]}, "spec.prologScriptRefs"),
+    ("NodeSet", {**REF, "scalingMode": "DaemonSet"}, "spec.scalingMode"),
+    ("NodeSet", {**REF, "ssh": {"enabled": True}}, "spec.ssh"),
+    ("NodeSet", {**REF, "volumeClaimTemplates": [{}]}, "spec.volumeClaimTemplates"),
+    ("NodeSet", with_strategy(type="ScheduledUpdate"), "spec.updateStrategy.type"),
+    (
+        "NodeSet",
+        with_strategy(rollingUpdate={"maxUnavailable": 1}),
+        "spec.updateStrategy.rollingUpdate",
+    ),
+    ("NodeSet", {**REF, "pinToNode": True}, "spec.pinToNode"),
+    ("Accounting", {}, "Accounting"),
+    ("Token", {"username": "u"}, "Token"),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "path"), UNSERVED)
+def test_what_is_not_served_is_named(kind: str, spec: dict[str, Any], path: str):
+    (line,) = not_served(make(kind, spec))
+    assert line.startswith(f"{path}: not served yet")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("Controller", {"ha": {"enabled": False}, "prologScriptRefs": []}),
+        ("NodeSet", {**REF, "ssh": {"enabled": False}, "volumeClaimTemplates": []}),
+        ("NodeSet", with_strategy(type="OnDelete")),
+        ("LoginSet", REF),
+        ("RestApi", REF),
+    ],
+)
+def test_what_is_switched_off_is_not_named(kind: str, spec: dict[str, Any]):
+    assert not_served(make(kind, spec)) == []

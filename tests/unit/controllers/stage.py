@@ -1,0 +1,114 @@
+"""Caches that a test fills by hand, a simulated API server, and a Slurm over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.api.core import Pod
+from penstock.api.meta import Json, KubeObject
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.act import Actor
+from penstock.controllers.links import Link
+from penstock.controllers.loop import Tools
+from penstock.controllers.objects import Objects
+from penstock.controllers.report import Events
+from penstock.controllers.settings import Settings
+from penstock.controllers.world import World
+from penstock.kube import Cache, Client, Expectations, Manager, Recorder
+from penstock.kube.store import Entry
+from penstock.slurm.mirror import Mirror
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.testing.slurmctld import FakeSlurmctld
+from penstock.testing.slurmrestd import FakeSlurmrestd
+from unit.kube.fake_api import FakeApi
+
+PODS_PATH = "/api/v1/namespaces/slurm/pods"
+
+
+def world_of(api: FakeApi) -> World:
+    """Empty caches; nothing watches."""
+    return World(Manager(Client(api)), Settings())
+
+
+def put(cache: Cache[Any], *objects: KubeObject) -> None:
+    """Let a cache show these."""
+    for one in objects:
+        cache._store.put(Entry(one))
+
+
+def drop(cache: Cache[Any], obj: KubeObject) -> None:
+    """Let a cache show it no more."""
+    cache._store.remove(obj)
+
+
+@dataclass
+class Stage:
+    """An actor with all that it acts on."""
+
+    api: FakeApi
+    world: World
+    rest: FakeSlurmrestd
+    link: Link
+    actor: Actor
+    nodeset: NodeSet
+
+    @property
+    def slurm(self) -> FakeSlurmctld:
+        return self.rest.slurmctld
+
+    def place(self, pod: Pod) -> None:
+        """The pod is in the API server and in the cache, in the same version."""
+        path = f"{PODS_PATH}/{pod.metadata.name}"
+        plain: Json = msgspec.to_builtins(pod)
+        self.api.put(path, **{key: plain[key] for key in ("metadata", "spec", "status")})
+        self.api.objects[path]["metadata"]["resourceVersion"] = pod.metadata.resource_version
+        put(self.world.pods, pod)
+
+    @property
+    def pods(self) -> list[str]:
+        """Names of the pods that the API server has."""
+        return sorted(path.rpartition("/")[2] for path in self.api.objects if PODS_PATH in path)
+
+    async def act(self, *actions: Any, abandoned: bool = False, link: bool = True) -> bool:
+        return await self.actor.act(
+            self.nodeset, None, actions, self.link if link else None, abandoned=abandoned
+        )
+
+    def posts(self) -> list[str]:
+        """What was asked of Slurm beyond reading."""
+        return [call for call in self.rest.calls if not call.startswith("GET")]
+
+    def deletes(self) -> list[Json]:
+        """Preconditions of the deletes that were sent."""
+        bodies = [one.body for one in self.api.requests if one.method == "DELETE"]
+        return [msgspec.json.decode(body)["preconditions"] for body in bodies]
+
+
+@asynccontextmanager
+async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
+    """A stage on which Slurm knows these nodes, idle, and has been asked once."""
+    api = FakeApi()
+    client = Client(api)
+    world = World(Manager(client), Settings())
+    events = Events(Recorder(client, "test", "test"), NODESETS)
+    tools = Tools(client, world, Objects(client, world))
+    actor = Actor(tools, events, Expectations(world.pods, client.clock))
+    async with FakeSlurmrestd() as rest:
+        for name in nodes:
+            rest.slurmctld.register(name)
+        link = Link(Mirror(), Slurmrestd(rest.url, lambda: "token", timeout_s=2.0))
+        link.mirror.endpoint(link.client)
+        running = asyncio.ensure_future(link.mirror.run())
+        await asyncio.sleep(0)
+        try:
+            await link.mirror.fresh()
+            yield Stage(api, world, rest, link, actor, nodeset)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,193 @@
+"""Nothing that cannot be undone is done on what was true a moment ago."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from penstock.api.core import Pod
+from penstock.decide.action import (
+    DeleteNodeRecord,
+    DeletePod,
+    DrainNode,
+    Ground,
+    ResumeNode,
+    UndrainNode,
+    Why,
+)
+from penstock.kube import ConflictError
+from penstock.slurm.known import Known
+from penstock.testing.faults import Fault
+from support import nodesets
+from unit.controllers.stage import Stage, stage
+
+WHY = Why("ScaleIn", "fewer are wanted")
+OURS = "slurm-operator: Pod (slurm/compute-0) is pending termination for scale-in"
+SILENT = [Fault.REFUSE, Fault.ERROR_IN_200, Fault.EMPTY_NODES, Fault.CONTROLLER_DOWN, Fault.EXPIRED]
+
+
+def delete(pod: Pod, ground: Ground = Ground.DRAINED) -> DeletePod:
+    meta = pod.metadata
+    return DeletePod(meta.name, meta.uid, meta.resource_version, meta.name, ground, WHY)
+
+
+def drained(scene: Stage, name: str = "compute-0") -> Pod:
+    """A pod of a node that Slurm has drained."""
+    scene.slurm.nodes[name].flags.add("DRAIN")
+    scene.slurm.nodes[name].reason = OURS
+    scene.slurm.touch()
+    pod = nodesets.pod(int(name.rpartition("-")[2]))
+    scene.place(pod)
+    return pod
+
+
+async def test_a_drained_node_s_pod_is_deleted_in_exactly_the_version_that_was_seen():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        pod = drained(scene)
+        assert await scene.act(delete(pod))
+        assert scene.pods == []
+        assert scene.deletes() == [{"uid": pod.metadata.uid, "resourceVersion": "7"}]
+
+
+async def test_a_node_that_became_busy_after_the_decision_keeps_its_pod():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        pod = drained(scene)
+        await scene.link.mirror.fresh()
+        scene.slurm.run("compute-0")
+        assert not await scene.act(delete(pod))
+        assert scene.pods == ["compute-0"]
+        assert scene.deletes() == []
+
+
+async def test_a_node_that_was_undrained_after_the_decision_keeps_its_pod():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        pod = drained(scene)
+        await scene.link.mirror.fresh()
+        scene.slurm.update_node("compute-0", ["UNDRAIN"], {})
+        assert not await scene.act(delete(pod))
+        assert scene.deletes() == []
+
+
+@pytest.mark.parametrize("fault", SILENT)
+async def test_a_pod_stays_when_slurm_gives_no_answer_now(fault: Fault):
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        pod = drained(scene)
+        await scene.link.mirror.fresh()
+        scene.rest.fault = fault
+        assert not await scene.act(delete(pod))
+        assert scene.deletes() == []
+
+
+async def test_a_pod_that_took_the_other_s_place_stays():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        pod = drained(scene)
+        meta = msgspec.structs.replace(pod.metadata, uid="another")
+        scene.place(msgspec.structs.replace(pod, metadata=meta))
+        assert await scene.act(delete(pod))
+        assert scene.pods == ["compute-0"]
+        assert scene.deletes() == []
+
+
+@pytest.mark.parametrize("field", ["uid", "resourceVersion"])
+async def test_a_pod_that_the_cache_shows_too_late_as_another_stays(field: str):
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        pod = drained(scene)
+        live = scene.api.objects["/api/v1/namespaces/slurm/pods/compute-0"]
+        live["metadata"][field] = "8"
+        with pytest.raises(ConflictError):
+            await scene.act(delete(pod))
+        assert scene.pods == ["compute-0"]
+
+
+async def test_a_refused_delete_keeps_none_of_the_others_back():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        first, second = drained(scene), drained(scene, "compute-1")
+        scene.slurm.run("compute-0")
+        assert not await scene.act(delete(first), delete(second))
+        assert scene.pods == ["compute-0"]
+
+
+async def test_each_lot_of_a_large_batch_rests_on_an_answer_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("penstock.controllers.act.AT_ONCE", 1)
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        pods = [drained(scene), drained(scene, "compute-1")]
+        await scene.link.mirror.fresh()
+        before = sum("/nodes/" in call for call in scene.rest.calls)
+        await scene.act(*map(delete, pods))
+        assert sum("/nodes/" in call for call in scene.rest.calls) - before >= 2
+
+
+async def test_an_abandoned_nodeset_needs_no_slurm_to_go():
+    async with stage(nodesets.nodeset()) as scene:
+        pod = nodesets.pod()
+        scene.place(pod)
+        gone = delete(pod, Ground.ABANDONED)
+        assert not await scene.act(gone, link=False)
+        assert scene.pods == ["compute-0"]
+        assert await scene.act(gone, link=False, abandoned=True)
+        assert scene.pods == []
+
+
+async def test_a_drain_carries_our_reason():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        assert await scene.act(DrainNode("compute-0", OURS, override=True, why=WHY))
+        node = scene.slurm.nodes["compute-0"]
+        assert "DRAIN" in node.flags
+        assert node.reason == OURS
+        known = scene.link.mirror.snapshot.nodes
+        assert isinstance(known, Known)
+        assert known.value["compute-0"].drain
+
+
+@pytest.mark.parametrize("fault", SILENT)
+async def test_no_drain_is_sent_to_a_silent_slurm(fault: Fault):
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        scene.rest.fault = fault
+        assert not await scene.act(DrainNode("compute-0", OURS, override=True, why=WHY))
+        assert scene.posts() == []
+
+
+async def test_somebody_else_s_reason_is_not_replaced_though_it_came_after_the_decision():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        scene.slurm.update_node("compute-0", ["DRAIN"], {"reason": "disk broken"}, user="root")
+        await scene.act(DrainNode("compute-0", OURS, override=True, why=WHY))
+        assert scene.slurm.nodes["compute-0"].reason == "disk broken"
+
+
+async def test_somebody_else_s_drain_is_not_taken_back():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        scene.slurm.update_node("compute-0", ["DRAIN"], {"reason": "disk broken"}, user="root")
+        assert not await scene.act(UndrainNode("compute-0", WHY))
+        assert not await scene.act(ResumeNode("compute-0", WHY))
+        assert scene.posts() == []
+        scene.slurm.update_node("compute-0", ["DRAIN"], {"reason": OURS})
+        assert await scene.act(UndrainNode("compute-0", WHY))
+        assert "DRAIN" not in scene.slurm.nodes["compute-0"].flags
+
+
+async def test_what_slurm_refuses_is_left_for_another_try():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        refused = DrainNode("compute-0", OURS, override=True, why=WHY)
+        scene.slurm.lose("compute-0")
+        assert not await scene.act(refused)
+
+
+async def test_the_record_of_a_pod_that_is_gone_is_deleted():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        scene.slurm.update_node("compute-0", ["DOWN"], {"reason": OURS})
+        assert await scene.act(DeleteNodeRecord("compute-0", WHY))
+        assert list(scene.slurm.nodes) == ["compute-1"]
+
+
+async def test_a_record_that_came_to_life_again_stays():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        assert not await scene.act(DeleteNodeRecord("compute-0", WHY))
+        scene.slurm.update_node("compute-0", ["DRAIN"], {"reason": OURS})
+        scene.slurm.run("compute-0")
+        assert not await scene.act(DeleteNodeRecord("compute-0", WHY))
+        scene.rest.fault = Fault.ERROR_IN_200
+        assert not await scene.act(DeleteNodeRecord("compute-1", WHY))
+        assert scene.posts() == []
+        assert len(scene.slurm.nodes) == 2

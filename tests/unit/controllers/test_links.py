@@ -1,0 +1,273 @@
+"""Which slurmrestd is asked for each cluster, with which key, and what is known without one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from penstock.api.core import Secret
+from penstock.api.meta import ObjectMeta
+from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.restapi import RestApi, RestApiSpec
+from penstock.api.slinky.shared import ControllerRef, ServiceSpec
+from penstock.controllers.links import LIFETIME_S, Link, Links, Tokens, oldest, service_url
+from penstock.controllers.world import World
+from penstock.kube.clock import SystemClock
+from penstock.slurm import jwt
+from penstock.slurm.known import Known, Unknown
+from penstock.slurm.rest.http import exchange
+from penstock.slurm.snapshot import Snapshot
+from penstock.testing.slurmrestd import FakeSlurmrestd
+from support import nodesets
+from unit.controllers.stage import drop, put, world_of
+from unit.kube.fake_api import FakeApi
+
+KEY, OTHER_KEY = b"k" * 64, b"o" * 64
+CONTROLLER = Controller(
+    metadata=ObjectMeta(name="slurm", namespace="slurm", uid="c"), spec=ControllerSpec()
+)
+NODESET = nodesets.nodeset()
+
+
+def restapi(
+    name: str = "slurm", *, created: str = "2026-01-01T00:00:00Z", deleted: str | None = None
+) -> RestApi:
+    return RestApi(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="slurm",
+            uid=name,
+            creation_timestamp=created,
+            deletion_timestamp=deleted,
+        ),
+        spec=RestApiSpec(controller_ref=ControllerRef(name="slurm")),
+    )
+
+
+def secret(key: bytes, version: int = 1) -> Secret:
+    meta = ObjectMeta(
+        name="slurm-auth-jwt", namespace="slurm", uid="s", resource_version=str(version)
+    )
+    return Secret(metadata=meta, data={"jwt.key": base64.b64encode(key).decode()})
+
+
+class Cluster:
+    """A Controller's link, brought up to date when asked."""
+
+    def __init__(self, rest: FakeSlurmrestd) -> None:
+        self.rest = rest
+        self.world: World = world_of(FakeApi())
+        self.asked: list[str] = []
+        self.told: list[str] = []
+        self.links = Links(self.world, self.told.append, self._url, SystemClock(), exchange)
+        put(self.world.controllers, CONTROLLER)
+
+    def _url(self, restapi: RestApi) -> str:
+        self.asked.append(restapi.metadata.name)
+        return self.rest.url
+
+    async def look(self) -> None:
+        await self.links.reconcile("slurm/slurm")
+        link = self.links.of(NODESET)
+        if link is not None and link.client is not None:
+            # The mirror's task begins to run, and has asked once.
+            await self.asking(link)
+
+    async def asking(self, link: Link) -> Snapshot:
+        """What Slurm says; the mirror may have to begin first."""
+        while link.mirror.snapshot.asked_at is None:
+            await asyncio.sleep(0)
+            await link.mirror.fresh()
+        return await link.mirror.fresh()
+
+
+@asynccontextmanager
+async def cluster(key: bytes = KEY) -> AsyncGenerator[Cluster]:
+    async with FakeSlurmrestd(key=key) as rest:
+        rest.slurmctld.register("compute-0")
+        made = Cluster(rest)
+        running = asyncio.ensure_future(made.links.run())
+        try:
+            yield made
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accepts():
+    async with cluster() as at:
+        put(at.world.restapis, restapi())
+        put(at.world.secrets, secret(KEY))
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        found = link.mirror.snapshot
+        assert isinstance(found.nodes, Known)
+        assert list(found.nodes.value) == ["compute-0"]
+        assert at.links.asked(NODESET)
+        assert set(at.told) == {"slurm/slurm"}
+
+
+async def test_nothing_was_asked_before_there_is_somebody_to_ask():
+    async with cluster() as at:
+        assert not at.links.asked(NODESET)
+        put(at.world.restapis, restapi())
+        put(at.world.secrets, secret(KEY))
+        await at.links.reconcile("slurm/slurm")
+        assert not at.links.asked(NODESET)
+        await at.look()
+        assert at.links.asked(NODESET)
+
+
+async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
+    async with cluster() as at:
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        assert link.client is None
+        why = Unknown("no RestApi refers to Controller slurm")
+        assert link.mirror.snapshot.nodes == why
+        assert at.links.asked(NODESET)
+
+
+async def test_a_restapi_that_goes_takes_the_knowledge_with_it():
+    async with cluster() as at:
+        put(at.world.restapis, restapi())
+        put(at.world.secrets, secret(KEY))
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        await link.mirror.fresh()
+        drop(at.world.restapis, restapi())
+        await at.look()
+        assert link.client is None
+        assert isinstance(link.mirror.snapshot.nodes, Unknown)
+        assert isinstance((await link.mirror.fresh()).jobs, Unknown)
+
+
+async def test_without_a_key_no_token_is_made_up():
+    async with cluster() as at:
+        put(at.world.restapis, restapi())
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        found = link.mirror.snapshot.nodes
+        assert isinstance(found, Unknown)
+        assert "slurm-auth-jwt" in found.why
+        assert at.rest.calls == []
+
+
+async def test_a_changed_key_signs_the_tokens_from_then_on():
+    async with cluster(OTHER_KEY) as at:
+        put(at.world.restapis, restapi())
+        put(at.world.secrets, secret(KEY))
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        assert isinstance((await link.mirror.fresh()).nodes, Unknown)
+        put(at.world.secrets, secret(OTHER_KEY, 2))
+        await at.look()
+        assert isinstance((await link.mirror.fresh()).nodes, Known)
+
+
+async def test_a_look_that_finds_nothing_new_leaves_the_connection_as_it_is():
+    async with cluster() as at:
+        put(at.world.restapis, restapi())
+        put(at.world.secrets, secret(KEY))
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        before = link.client
+        await at.look()
+        assert link.client is before
+
+
+async def test_the_link_ends_with_its_controller():
+    async with cluster() as at:
+        await at.look()
+        link = at.links.of(NODESET)
+        assert link is not None
+        assert link.task is not None
+        drop(at.world.controllers, CONTROLLER)
+        await at.look()
+        assert at.links.of(NODESET) is None
+        await asyncio.wait([link.task], timeout=10)
+        assert link.task.cancelled()
+        assert at.told == ["slurm/slurm", "slurm/slurm"]
+
+
+async def test_a_nodeset_of_another_namespace_gets_no_link():
+    async with cluster() as at:
+        await at.look()
+        ref = ControllerRef(name="slurm", namespace="slurm")
+        spec = msgspec.structs.replace(NODESET.spec, controller_ref=ref)
+        meta = msgspec.structs.replace(NODESET.metadata, namespace="abroad")
+        assert at.links.of(msgspec.structs.replace(NODESET, spec=spec)) is not None
+        assert at.links.of(msgspec.structs.replace(NODESET, spec=spec, metadata=meta)) is None
+        elsewhere = ControllerRef(name="slurm", namespace="elsewhere")
+        spec = msgspec.structs.replace(spec, controller_ref=elsewhere)
+        assert at.links.of(msgspec.structs.replace(NODESET, spec=spec)) is None
+
+
+def test_the_oldest_restapi_that_stays_speaks_for_the_cluster():
+    early, late = restapi("b", created="2026-01-01T00:00:00Z"), restapi("a", created="2026-02-01")
+    assert oldest((late, early)) is early
+    assert oldest((late, restapi("b", deleted="2026-03-01T00:00:00Z"))) is late
+    assert oldest((restapi("z"), restapi("y"))) == restapi("y")
+    assert oldest(()) is None
+
+
+@pytest.mark.parametrize(("port", "shown"), [(None, 6820), (8080, 8080)])
+def test_a_restapi_is_reached_by_its_service(port: int | None, shown: int):
+    spec = RestApiSpec(controller_ref=ControllerRef(name="slurm"), service=ServiceSpec(port=port))
+    found = service_url(msgspec.structs.replace(restapi(), spec=spec))
+    assert found == f"http://slurm-restapi.slurm:{shown}"
+
+
+def test_a_token_is_kept_and_renewed_before_it_ends():
+    now = [1_800_000_000.0]
+    token = Tokens(KEY, lambda: now[0])
+    first = token()
+    assert jwt.verify(KEY, first, now[0])["sun"] == "slurm"
+    now[0] += 0.79 * LIFETIME_S
+    assert token() == first
+    now[0] += 0.02 * LIFETIME_S
+    second = token()
+    assert second != first
+    assert jwt.verify(KEY, second, now[0] + 0.99 * LIFETIME_S)
+
+
+def test_a_clock_that_was_put_back_gets_a_token_that_is_valid_then():
+    now = [1_800_000_000.0]
+    token = Tokens(KEY, lambda: now[0])
+    first = token()
+    now[0] -= 3600
+    assert token() != first
+    assert jwt.verify(KEY, token(), now[0])
+
+
+async def test_a_mirror_that_breaks_is_run_again_and_takes_nobody_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    runs: list[int] = []
+    again = asyncio.Event()
+
+    async def broken(_: object) -> None:
+        runs.append(1)
+        if len(runs) > 1:
+            again.set()
+            await asyncio.get_running_loop().create_future()
+        raise RuntimeError("an answer nobody thought of")
+
+    monkeypatch.setattr("penstock.controllers.links.Mirror.run", broken)
+    monkeypatch.setattr("penstock.controllers.links.RESTART_S", 0.0)
+    async with cluster() as at:
+        await at.links.reconcile("slurm/slurm")
+        async with asyncio.timeout(5):
+            await again.wait()
+        assert at.links.of(NODESET) is not None

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.controllers.settings import cluster_domain, parse
+
+
+def test_nothing_needs_to_be_set():
+    found = parse([], {})
+    assert found.namespaces == ()
+    assert found.images.slurmctld == "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04"
+    assert not found.leader_elect
+    assert found.lease_namespace == "default"
+    assert found.identity
+
+
+def test_arguments_go_before_the_environment():
+    environment = {
+        "PENSTOCK_SLURM_IMAGE": "of/environment/{role}:1",
+        "POD_NAMESPACE": "of-environment",
+        "POD_NAME": "pod-1",
+    }
+    found = parse([], environment)
+    assert found.images.slurmd == "of/environment/slurmd:1"
+    assert (found.lease_namespace, found.identity) == ("of-environment", "pod-1")
+    arguments = ["--slurm-image", "mine/{role}:2", "--lease-namespace", "mine", "--leader-elect"]
+    found = parse([*arguments, "--namespaces", "a,b", "--workers", "9"], environment)
+    assert found.images.login == "mine/login:2"
+    assert (found.lease_namespace, found.leader_elect) == ("mine", True)
+    assert (found.namespaces, found.workers) == (("a", "b"), 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--slurm-image", "registry/slurm:26.05"], "{role}"),
+        (["--metrics-port", "many"], "invalid int value"),
+        (["--log-level", "loud"], "invalid choice"),
+        (["--unknown"], "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_be_used_ends_the_start_and_says_why(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        parse(arguments, {})
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_cluster_domain_is_that_of_the_search_line(tmp_path: Path):
+    path = tmp_path / "resolv.conf"
+    path.write_text(
+        "nameserver 10.0.0.1\nsearch slurm.svc.example.org svc.example.org example.org\n"
+    )
+    assert cluster_domain(str(path)) == "example.org"
+    path.write_text("nameserver 10.0.0.1\n")
+    assert cluster_domain(str(path)) == "cluster.local"
+    assert cluster_domain(str(tmp_path / "absent")) == "cluster.local"

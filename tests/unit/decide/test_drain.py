@@ -1,0 +1,282 @@
+"""Who drains a node, and who may take that back."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.api.core import Node as Machine
+from penstock.api.core import NodeStatus, Pod, PodCondition
+from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
+from penstock.decide import drain, drain_reason
+from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
+from penstock.decide.drain import Cause
+from penstock.decide.recheck import still_right
+from penstock.decide.records import Record
+from penstock.decide.slurm_view import SlurmView
+from penstock.slurm.known import Known
+from penstock.slurm.model import Node
+from support.nodesets import NOW, UNKNOWN, known_nodes, machine, node, pod, running, waiting
+
+CORDONED = pod(annotations={POD_CORDON: "true"})
+OURS = "slurm-operator: Pod (slurm/compute-0) was cordoned"
+SCALE_IN = "slurm-operator: Pod (slurm/compute-0) is pending termination for scale-in"
+TERMINATING = "slurm-operator: Pod is terminating"
+RELEASED = {POD_CORDON: None, CORDONED_FOR: "nobody"}
+MARKED = {POD_CORDON: "true", CORDONED_FOR: "scale-in since 2027-01-15T08:00:00Z"}
+
+
+def decided(
+    found: Pod, record: Node, condemned: Cause | None = None, host: Machine | None = None
+) -> DrainNode | UndrainNode | ResumeNode | None:
+    return drain.step(found, record, drain.wish(found, record, host, condemned))
+
+
+def reason_of(step: object) -> str:
+    assert isinstance(step, DrainNode)
+    return step.reason
+
+
+@pytest.mark.parametrize("key", [POD_CORDON, POD_CORDON_SHORT])
+def test_each_spelling_of_pod_cordon_drains(key: str) -> None:
+    assert reason_of(decided(pod(annotations={key: "true"}), node(0))) == OURS
+
+
+@pytest.mark.parametrize("value", ["True", "1", "false", ""])
+def test_only_the_word_true_cordons(value: str) -> None:
+    assert decided(pod(annotations={POD_CORDON: value}), node(0)) is None
+
+
+def test_a_cordoned_node_is_left_drained() -> None:
+    assert decided(CORDONED, node(0, "IDLE", "DRAIN", reason=OURS)) is None
+
+
+@pytest.mark.parametrize("left", [POD_CORDON, POD_CORDON_SHORT])
+def test_a_node_stays_drained_until_both_spellings_are_gone(left: str) -> None:
+    drained = node(0, "IDLE", "DRAIN", reason=OURS)
+    assert decided(pod(annotations={left: "true"}), drained) is None
+    assert isinstance(decided(pod(), drained), UndrainNode)
+
+
+@pytest.mark.parametrize("reason", ["Manual maintenance", "", "slurm-operator", "Not responding"])
+def test_a_drain_of_somebody_else_stands(reason: str) -> None:
+    drained = node(0, "IDLE", "DRAIN", reason=reason)
+    assert decided(pod(), drained) is None
+    assert decided(CORDONED, drained) is None
+    assert decided(pod(), drained, Cause.SCALE_IN) is None
+
+
+def test_a_node_that_is_being_undrained_is_left_alone() -> None:
+    assert decided(pod(), node(0, "IDLE", "DRAIN", "UNDRAIN", reason=OURS)) is None
+
+
+def test_scale_in_drains_with_a_reason_that_names_the_pod() -> None:
+    assert reason_of(decided(pod(), node(0, "ALLOCATED"), Cause.SCALE_IN)) == SCALE_IN
+
+
+def test_scale_in_rewords_only_our_own_drain() -> None:
+    step = decided(pod(), node(0, "IDLE", "DRAIN", reason=TERMINATING), Cause.SCALE_IN)
+    assert reason_of(step) == SCALE_IN
+
+
+def test_a_user_cordon_outlives_scale_in() -> None:
+    """Its words stay in Slurm, so that the annotation is still known to be the user's."""
+    drained = node(0, "IDLE", "DRAIN", reason=OURS)
+    wish = drain.wish(CORDONED, drained, None, Cause.SCALE_IN)
+    assert drain.step(CORDONED, drained, wish) is None
+    assert drain.cordon_changes(CORDONED, drained, wish, NOW) == {}
+    kept = drain.wish(CORDONED, drained, None, None)
+    assert kept is not None
+    assert drain.cordon_changes(CORDONED, drained, kept, NOW) == {}
+
+
+def test_a_condemned_pod_is_marked_as_ours_and_unmarked_when_kept() -> None:
+    found = pod()
+    wish = drain.wish(found, node(0), None, Cause.SCALE_IN)
+    assert drain.cordon_changes(found, node(0), wish, NOW) == MARKED
+    marked = pod(annotations=MARKED)
+    drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
+    assert drain.cordon_changes(marked, drained, wish, NOW + 60) == {}
+    assert drain.cordon_changes(marked, drained, None, NOW) == RELEASED
+    released = pod(annotations={CORDONED_FOR: "nobody"})
+    assert drain.cordon_changes(released, drained, None, NOW) == {}
+    assert drain.cordon_changes(released, drained, wish, NOW) == MARKED
+
+
+def test_a_cordon_after_ours_was_taken_back_is_a_users() -> None:
+    found = pod(annotations={POD_CORDON: "true", CORDONED_FOR: "nobody"})
+    drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
+    wish = drain.wish(found, drained, None, None)
+    assert drain.cordon_changes(found, drained, wish, NOW) == {}
+    assert reason_of(drain.step(found, drained, wish)) == OURS
+
+
+def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
+    both = pod(annotations={**MARKED, POD_CORDON_SHORT: "true"})
+    drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
+    wish = drain.wish(both, drained, None, None)
+    assert drain.cordon_changes(both, drained, wish, NOW) == RELEASED
+    assert reason_of(drain.step(both, drained, wish)) == OURS
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        SCALE_IN,
+        "slurm-operator: Node (machine-0) was cordoned, Pod (slurm/compute-0) must be cordoned",
+    ],
+)
+def test_a_cordon_that_slurm_operator_left_is_not_a_users(reason: str) -> None:
+    drained = node(0, "IDLE", "DRAIN", reason=reason)
+    assert drain.wish(CORDONED, drained, None, None) is None
+    assert drain.cordon_changes(CORDONED, drained, None, NOW) == RELEASED
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        (
+            machine(0, cordoned=True),
+            "Node (machine-0) was cordoned, Pod (slurm/compute-0) must be cordoned",
+        ),
+        (machine(0, cordoned=True, reason=" broken\tfan\x07 \n"), "broken fan"),
+        (machine(0, cordoned=True, reason="x" * 300), "x" * 256),
+    ],
+)
+def test_a_cordoned_kubernetes_node_drains_with_its_reason(host: Machine, reason: str) -> None:
+    assert reason_of(decided(pod(), node(0), host=host)) == f"slurm-operator: {reason}"
+
+
+def test_conditions_of_a_cordoned_kubernetes_node_are_the_reason() -> None:
+    conditions = (
+        PodCondition(type="GpuBroken", status="True", reason="Xid79", message="fell off the bus"),
+        PodCondition(type="DiskPressure", status="True", reason="Full", message="no room"),
+        PodCondition(type="FanBroken", status="False", reason="Fan", message="fine"),
+    )
+    host = machine(0, cordoned=True)
+    sick = Machine(metadata=host.metadata, spec=host.spec, status=NodeStatus(conditions=conditions))
+    text = drain_reason.node_cordon(pod(), sick, ("GpuBroken", "FanBroken"))
+    assert text == "slurm-operator: (Xid79: fell off the bus)"
+
+
+def test_a_cordoned_kubernetes_node_undrains_when_it_is_back() -> None:
+    marked = pod(annotations={POD_CORDON: "true", CORDONED_FOR: "node-cordon since x"})
+    drained = node(0, "IDLE", "DRAIN", reason="slurm-operator: broken fan")
+    assert decided(marked, drained, host=machine(0, cordoned=True)) is None
+    assert isinstance(decided(marked, drained, host=machine(0)), UndrainNode)
+
+
+def test_a_node_that_somebody_set_down_is_left_to_them() -> None:
+    down = node(0, "DOWN", reason="bad memory")
+    assert decided(pod(), down) is None
+    assert decided(CORDONED, down) is None
+    step = decided(pod(), down, Cause.SCALE_IN)
+    assert isinstance(step, DrainNode)
+    assert drain.reason_to_send(down, step) == "bad memory"
+
+
+def test_slurmctlds_own_words_give_way_to_a_scale_in() -> None:
+    down = node(0, "DOWN", "NOT_RESPONDING", reason="Not responding")
+    step = decided(pod(), down, Cause.SCALE_IN)
+    assert isinstance(step, DrainNode)
+    assert drain.reason_to_send(down, step) == SCALE_IN
+
+
+def test_words_that_came_after_the_decision_are_not_replaced() -> None:
+    step = decided(pod(), node(0), Cause.SCALE_IN)
+    assert isinstance(step, DrainNode)
+    now = node(0, "IDLE", "DRAIN", reason="Manual maintenance")
+    assert drain.reason_to_send(now, step) == "Manual maintenance"
+
+
+class TestComingBack:
+    """A pod is there again, and its node is still DOWN."""
+
+    def test_after_a_termination_it_is_resumed(self) -> None:
+        assert isinstance(decided(pod(), node(0, "DOWN", reason=TERMINATING)), ResumeNode)
+        drained = node(0, "DOWN", "DRAIN", reason=TERMINATING)
+        assert isinstance(decided(pod(), drained), ResumeNode)
+
+    @pytest.mark.parametrize(
+        "down",
+        [
+            node(0, "DOWN", reason="bad memory"),
+            node(0, "DOWN", reason=""),
+            node(0, "DOWN", "DRAIN", reason="Manual maintenance"),
+            node(0, "DOWN", "NOT_RESPONDING", reason=TERMINATING),
+            node(0, "DOWN", "FAIL", reason=TERMINATING),
+            node(0, "DOWN", reason=TERMINATING, slurmd_start_time=int(NOW) - 7200),
+            node(0, "DOWN", reason="Not responding"),
+        ],
+    )
+    def test_it_stays_down_for_other_reasons(self, down: Node) -> None:
+        assert decided(pod(slurmd=running(NOW - 3600)), down) is None
+
+    @pytest.mark.parametrize(
+        "found", [pod(ready=False), pod(phase="Pending", ready=False, slurmd=waiting())]
+    )
+    def test_it_waits_for_the_pod(self, found: Pod) -> None:
+        assert decided(found, node(0, "DOWN", reason=TERMINATING)) is None
+
+    def test_a_pod_that_moved_brings_a_silent_node_back(self) -> None:
+        comment = Record("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
+        moved = node(0, "DOWN", reason="Not responding", comment=comment)
+        assert isinstance(decided(pod(), moved), ResumeNode)
+
+    def test_a_pod_that_moved_does_not_clear_a_drain(self) -> None:
+        comment = Record("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
+        moved = node(0, "DOWN", "DRAIN", reason="Not responding", comment=comment)
+        assert decided(pod(), moved) is None
+
+    def test_a_users_cordon_is_kept(self) -> None:
+        step = decided(CORDONED, node(0, "DOWN", "DRAIN", reason=TERMINATING))
+        assert reason_of(step) == OURS
+
+    def test_somebodys_drain_gets_its_words_back(self) -> None:
+        record = Record("slurm", "compute-0", "machine-0", "compute", "nodeset-uid", "Maintenance")
+        lost = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=record.text)
+        step = decided(pod(), lost)
+        assert isinstance(step, DrainNode)
+        assert drain.reason_to_send(lost, step) == "Maintenance"
+
+
+class TestRecheck:
+    """An action decided on an older answer."""
+
+    @pytest.mark.parametrize(
+        ("now", "right"),
+        [
+            (node(0, "IDLE", "DRAIN", reason=OURS), True),
+            (node(0, "IDLE", "DRAIN", reason="Manual maintenance"), False),
+            (node(0, "IDLE"), False),
+            (node(1), False),
+        ],
+    )
+    def test_only_our_drain_is_undone(self, now: Node, right: bool) -> None:
+        slurm = SlurmView.of(known_nodes(now), Known((), 1.0))
+        step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS))
+        assert isinstance(step, UndrainNode)
+        assert still_right(step, slurm) is right
+
+    def test_a_resume_does_not_clear_a_drain_that_came_in_between(self) -> None:
+        step = decided(pod(), node(0, "DOWN", reason=TERMINATING))
+        assert isinstance(step, ResumeNode)
+        drained = node(0, "DOWN", "DRAIN", reason="Manual maintenance")
+        assert not still_right(step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
+
+    @pytest.mark.parametrize("reason", ["", "Manual maintenance"])
+    def test_a_drain_that_came_in_between_is_not_taken_over(self, reason: str) -> None:
+        step = decided(CORDONED, node(0))
+        assert isinstance(step, DrainNode)
+        drained = node(0, "IDLE", "DRAIN", reason=reason)
+        assert not still_right(step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
+
+    def test_a_drain_of_ours_gets_another_reason(self) -> None:
+        step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS), Cause.SCALE_IN)
+        assert isinstance(step, DrainNode)
+        now = known_nodes(node(0, "IDLE", "DRAIN", reason=OURS))
+        assert still_right(step, SlurmView.of(now, Known((), 1.0)))
+
+    def test_a_silent_slurm_is_told_nothing(self) -> None:
+        step = decided(CORDONED, node(0))
+        assert step is not None
+        assert not still_right(step, SlurmView.of(UNKNOWN, UNKNOWN))

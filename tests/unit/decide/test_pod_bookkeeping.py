@@ -1,0 +1,237 @@
+"""What is written on a pod and on its Slurm node: conditions, deadline, protection, ownership."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from penstock.api.core import PodCondition
+from penstock.api.slinky.wellknown import POD_DEADLINE, POD_PROTECT
+from penstock.decide import deadline, protect, records
+from penstock.decide.action import DeleteNodeRecord, DrainNode
+from penstock.decide.pod_conditions import conditions_action
+from penstock.decide.slurm_view import SlurmView
+from penstock.slurm.known import Known, Unknown
+from penstock.slurm.model import Job, Node
+from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod
+
+TERMINATING = "slurm-operator: Pod is terminating"
+COMMENT = {
+    "namespace": "slurm",
+    "podName": "compute-0",
+    "node": "machine-0",
+    "nodeSetName": "compute",
+    "nodeSetUID": "nodeset-uid",
+}
+
+
+def slurm(*nodes: Node, jobs: tuple[Job, ...] | Unknown = ()) -> SlurmView:
+    return SlurmView.of(
+        known_nodes(*nodes), jobs if isinstance(jobs, Unknown) else Known(jobs, 1.0)
+    )
+
+
+def condition(type_: str, message: str = "") -> PodCondition:
+    return PodCondition(
+        type=type_, status="True", message=message, last_transition_time="2027-01-01T00:00:00Z"
+    )
+
+
+def comment(**changes: str) -> str:
+    return json.dumps({**COMMENT, **changes}, separators=(",", ":"))
+
+
+class TestConditions:
+    def test_state_and_reason_are_shown(self) -> None:
+        answer = slurm(node(0, "MIXED", "DRAIN", "COMPLETING", reason="Manual maintenance"))
+        found = conditions_action(pod(), answer, NOW)
+        assert found is not None
+        assert [c.type for c in found.conditions] == [
+            "SlurmNodeStateMixed",
+            "SlurmNodeStateCompleting",
+            "SlurmNodeStateDrain",
+        ]
+        assert {c.message for c in found.conditions} == {"Manual maintenance"}
+        assert {c.last_transition_time for c in found.conditions} == {"2027-01-15T08:00:00Z"}
+
+    def test_stale_ones_go_and_no_other_is_touched(self) -> None:
+        found = conditions_action(
+            pod(conditions=(condition("SlurmNodeStateIdle"), condition("SlurmNodeStateDrain"))),
+            slurm(node(0, "IDLE")),
+            NOW,
+        )
+        assert found is not None
+        assert found.conditions == ()
+        assert found.remove == ("SlurmNodeStateDrain",)
+
+    def test_a_new_reason_keeps_the_time_of_the_state(self) -> None:
+        found = conditions_action(
+            pod(conditions=(condition("SlurmNodeStateDown", "old"),)),
+            slurm(node(0, "DOWN", reason="new")),
+            NOW,
+        )
+        assert found is not None
+        assert found.conditions == (condition("SlurmNodeStateDown", "new"),)
+
+    def test_nothing_is_written_twice(self) -> None:
+        same = pod(conditions=(condition("SlurmNodeStateIdle"),))
+        assert conditions_action(same, slurm(node(0)), NOW) is None
+
+    def test_a_node_that_is_gone_takes_them_along(self) -> None:
+        found = conditions_action(
+            pod(conditions=(condition("SlurmNodeStateIdle"),)), slurm(node(9)), NOW
+        )
+        assert found is not None
+        assert found.remove == ("SlurmNodeStateIdle",)
+
+    @pytest.mark.parametrize("answer", [slurm(), SlurmView.of(UNKNOWN, UNKNOWN)])
+    def test_a_silent_slurm_changes_nothing(self, answer: SlurmView) -> None:
+        shown = pod(conditions=(condition("SlurmNodeStateIdle"),))
+        assert conditions_action(shown, answer, NOW) is None
+
+
+class TestDeadline:
+    def test_the_last_job_to_end_decides(self) -> None:
+        jobs = (job(1, 0, time_limit=10), job(2, 0, time_limit=20), job(3, 1, time_limit=90))
+        assert deadline.changes(pod(), slurm(jobs=jobs)) == {POD_DEADLINE: "2027-01-15T08:10:00Z"}
+
+    def test_no_limit_is_292_years(self) -> None:
+        changes = deadline.changes(pod(), slurm(jobs=(job(1, 0, time_limit=None),)))
+        assert (changes[POD_DEADLINE] or "").startswith("2319-")
+
+    def test_it_goes_with_the_job(self) -> None:
+        written = pod(annotations={POD_DEADLINE: "2027-01-15T08:10:00Z"})
+        assert deadline.changes(written, slurm()) == {POD_DEADLINE: None}
+
+    def test_it_stays_while_jobs_are_unknown(self) -> None:
+        written = pod(annotations={POD_DEADLINE: "2027-01-15T08:10:00Z"})
+        assert deadline.changes(written, slurm(jobs=UNKNOWN)) == {}
+
+    def test_a_job_without_a_start_gives_the_same_at_any_time(self) -> None:
+        waiting = slurm(jobs=(job(1, 0, start_time=None),))
+        first = deadline.changes(pod(), waiting)
+        assert (
+            deadline.changes(pod(annotations={POD_DEADLINE: first[POD_DEADLINE] or ""}), waiting)
+            == {}
+        )
+
+
+PROTECTED = {POD_PROTECT: "true"}
+
+
+class TestProtection:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            slurm(node(0, "ALLOCATED")),
+            slurm(node(0, "IDLE", "COMPLETING")),
+            slurm(node(0), jobs=(job(1, 0, state="SUSPENDED"),)),
+            slurm(node(0, "MIXED"), jobs=UNKNOWN),
+        ],
+    )
+    def test_a_busy_pod_is_protected(self, answer: SlurmView) -> None:
+        assert protect.labels(nodeset(), pod(), answer) == PROTECTED
+        assert protect.labels(nodeset(), pod(labels=PROTECTED), answer) == {}
+
+    def test_an_idle_pod_is_not(self) -> None:
+        assert protect.labels(nodeset(), pod(labels=PROTECTED), slurm(node(0))) == {
+            POD_PROTECT: None
+        }
+
+    @pytest.mark.parametrize(
+        "answer",
+        [slurm(), slurm(node(9)), slurm(node(0), jobs=UNKNOWN), SlurmView.of(UNKNOWN, UNKNOWN)],
+    )
+    def test_not_knowing_takes_no_protection_away(self, answer: SlurmView) -> None:
+        assert protect.labels(nodeset(), pod(labels=PROTECTED), answer) == {}
+
+    def test_it_can_be_switched_off(self) -> None:
+        off = nodeset(workload_disruption_protection=False)
+        assert protect.labels(off, pod(), slurm(node(0, "ALLOCATED"))) == {}
+        assert protect.labels(off, pod(labels=PROTECTED), slurm(node(0, "ALLOCATED"))) == {
+            POD_PROTECT: None
+        }
+
+
+class TestOwnership:
+    def test_the_comment_is_slurm_operators(self) -> None:
+        found = records.comment_action(nodeset(), pod(), node(0))
+        assert found is not None
+        assert found.comment == comment()
+
+    def test_a_true_comment_is_not_written_again(self) -> None:
+        assert records.comment_action(nodeset(), pod(), node(0, comment=comment())) is None
+        spaced = json.dumps(COMMENT, indent=1, sort_keys=True)
+        assert records.comment_action(nodeset(), pod(), node(0, comment=spaced)) is None
+
+    def test_it_waits_for_the_pod_unless_the_pod_goes(self) -> None:
+        unready = pod(ready=False)
+        assert records.comment_action(nodeset(), unready, node(0)) is None
+        assert records.comment_action(nodeset(), unready, node(0), going=True) is not None
+
+    def test_somebodys_drain_is_remembered_until_it_ends(self) -> None:
+        drained = node(0, "IDLE", "DRAIN", reason="Maintenance", comment=comment())
+        found = records.comment_action(nodeset(), pod(), drained)
+        assert found is not None
+        assert found.comment == comment(drain="Maintenance")
+        hidden = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=found.comment)
+        assert records.comment_action(nodeset(), pod(), hidden) is None
+        ended = node(0, "IDLE", comment=found.comment)
+        forgotten = records.comment_action(nodeset(), pod(), ended)
+        assert forgotten is not None
+        assert forgotten.comment == comment()
+
+    @pytest.mark.parametrize(
+        "text", ["", "rack 7", "{", "[]", "{}", '{"podName": 1}', '{"podName": ""}']
+    )
+    def test_other_comments_are_not_ours(self, text: str) -> None:
+        assert records.read(text) is None
+
+
+class TestRecordsWithoutPods:
+    GONE = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=comment())
+
+    def test_the_record_of_a_pod_that_scale_in_took_is_deleted(self) -> None:
+        found = records.defunct(nodeset(), [], [], slurm(self.GONE))
+        assert found.left == ("compute-0",)
+        assert [type(action) for action in found.actions] == [DeleteNodeRecord]
+
+    def test_it_stays_while_a_pod_has_it_or_shall_have_it(self) -> None:
+        assert records.defunct(nodeset(), [pod(deleted=True)], [], slurm(self.GONE)).left == ()
+        assert records.defunct(nodeset(), [], ["compute-0"], slurm(self.GONE)).left == ()
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            node(0, "DOWN", "DRAIN"),
+            node(0, "DOWN", "DRAIN", comment="rack 7"),
+            node(0, "DOWN", "DRAIN", comment=comment(nodeSetUID="an older namesake's")),
+            node(0, "DOWN", "DRAIN", comment=comment(nodeSetName="gpu")),
+            node(0, "DOWN", "DRAIN", comment=comment(namespace="other")),
+        ],
+    )
+    def test_records_of_others_are_left_alone(self, other: Node) -> None:
+        assert records.defunct(nodeset(), [], [], slurm(other)) == records.Defunct()
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            slurm(node(0, "ALLOCATED", "DRAIN", comment=comment())),
+            slurm(GONE, jobs=(job(1, 0),)),
+        ],
+    )
+    def test_it_stays_while_a_job_holds_it(self, answer: SlurmView) -> None:
+        found = records.defunct(nodeset(), [], [], answer)
+        assert found.left == ("compute-0",)
+        assert found.actions == ()
+
+    def test_one_that_takes_jobs_is_drained_first(self) -> None:
+        found = records.defunct(nodeset(), [], [], slurm(node(0, "IDLE", comment=comment())))
+        (action,) = found.actions
+        assert isinstance(action, DrainNode)
+        assert action.reason == "slurm-operator: Pod (slurm/compute-0) is gone"
+
+    def test_a_silent_slurm_deletes_nothing(self) -> None:
+        answer = SlurmView.of(known_nodes(self.GONE), UNKNOWN)
+        assert records.defunct(nodeset(), [], [], answer) == records.Defunct()

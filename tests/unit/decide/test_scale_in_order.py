@@ -1,0 +1,98 @@
+"""Which pods go first."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from penstock.api.core import Pod
+from penstock.decide import ordinals
+from penstock.decide.scale_in_order import deletion_cost, victims
+from penstock.decide.slurm_view import SlurmView
+from penstock.slurm.known import Known
+from penstock.slurm.model import Job, Node
+from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, waiting
+
+COST = "nodeset.slinky.slurm.net/pod-deletion-cost"
+CORDON = "nodeset.slinky.slurm.net/pod-cordon"
+DEADLINE = "nodeset.slinky.slurm.net/pod-deadline"
+
+
+def first(
+    *pods: Pod, jobs: tuple[Job, ...] = (), nodes: tuple[Node, ...] = (), silent: bool = False
+) -> str:
+    slurm = SlurmView.of(known_nodes(*nodes), UNKNOWN if silent else Known(jobs, 1.0))
+    chosen = {
+        victims(nodeset(), order, 1, slurm)[0].metadata.name
+        for order in itertools.permutations(pods)
+    }
+    assert len(chosen) == 1, "the order of the list must not matter"
+    return chosen.pop()
+
+
+def test_the_highest_ordinal_goes_among_equals() -> None:
+    assert first(pod(0), pod(10), pod(9)) == "compute-10"
+
+
+def test_the_documented_order() -> None:
+    unbound = pod(0, phase="Pending", ready=False, bound=False)
+    pending = pod(1, phase="Pending", ready=False, slurmd=waiting())
+    strange = pod(2, phase="Unknown", ready=False)
+    unready = pod(3, ready=False)
+    cheap = pod(4, annotations={COST: "-5"})
+    idle = pod(5)
+    early = pod(6)
+    late = pod(7)
+    jobs = (job(1, 6, time_limit=30), job(2, 7, time_limit=None))
+    pods = [late, early, idle, cheap, unready, strange, pending, unbound]
+    while pods:
+        expected = pods.pop()
+        assert first(expected, *pods[-3:], jobs=jobs) == expected.metadata.name
+
+
+def test_a_cordoned_pod_goes_before_a_higher_ordinal() -> None:
+    assert first(pod(0, annotations={CORDON: "true"}), pod(1)) == "compute-0"
+
+
+def test_a_deadline_counts_more_than_a_cordon() -> None:
+    cordoned = pod(0, annotations={CORDON: "true"})
+    assert first(cordoned, pod(1), jobs=(job(1, 0),)) == "compute-1"
+
+
+def test_an_idle_node_goes_before_a_busy_one_with_a_higher_ordinal() -> None:
+    assert first(pod(0), pod(1), nodes=(node(0), node(1, "MIXED"))) == "compute-0"
+
+
+def test_without_an_answer_the_written_deadline_counts() -> None:
+    busy = pod(1, annotations={DEADLINE: "2027-01-15T09:00:00Z"})
+    assert first(pod(0), busy, silent=True) == "compute-0"
+
+
+def test_a_pod_that_ended_goes_before_one_that_is_new() -> None:
+    new = pod(1, phase="Pending", ready=False, bound=False, created=NOW)
+    assert first(pod(0, phase="Failed", ready=False), new) == "compute-0"
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [("7", 7), ("-7", -7), ("0", 0), ("+7", 0), ("07", 0), ("", 0), ("x", 0), ("2147483648", 0)],
+)
+def test_only_a_plain_32_bit_number_is_a_cost(text: str, cost: int) -> None:
+    assert deletion_cost(pod(annotations={COST: text})) == cost
+
+
+@pytest.mark.parametrize(
+    ("replicas", "kept", "wanted"),
+    [
+        (3, (), (0, 1, 2)),
+        (3, (0, 2), (0, 1, 2)),
+        (2, (4,), (0, 4)),
+        (1, (0, 1), (0, 1)),
+        (0, (), ()),
+    ],
+)
+def test_the_lowest_free_ordinals_are_used(
+    replicas: int, kept: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    assert ordinals.wanted(replicas, kept) == wanted

@@ -1,0 +1,162 @@
+"""How slurmctld, slurmrestd and login are doing, in words that help."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from penstock.api.conditions import Check
+from penstock.api.core import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    Pod,
+    PodCondition,
+)
+from penstock.api.meta import ObjectMeta
+from penstock.decide.trouble import Trouble, trouble
+from penstock.decide.workload import crashed, refusal, stuck, workload
+
+HASH = "a" * 64
+
+
+def pod(
+    *, ready: bool = False, deleted: bool = False, conditions: tuple[PodCondition, ...] = ()
+) -> Pod:
+    found = PodCondition(type="Ready", status="True" if ready else "False")
+    meta = ObjectMeta(name="slurm-0", deletion_timestamp="now" if deleted else None)
+    one = Pod(metadata=meta)
+    return replace(one, status=replace(one.status, conditions=(found, *conditions)))
+
+
+def waiting(reason: str, *, message: str = "", last: str = "", init: bool = False) -> Pod:
+    ended = ContainerTerminated(exit_code=1, message=last) if last else None
+    container = ContainerStatus(
+        name="slurmctld",
+        state=ContainerState(waiting=ContainerWaiting(reason=reason, message=message or None)),
+        last_state=ContainerState(terminated=ended),
+    )
+    field = "init_container_statuses" if init else "container_statuses"
+    one = pod()
+    return replace(one, status=replace(one.status, **{field: (container,)}))
+
+
+def test_enough_ready_pods_are_well():
+    assert workload("slurmctld", 1, [pod(ready=True)]) == Check(
+        True, "PodsReady", "1 of 1 slurmctld pods are ready"
+    )
+    assert workload("login", 0, []).ok is True
+
+
+def test_a_pod_that_ends_does_not_count():
+    assert workload("slurmctld", 1, [pod(ready=True, deleted=True)]).ok is None
+
+
+def test_a_pod_that_starts_is_waited_for():
+    found = workload("slurmctld", 1, [waiting("ContainerCreating")])
+    assert (found.ok, found.reason) == (None, "PodsNotReady")
+
+
+def test_a_pod_that_cannot_start_needs_somebody_and_says_which_and_why():
+    found = workload("slurmctld", 1, [waiting("ImagePullBackOff", message="not found")])
+    assert (found.ok, found.reason) == (False, "PodsFailing")
+    assert "slurm-0: container slurmctld ImagePullBackOff (not found)" in found.message
+
+
+def test_a_crash_loop_tells_the_last_words_of_the_container():
+    last = "starting\n\nfatal: no\n  fatal: key  \n fatal: file\n"
+    told = trouble(waiting("CrashLoopBackOff", message="back-off 10s", last=last))
+    words = "slurm-0: container slurmctld CrashLoopBackOff (fatal: no / fatal: key / fatal: file)"
+    assert told == Trouble(words, lasting=True)
+
+
+def test_the_trouble_of_an_init_container_is_told_too():
+    assert trouble(waiting("CreateContainerConfigError", init=True)) is not None
+
+
+def test_a_pod_without_a_machine_says_what_the_scheduler_says():
+    unplaced = PodCondition(type="PodScheduled", status="False", message="0/1 nodes are available")
+    words = "slurm-0 has no Kubernetes node: 0/1 nodes are available"
+    assert trouble(pod(conditions=(unplaced,))) == Trouble(words, lasting=False)
+    found = workload("slurmctld", 1, [pod(conditions=(unplaced,))])
+    assert (found.ok, found.reason) == (None, "PodsNotReady")
+    assert words in found.message
+
+
+def test_a_container_that_ended_is_told_from_one_that_starts():
+    assert crashed(waiting("CrashLoopBackOff"), "slurmctld")
+    assert not crashed(waiting("ContainerCreating"), "slurmctld")
+    assert not crashed(waiting("CrashLoopBackOff"), "logfile")
+    failed = ContainerState(terminated=ContainerTerminated(exit_code=1))
+    runs = ContainerState(running=ContainerRunning())
+    assert crashed(with_slurmctld(ContainerStatus(name="slurmctld", state=failed)), "slurmctld")
+    again = ContainerStatus(name="slurmctld", state=runs, last_state=failed)
+    assert crashed(with_slurmctld(again), "slurmctld")
+    assert not crashed(with_slurmctld(replace(again, ready=True)), "slurmctld")
+    assert not crashed(with_slurmctld(ContainerStatus(name="slurmctld", state=runs)), "slurmctld")
+
+
+def with_slurmctld(container: ContainerStatus) -> Pod:
+    one = pod()
+    return replace(one, status=replace(one.status, container_statuses=(container,)))
+
+
+def reconfigure(said: str, name: str = "reconfigure") -> Pod:
+    ended = ContainerState(terminated=ContainerTerminated(exit_code=1, message=said))
+    container = ContainerStatus(name=name, last_state=ended)
+    one = pod(ready=True)
+    return replace(one, status=replace(one.status, init_container_statuses=(container,)))
+
+
+def test_a_refusal_counts_for_exactly_the_file_that_was_refused():
+    said = f"slurmctld refused slurm.conf {HASH} and keeps the one it has: error: Parse error: x"
+    assert refusal([reconfigure(said)], HASH) == "error: Parse error: x"
+    assert refusal([reconfigure(said)], "b" * 64) is None
+    assert refusal([reconfigure(said, name="logfile")], HASH) is None
+    assert refusal([reconfigure("")], HASH) is None
+    assert refusal([], HASH) is None
+
+
+def test_a_daemon_that_works_counts_while_a_container_beside_it_starts_again():
+    one = with_slurmctld(ContainerStatus(name="slurmctld", ready=True))
+    assert workload("slurmctld", 1, [one]).ok is True
+    assert workload("slurmrestd", 1, [one]).ok is None
+
+
+def test_an_image_that_cannot_be_pulled_is_told_in_the_same_words_at_each_try():
+    back_off = waiting("ImagePullBackOff", message='Back-off pulling "x": ErrImagePull: not there')
+    assert trouble(back_off) == trouble(waiting("ErrImagePull", message="not there"))
+    words = "slurm-0: container slurmctld ErrImagePull (not there)"
+    assert trouble(back_off) == Trouble(words, lasting=True)
+
+
+def test_the_same_last_words_are_the_same_at_any_time():
+    def said(second: int) -> Trouble | None:
+        line = f"[2026-01-01T00:00:{second:02}.123] fatal: no"
+        last = f"{line}\npenstock: slurmctld ended with status 1\n"
+        return trouble(waiting("CrashLoopBackOff", last=last))
+
+    assert said(1) == said(2)
+    assert said(1) == Trouble("slurm-0: container slurmctld CrashLoopBackOff (fatal: no)", True)
+
+
+def test_a_pod_that_its_statefulset_would_wait_for_in_vain_is_known():
+    def of(revision: str, container: ContainerStatus) -> Pod:
+        one = pod()
+        labels = {"controller-revision-hash": revision}
+        return replace(
+            one,
+            metadata=replace(one.metadata, labels=labels),
+            status=replace(one.status, container_statuses=(container,)),
+        )
+
+    broken = ContainerStatus(
+        name="slurmctld", state=ContainerState(waiting=ContainerWaiting(reason="PodInitializing"))
+    )
+    running = ContainerStatus(name="slurmctld", state=ContainerState(running=ContainerRunning()))
+    assert stuck(of("old", broken), "slurmctld", "new")
+    assert not stuck(of("new", broken), "slurmctld", "new")
+    assert not stuck(of("old", running), "slurmctld", "new")
+    assert not stuck(of("old", broken), "slurmctld", None)
+    assert not stuck(pod(), "slurmctld", "new")

@@ -1,0 +1,31 @@
+import importlib
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ENTRYPOINTS = Path(__file__).parents[3] / "images/entrypoints"
+
+
+@pytest.fixture
+def slurmd() -> Generator[ModuleType]:
+    """The slurmd image's entry point, imported as it is in the image: from its own folder."""
+    yield from _module("slurmd")
+
+
+@pytest.fixture
+def options() -> Generator[ModuleType]:
+    yield from _module("options")
+
+
+def _module(name: str) -> Generator[ModuleType]:
+    before = set(sys.modules)
+    sys.path.insert(0, str(ENTRYPOINTS))
+    try:
+        yield importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ENTRYPOINTS))
+        for added in {"slurmd", "options", "ssh", "supervise"} & (set(sys.modules) - before):
+            del sys.modules[added]

@@ -1,0 +1,105 @@
+"""Which image is built from what, without building any."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from penstock.local import engines, oci, recipes
+from penstock.local.errors import LocalError
+from penstock.local.recipes import IMAGES, SLURM_RECIPES, Recipe
+
+
+def recipe(role: str) -> Recipe:
+    return next(recipe for recipe in SLURM_RECIPES if recipe.role == role)
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The images folder, where files may be changed."""
+    shutil.copytree(IMAGES, tmp_path / "images")
+    monkeypatch.setattr(recipes, "IMAGES", tmp_path / "images")
+    return tmp_path / "images"
+
+
+@pytest.mark.parametrize(
+    ("changed", "built"),
+    [
+        ("entrypoints/slurmd.py", {"slurmd"}),
+        ("entrypoints/ssh.py", {"ssh", "login", "slurmd"}),
+        ("slurmctld/Containerfile", {"slurmctld"}),
+        ("install", {r.role for r in SLURM_RECIPES}),
+        ("entrypoints/supervise.py", {r.role for r in SLURM_RECIPES}),
+        ("operator/Containerfile", set[str]()),
+    ],
+)
+def test_a_change_builds_the_images_that_have_it(copy: Path, changed: str, built: set[str]):
+    before = {r.role: r.key("base") for r in SLURM_RECIPES}
+    with (copy / changed).open("a") as file:
+        file.write("\n# changed\n")
+    after = {r.role: r.key("base") for r in SLURM_RECIPES}
+    assert {role for role, key in after.items() if key != before[role]} == built
+
+
+def test_another_base_builds_everything():
+    assert recipe("login").key("one") != recipe("login").key("two")
+
+
+def test_every_containerfile_reads_files_that_exist():
+    for one in (*SLURM_RECIPES, recipes.PYTHON):
+        sources = one.sources()
+        assert IMAGES / "install" in sources
+        assert all(path.is_file() for path in sources)
+
+
+def test_an_archive_names_each_image_as_told(tmp_path: Path):
+    layout = tmp_path / "layout"
+    (layout / "blobs").mkdir(parents=True)
+    (layout / "blobs/x").write_text("layer")
+    entry = {"digest": "sha256:1", "annotations": {oci.REF: "a:1-x"}}
+    (layout / "index.json").write_text(json.dumps({"manifests": [entry]}))
+    path = tmp_path / "images.tar"
+    oci.archive(layout, path, {"a:1-x": ("a:1", "a:1-x")})
+    assert oci.names(path) == ["a:1", "a:1-x"]
+    with tarfile.open(path) as tar:
+        assert "blobs/x" in tar.getnames()
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs that write down how they were called, and no operator context to make."""
+    log = tmp_path / "log"
+    for name in ("docker", "kind"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(engines, "operator_context", Path.is_dir)
+    return log
+
+
+def test_an_engine_builds_on_the_public_base_and_pushes(docker: Path):
+    names = engines.build("docker", "debian:forky-slim", "ghcr.io/example/p", None)
+    lines = docker.read_text().splitlines()
+    assert lines[0].startswith(
+        "docker build --build-arg BASE=debian:forky-slim --tag ghcr.io/example/p/slurm:26.05"
+    )
+    assert any("SSH=ghcr.io/example/p/ssh:26.05 --tag ghcr.io/example/p/login" in x for x in lines)
+    assert [x for x in lines if " push " in x] == [f"docker push {name}" for name in names]
+    assert "ghcr.io/example/p/operator:26.05" in names
+
+
+def test_images_are_loaded_into_kind(docker: Path):
+    names = engines.build("docker", engines.BASE, None, "dev")
+    last = docker.read_text().splitlines()[-1]
+    assert last == f"kind load docker-image --name dev {' '.join(names)}"
+
+
+def test_an_unknown_or_absent_engine_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LocalError, match="takes docker, buildah, podman; not 'nerdctl'"):
+        engines.build("nerdctl", engines.BASE, None, None)
+    with pytest.raises(LocalError, match="podman is not installed"):
+        engines.build("podman", engines.BASE, None, None)

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.api.core import CONFIG_MAPS, PODS
+from penstock.kube import (
+    ALL,
+    AlreadyExistsError,
+    Backoff,
+    Client,
+    Config,
+    ConflictError,
+    HttpTransport,
+    InvalidError,
+    Metrics,
+    NotFoundError,
+    NotLeaderError,
+    Retry,
+    ServerError,
+    TooManyRequestsError,
+    UnreachableError,
+)
+from penstock.kube.client import list_all
+from penstock.kube.credentials import FileCredentials, Material
+from penstock.kube.store import version_of
+from penstock.testing.clock import FakeClock, settle
+from unit.kube.fake_api import FakeApi, Fault, served
+
+PATH = "/api/v1/namespaces/a/configmaps/x"
+MANIFEST = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"namespace": "a", "name": "x"},
+    "data": {"k": "v"},
+}
+
+
+def make(api: FakeApi, clock: FakeClock, concurrency: int = 32) -> Client:
+    retry = Retry(backoff=Backoff(1.0, 5.0, random=lambda: 1.0))
+    return Client(api, clock=clock, retry=retry, concurrency=concurrency)
+
+
+async def finished(clock: FakeClock, task: asyncio.Task[object]) -> None:
+    """Turn the clock until the task is done."""
+    while not task.done():
+        await clock.advance(1)
+    task.exception()
+
+
+async def test_what_is_created_can_be_read_back() -> None:
+    client = make(FakeApi(), FakeClock())
+    made = await client.create(CONFIG_MAPS, MANIFEST)
+    assert made.data == {"k": "v"}
+    assert await client.get(CONFIG_MAPS, "a", "x") == made
+
+
+async def test_errors_carry_the_servers_reason_and_message() -> None:
+    api = FakeApi()
+    client = make(api, FakeClock())
+    with pytest.raises(NotFoundError, match="configmaps/x not found"):
+        await client.get(CONFIG_MAPS, "a", "x")
+    api.fail(Fault(422, "Invalid"))
+    with pytest.raises(InvalidError) as caught:
+        await client.create(CONFIG_MAPS, MANIFEST)
+    assert (caught.value.code, caught.value.reason) == (422, "Invalid")
+
+
+async def test_a_busy_servers_retry_after_is_waited_for() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.put(PATH)
+    api.fail(Fault(429, "TooManyRequests", retry_after=7))
+    task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
+    await clock.advance(6.9)
+    assert len(api.requests) == 1
+    await clock.advance(0.2)
+    assert (await task).metadata.name == "x"
+
+
+@pytest.mark.parametrize("fault", [Fault(500), Fault(503), Fault(cut=True), Fault(429)])
+async def test_a_passing_failure_is_not_seen_by_the_caller(fault: Fault) -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.put(PATH)
+    fault.times = 2
+    api.fail(fault)
+    task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
+    await finished(clock, task)
+    assert task.result().metadata.name == "x"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Fault(500), ServerError),
+        (Fault(cut=True), UnreachableError),
+        (Fault(429), TooManyRequestsError),
+    ],
+)
+async def test_retries_are_bounded(fault: Fault, error: type[Exception]) -> None:
+    api, clock = FakeApi(), FakeClock()
+    fault.times = 1000
+    api.fail(fault)
+    task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
+    await finished(clock, task)
+    assert isinstance(task.exception(), error)
+    assert len(api.requests) == 4
+
+
+async def test_a_request_without_an_answer_times_out() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.fail(Fault(hang=True, times=4))
+    task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
+    await finished(clock, task)
+    assert isinstance(task.exception(), UnreachableError)
+
+
+async def test_a_create_that_was_cut_after_it_succeeded_shows_as_already_there() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.fail(Fault(lost=True))
+    task = asyncio.ensure_future(make(api, clock).create(CONFIG_MAPS, MANIFEST))
+    await finished(clock, task)
+    assert isinstance(task.exception(), AlreadyExistsError)
+    assert PATH in api.objects
+
+
+async def test_a_create_without_a_name_is_never_sent_twice() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.fail(Fault(cut=True))
+    manifest = {"metadata": {"namespace": "a", "generateName": "x-"}}
+    with pytest.raises(UnreachableError):
+        await make(api, clock).create(CONFIG_MAPS, manifest)
+    assert len(api.requests) == 1
+
+
+async def test_an_eviction_that_a_budget_refuses_is_not_repeated() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.fail(Fault(429, "TooManyRequests", retry_after=10))
+    eviction = {"kind": "Eviction", "metadata": {"namespace": "a", "name": "p"}}
+    with pytest.raises(TooManyRequestsError) as caught:
+        await make(api, clock).create(PODS, eviction, subresource="eviction")
+    assert caught.value.retry_after == 10
+    assert api.requests[0].path == "/api/v1/namespaces/a/pods/p/eviction"
+
+
+async def test_a_conflict_is_not_repeated() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.put(PATH)
+    patch = {"metadata": {"resourceVersion": "1"}, "data": {}}
+    with pytest.raises(ConflictError):
+        await make(api, clock).patch(CONFIG_MAPS, "a", "x", patch)
+    assert len(api.requests) == 1
+
+
+async def test_a_delete_hits_only_the_object_that_was_looked_at() -> None:
+    api, clock = FakeApi(), FakeClock()
+    old = api.put(PATH)["metadata"]
+    new = api.put(PATH, data={"k": "changed"})["metadata"]
+    client = make(api, clock)
+    with pytest.raises(ConflictError):
+        await client.delete(CONFIG_MAPS, "a", "x", resource_version=old["resourceVersion"])
+    with pytest.raises(ConflictError):
+        await client.delete(CONFIG_MAPS, "a", "x", uid="another")
+    await client.delete(
+        CONFIG_MAPS, "a", "x", uid=new["uid"], resource_version=new["resourceVersion"]
+    )
+    assert PATH not in api.objects
+
+
+async def test_at_most_that_many_requests_are_in_flight() -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.fail(Fault(hang=True, times=3))
+    client = make(api, clock, concurrency=2)
+    tasks = [asyncio.ensure_future(client.get(CONFIG_MAPS, "a", "x")) for _ in range(3)]
+    await settle()
+    assert len(api.requests) == 2
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_who_no_longer_leads_reads_and_does_not_write() -> None:
+    api = FakeApi()
+    api.put(PATH)
+    client = make(api, FakeClock())
+    client.guard = lambda: False
+    await client.get(CONFIG_MAPS, "a", "x")
+    with pytest.raises(NotLeaderError):
+        await client.delete(CONFIG_MAPS, "a", "x")
+    assert PATH in api.objects
+
+
+async def test_a_list_is_read_in_pages() -> None:
+    api, clock = FakeApi(), FakeClock()
+    for number in range(1201):
+        api.put(f"/api/v1/namespaces/a/configmaps/{number}")
+    found = await make(api, clock).list(CONFIG_MAPS)
+    assert len(found.items) == 1201
+    assert version_of(found.resource_version) == api.version
+    assert len(api.requests) == 3
+
+
+async def test_a_list_that_outlives_its_continue_token_is_read_in_one_piece() -> None:
+    api, clock = FakeApi(), FakeClock()
+    for number in range(600):
+        api.put(f"/api/v1/namespaces/a/configmaps/{number}")
+    api.fail(Fault(410, "Expired", when=lambda r: "continue" in r.params))
+    items, _ = await list_all(make(api, clock), CONFIG_MAPS, ALL)
+    assert len(items) == 600
+    assert "continue" not in api.requests[-1].params
+
+
+async def test_requests_are_counted_by_verb_resource_and_code() -> None:
+    api, metrics = FakeApi(), Metrics()
+    client = Client(api, clock=FakeClock(), metrics=metrics)
+    with pytest.raises(NotFoundError):
+        await client.get(CONFIG_MAPS, "a", "x")
+    labels = {"verb": "get", "resource": "configmaps", "code": "404"}
+    assert metrics.registry.get_sample_value("penstock_api_requests_total", labels) == 1
+
+
+async def test_the_real_transport_speaks_http() -> None:
+    api = FakeApi()
+    async with served(api) as url:
+        transport = HttpTransport(Config(url, FileCredentials(Material(token="t"))))
+        client = Client(transport)
+        try:
+            await client.create(CONFIG_MAPS, MANIFEST)
+            api.fail(Fault(429, retry_after=1), Fault(cut=True))
+            assert (await client.get(CONFIG_MAPS, "a", "x")).data == {"k": "v"}
+        finally:
+            await transport.close()
+
+
+async def test_a_server_that_is_not_there_is_unreachable() -> None:
+    async with served(FakeApi()) as url:
+        pass
+    transport = HttpTransport(Config(url, FileCredentials(Material())))
+    client = Client(transport, retry=Retry(attempts=1))
+    try:
+        with pytest.raises(UnreachableError):
+            await client.get(CONFIG_MAPS, "a", "x")
+    finally:
+        await transport.close()

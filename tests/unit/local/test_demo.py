@@ -1,0 +1,112 @@
+"""The demo's dealings with a cluster, against a kubectl that only remembers."""
+
+import pytest
+import yaml
+
+from penstock.local import demo, install
+from penstock.local.errors import LocalError
+from penstock.local.target import Context, Images, Target
+
+IMAGES = Images("registry.example/{role}:1", "registry.example/operator:abc")
+
+
+class Remembering(Target):
+    """A cluster of the user's in which some objects exist before."""
+
+    title = "a test"
+
+    def __init__(self, *existing: str, marked: tuple[str, ...] = ()) -> None:
+        self.existing = set(existing) | set(marked)
+        self.marked = set(marked)
+        self.calls: list[tuple[str, ...]] = []
+        self.applied: list[install.Document] = []
+
+    def up(self) -> None: ...
+
+    def load(self) -> Images:
+        return IMAGES
+
+    def down(self) -> bool:
+        return False
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        self.calls.append(arguments)
+        if arguments[0] == "apply":
+            self.applied += [one for one in yaml.safe_load_all(stdin or "") if one]
+        if arguments[0] == "get":
+            name = "/".join(a for a in arguments[1:3] if not a.startswith("-"))
+            if any(a.startswith("jsonpath") for a in arguments):
+                return f'{{"{install.MARK}":"true"}}' if name in self.marked else ""
+            return name if name in self.existing else ""
+        return ""
+
+    def deleted(self) -> list[str]:
+        return [" ".join(call[1:]) for call in self.calls if call[0] == "delete"]
+
+
+def marked(objects: list[install.Document]) -> set[str]:
+    return {
+        one["metadata"]["name"]
+        for one in objects
+        if one["metadata"].get("labels", {}).get(install.MARK) == "true"
+    }
+
+
+def test_the_operator_runs_from_the_image_that_was_loaded_and_hands_on_slurms() -> None:
+    deployment = next(one for one in install.operator(IMAGES) if one["kind"] == "Deployment")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "registry.example/operator:abc"
+    assert "--slurm-image=registry.example/{role}:1" in container["args"]
+
+
+def test_only_what_was_not_there_before_is_marked_for_removal() -> None:
+    target = Remembering("namespace/penstock-system")
+    install.install(target, IMAGES)
+    names = marked(target.applied)
+    assert "penstock-system" not in names
+    assert "nodesets.slinky.slurm.net" in names
+    assert "penstock-operator" in names
+
+
+def test_a_second_install_keeps_the_marks_of_the_first() -> None:
+    target = Remembering(marked=("customresourcedefinition/nodesets.slinky.slurm.net",))
+    install.install(target, IMAGES)
+    assert "nodesets.slinky.slurm.net" in marked(target.applied)
+
+
+def test_removal_touches_marked_objects_only() -> None:
+    target = Remembering()
+    install.remove(target)
+    assert target.deleted()
+    assert all(f"-l {install.MARK}=true" in call for call in target.deleted())
+
+
+def test_kinds_that_somebody_uses_are_left_and_named() -> None:
+    target = Remembering("crd/nodesets.slinky.slurm.net", "nodesets.slinky.slurm.net")
+    with pytest.raises(LocalError, match="in use and were left: nodesets"):
+        install.remove(target)
+    assert not any("crd" in call.split()[0].split(",") for call in target.deleted())
+
+
+def test_the_cluster_goes_before_the_operator_that_drains_it_and_nodesets_go_first() -> None:
+    target = Remembering("crd/nodesets.slinky.slurm.net")
+    demo.down(target)
+    deleted = target.deleted()
+    assert deleted[0].startswith("NodeSet/compute")
+    assert "clusterrole" in deleted[-2]
+
+
+def test_the_quickstart_gets_the_key_of_whoever_runs_it() -> None:
+    target = Remembering()
+    demo.quickstart(target, "ssh-ed25519 AAAA me")
+    login = next(one for one in target.applied if one["kind"] == "LoginSet")
+    assert login["spec"]["rootSshAuthorizedKeys"] == "ssh-ed25519 AAAA me"
+
+
+def test_the_quickstart_is_short_enough_to_read() -> None:
+    text = (install.ROOT / demo.QUICKSTART).read_text()
+    assert len(text.splitlines()) <= 40
+
+
+def test_a_cluster_of_the_users_is_not_taken_down() -> None:
+    assert Context("mine").down() is False

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+from penstock.local import golang, programs
+from penstock.local.components import PROGRAMS, Size
+
+KUBERNETES_GO_MOD = """\
+module k8s.io/kubernetes
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.1
+	k8s.io/apimachinery => ./staging/src/k8s.io/apimachinery
+)
+"""
+
+
+def test_staging_modules_are_those_replaced_by_folders() -> None:
+    assert golang.staging_modules(KUBERNETES_GO_MOD) == ["k8s.io/api", "k8s.io/apimachinery"]
+
+
+def test_go_mod_replaces_staging_modules_by_their_releases() -> None:
+    text = golang.go_mod(programs.KUBELET, ["k8s.io/api"])
+    assert text.splitlines() == [
+        "module penstock.local/kubelet",
+        "",
+        "go 1.24.0",
+        "",
+        "require k8s.io/kubernetes v1.34.4",
+        "replace k8s.io/api => k8s.io/api v0.34.4",
+    ]
+
+
+def test_programs_tell_the_version_they_are() -> None:
+    assert ("k8s.io/component-base/version.gitVersion", "v1.34.4") in (
+        programs.APISERVER.variables.items()
+    )
+
+
+def test_every_change_of_what_a_program_is_made_from_changes_its_key() -> None:
+    program = programs.COREDNS_PROGRAM
+    others = [
+        replace(program, package="./other"),
+        replace(program, requires={**program.requires, "k8s.io/api": "v0"}),
+        replace(program, staging="v0"),
+        replace(program, variables={"a": "b"}),
+        replace(program, source=programs.PAUSE.source),
+    ]
+    assert len({program.key, *(other.key for other in others)}) == len(others) + 1
+    assert replace(program).key == program.key
+
+
+def test_a_small_node_compiles_no_kubelet_and_only_a_fleet_compiles_kwok() -> None:
+    names = {size: {program.name for program in PROGRAMS[size]} for size in Size}
+    assert names[Size.API] == {"kube-apiserver", "kubectl"}
+    assert "kubelet" in names[Size.NODE] - names[Size.FLEET]
+    assert "kwok" in names[Size.FLEET] - names[Size.NODE]

@@ -1,0 +1,126 @@
+import io
+import json
+import ssl
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography import x509
+
+from penstock.local import cgroups, config, ctr, linux, pki, single
+from penstock.local.addresses import Addresses
+from penstock.local.components import Size, components
+from penstock.local.errors import LocalError
+from penstock.local.files import can_overlay
+from penstock.local.kubeconfig import kubeconfig
+from penstock.local.layout import Layout
+from penstock.local.node import Node
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "Upper", "-a", "x" * 41])
+def test_a_name_that_is_no_folder_and_no_label_is_refused(name: str) -> None:
+    with pytest.raises(LocalError, match="cannot name a node"):
+        Layout(name)
+
+
+def test_the_state_folder_can_be_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_STATE", str(tmp_path / "state"))
+    assert Layout("a").audit_log == tmp_path / "state/a/logs/audit.log"
+    assert Node("a").status().state == "absent"
+
+
+def test_who_is_not_root_is_told_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(LocalError, match="needs root"):
+        linux.require_root_linux()
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(LocalError, match="needs Linux; this is darwin"):
+        Node("a").up()
+
+
+def test_components_start_after_what_they_need_exists() -> None:
+    for size in Size:
+        parts = components(size, "a", Addresses(200))
+        assert len({part.name for part in parts}) == len(parts)
+        listening = {part.name for part in parts}
+        assert {"etcd", "kube-apiserver"} <= listening
+    names = [part.name for part in components(Size.FLEET, "a", Addresses(200))]
+    assert "kubelet" not in names
+    assert "kwok" in names
+
+
+def test_the_kubelet_stays_in_the_cgroup_of_its_node() -> None:
+    found = yaml.safe_load(config.kubelet(Addresses(200), "penstock-200-a"))
+    assert found["cgroupRoot"] == "/penstock-200-a"
+    assert found["maxPods"] == 200
+    assert found["authentication"]["anonymous"] == {"enabled": False}
+
+
+def test_every_write_is_audited_and_no_read() -> None:
+    rules = yaml.safe_load(config.audit_policy())["rules"]
+    assert rules[0]["level"] == "Metadata"
+    assert set(rules[0]["verbs"]) == {"create", "update", "patch", "delete", "deletecollection"}
+    assert rules[1:] == [{"level": "None"}]
+
+
+def test_certificates_hold_for_their_hosts_and_groups(tmp_path: Path) -> None:
+    authority = pki.Authority("kubernetes")
+    pair = authority.issue("admin", ("system:masters",), ("10.0.0.1", "localhost"))
+    found = x509.load_pem_x509_certificate(pair.certificate)
+    assert "system:masters" in found.subject.rfc4514_string()
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
+    pair.write(tmp_path, "admin")
+    assert (tmp_path / "admin.key").stat().st_mode & 0o077 == 0
+    context = ssl.create_default_context(cadata=authority.pair.certificate.decode())
+    context.load_cert_chain(tmp_path / "admin.crt", tmp_path / "admin.key")
+
+
+def test_a_kubeconfig_needs_no_other_file() -> None:
+    text = kubeconfig("a", "https://10.0.0.1:6443", b"ca", pki.Pair(b"key", b"cert"))
+    found = yaml.safe_load(text)
+    assert found["current-context"] == "a"
+    assert found["clusters"][0]["cluster"]["certificate-authority-data"] == "Y2E="
+
+
+def test_an_image_of_one_program_is_the_same_for_the_same_program(tmp_path: Path) -> None:
+    (tmp_path / "pause").write_bytes(b"program")
+    data = single.archive(tmp_path / "pause", "test.local/pause:1", "x86_64")
+    assert data == single.archive(tmp_path / "pause", "test.local/pause:1", "x86_64")
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        manifest = tar.extractfile("manifest.json")
+        assert manifest is not None
+        assert json.load(manifest)[0]["RepoTags"] == ["test.local/pause:1"]
+
+
+def test_images_are_read_from_the_table() -> None:
+    table = (
+        "REF TYPE DIGEST SIZE PLATFORMS LABELS\n"
+        "a.local/b:1 application/vnd.oci.image.manifest.v1+json sha256:ab 1.0 MiB linux/amd64 -\n"
+    )
+    assert ctr.parse(table) == {"a.local/b:1": "sha256:ab"}
+
+
+def test_an_overlay_is_not_laid_on_an_overlay() -> None:
+    mounts = "overlay / overlay rw 0 0\n/dev/sda /var/lib ext4 rw 0 0\n"
+    assert can_overlay(Path("/var/lib/penstock/a"), mounts)
+    assert not can_overlay(Path("/srv/penstock"), mounts)
+
+
+def test_cgroups_are_made_in_every_hierarchy_and_removed(tmp_path: Path) -> None:
+    for hierarchy in ("cpuset", "memory"):
+        (tmp_path / hierarchy).mkdir()
+    (tmp_path / "cpu").symlink_to("memory")
+    cgroups.make("penstock-1-a", tmp_path)
+    assert (tmp_path / "memory/penstock-1-a").is_dir()
+    (tmp_path / "memory/penstock-1-a/kubepods/pod1").mkdir(parents=True)
+    cgroups.remove("penstock-1-a", tmp_path)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["cpu", "cpuset", "memory"]
+    cgroups.remove("penstock-1-a", tmp_path)
+
+
+def test_controllers_are_handed_down_in_the_single_hierarchy(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu memory rdma pids\n")
+    cgroups.make("penstock-1-a", tmp_path)
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"

@@ -1,0 +1,39 @@
+import io
+
+import pytest
+
+from penstock.local.progress import Progress
+
+
+def clock(times: list[float]) -> float:
+    return times.pop(0) if len(times) > 1 else times[0]
+
+
+def test_a_step_gives_two_plain_lines_with_its_time() -> None:
+    out, times = io.StringIO(), [10.0, 12.5]
+    progress = Progress(out, clock=lambda: clock(times))
+    with progress.step("compiling") as step:
+        step.note = "cached"
+    start, end = out.getvalue().splitlines()
+    assert start.strip() == "…    compiling"
+    assert end.strip() == "2.5 s  compiling (cached)"
+    assert progress.timings == {"compiling": 2.5}
+
+
+def test_a_failed_step_says_so() -> None:
+    out = io.StringIO()
+    with pytest.raises(ValueError, match="no"), Progress(out).step("compiling"):
+        raise ValueError("no")
+    assert out.getvalue().endswith("compiling: failed\n")
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    with Progress(out).step("compiling"):
+        pass
+    assert out.getvalue().count("\n") == 1
+    assert "\r" in out.getvalue()

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.slurm import jwt
+from penstock.slurm.rest import (
+    AuthError,
+    BadReplyError,
+    NotFoundError,
+    SlurmError,
+    Slurmrestd,
+    UnreachableError,
+    UnsupportedError,
+)
+from penstock.testing.faults import Fault
+from penstock.testing.slurmrestd import FakeSlurmrestd
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeSlurmrestd]:
+    async with FakeSlurmrestd() as server:
+        server.slurmctld.register("cpu-0")
+        server.slurmctld.register("cpu-1")
+        yield server
+
+
+@pytest.fixture
+def rest(server: FakeSlurmrestd) -> Slurmrestd:
+    return Slurmrestd(server.url, lambda: "token", timeout_s=5)
+
+
+async def test_the_best_common_parser_is_found_once(server: FakeSlurmrestd, rest: Slurmrestd):
+    server.parsers = ("v0.0.43", "v0.0.44", "v0.0.99")
+    await rest.nodes()
+    await rest.nodes()
+    assert rest.parser == "v0.0.44"
+    assert server.calls.count("GET /openapi/v3") == 1
+
+
+async def test_a_replaced_server_is_asked_again_for_its_parsers(
+    server: FakeSlurmrestd, rest: Slurmrestd
+):
+    await rest.nodes()
+    assert rest.parser == "v0.0.45"
+    server.parsers = ("v0.0.44",)
+    assert await rest.nodes() is not None
+    assert rest.parser == "v0.0.44"
+
+
+async def test_a_server_without_a_common_parser_is_told_with_both_lists(
+    server: FakeSlurmrestd, rest: Slurmrestd
+):
+    server.parsers = ("v0.0.39",)
+    with pytest.raises(UnsupportedError, match=r"offers .* v0\.0\.39; Penstock speaks v0\.0\.45"):
+        await rest.nodes()
+
+
+async def test_only_changes_are_listed_since_a_time(server: FakeSlurmrestd, rest: Slurmrestd):
+    now = 1000.0
+    server.slurmctld.clock = lambda: now
+    server.slurmctld.touch()
+    now = 1002.0
+    listing = await rest.nodes()
+    assert listing is not None
+    assert await rest.nodes(listing.last_update) is None
+    assert await rest.jobs(listing.last_update) is None
+    server.slurmctld.run("cpu-0")
+    nodes, jobs = await rest.nodes(listing.last_update), await rest.jobs(listing.last_update)
+    assert nodes is not None
+    assert jobs is not None
+    assert [n.busy for n in nodes.items] == [True, False]
+    assert [j.nodes for j in jobs.items] == [("cpu-0",)]
+
+
+async def test_finished_jobs_are_left_out(server: FakeSlurmrestd, rest: Slurmrestd):
+    leaving = server.slurmctld.run("cpu-0", state={"CANCELLED", "COMPLETING"})
+    server.slurmctld.finish(server.slurmctld.run("cpu-1"))
+    jobs = await rest.jobs()
+    assert jobs is not None
+    assert [job.id for job in jobs.items] == [leaving.id]
+
+
+async def test_a_node_is_drained_and_undrained(server: FakeSlurmrestd, rest: Slurmrestd):
+    await rest.update_node("cpu-0", state=["DRAIN"], reason="why", comment="c", features=["a"])
+    node = await rest.node("cpu-0")
+    assert (node.drained, node.reason, node.comment, node.features) == (True, "why", "c", ("a",))
+    await rest.update_node("cpu-0", state=["UNDRAIN"])
+    node = await rest.node("cpu-0")
+    assert (node.drain, node.reason) == (False, "")
+
+
+async def test_a_deleted_node_is_not_found(server: FakeSlurmrestd, rest: Slurmrestd):
+    await rest.delete_node("cpu-0")
+    with pytest.raises(NotFoundError):
+        await rest.node("cpu-0")
+
+
+async def test_a_name_is_quoted_in_the_path(server: FakeSlurmrestd, rest: Slurmrestd):
+    with pytest.raises(NotFoundError):
+        await rest.node("../nodes/?x")
+    assert "GET /slurm/v0.0.45/nodes/" not in server.calls
+
+
+async def test_partitions_come_and_go(server: FakeSlurmrestd, rest: Slurmrestd):
+    await rest.update_partition({"name": "p", "nodes": {"configured": "cpu-0"}})
+    assert (await rest.partition("p")).nodes.configured == "cpu-0"
+    await rest.delete_partition("p")
+    with pytest.raises(NotFoundError):
+        await rest.delete_partition("p")
+
+
+async def test_small_calls_reach_slurmctld(server: FakeSlurmrestd, rest: Slurmrestd):
+    job = server.slurmctld.run("cpu-0")
+    assert (await rest.diag()).jobs_running == 1
+    await rest.reconfigure()
+    assert server.slurmctld.reconfigured == 1
+    await rest.cancel(job.id)
+    assert job.state == {"CANCELLED"}
+    server.slurmctld.responding = False
+    assert [ping.up for ping in await rest.ping()] == [False]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        (Fault.REFUSE, UnreachableError, "broke off the connection"),
+        (Fault.ERROR_IN_200, SlurmError, "answered with an error: Unspecified error"),
+        (Fault.HALF_BODY, BadReplyError, "cannot be read"),
+        (Fault.CONTROLLER_DOWN, SlurmError, "Unable to contact slurm controller"),
+        (Fault.UNAVAILABLE, SlurmError, "HTTP 503: no healthy upstream"),
+        (Fault.EXPIRED, AuthError, "authentication error"),
+    ],
+)
+async def test_a_fault_is_an_error_in_words(
+    server: FakeSlurmrestd, rest: Slurmrestd, fault: Fault, error: type[SlurmError], words: str
+):
+    await rest.ping()
+    server.fault = fault
+    for call in (rest.nodes, rest.jobs, rest.ping):
+        with pytest.raises(error, match=words):
+            await call()
+
+
+async def test_a_stopped_server_refuses(server: FakeSlurmrestd, rest: Slurmrestd):
+    await server.stop()
+    with pytest.raises(UnreachableError, match=r"refused the connection \(http://127"):
+        await rest.nodes()
+
+
+async def test_a_silent_server_times_out(server: FakeSlurmrestd):
+    server.fault = Fault.HANG
+    rest = Slurmrestd(server.url, lambda: "token", timeout_s=0.05)
+    with pytest.raises(UnreachableError, match=r"did not answer within 0.05 s"):
+        await rest.nodes()
+
+
+async def test_a_name_that_does_not_resolve_is_told():
+    rest = Slurmrestd("http://nowhere.invalid:6820", lambda: "token")
+    with pytest.raises(UnreachableError, match="name of slurmrestd is unknown"):
+        await rest.nodes()
+
+
+async def test_the_token_is_asked_for_at_each_request():
+    key = b"k" * 32
+    async with FakeSlurmrestd(key=key) as server:
+        tokens = [jwt.mint(key, "slurm", -1, time.time())]
+        rest = Slurmrestd(server.url, lambda: tokens[-1])
+        with pytest.raises(AuthError):
+            await rest.nodes()
+        tokens.append(jwt.mint(key, "slurm", 60, time.time()))
+        assert await rest.nodes() is not None
+
+
+async def test_an_empty_token_is_an_authentication_error(server: FakeSlurmrestd):
+    with pytest.raises(AuthError, match="did not take the token"):
+        await Slurmrestd(server.url, lambda: "").nodes()

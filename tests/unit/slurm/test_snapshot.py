@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from penstock.slurm.known import Known, Unknown
+from penstock.slurm.model import Job, Node
+from penstock.slurm.snapshot import LATE, NO_NODES, NOT_ASKED, Belief, NodeBelief, Snapshot, changed
+
+
+def nodes(*names: str, state: str = "IDLE") -> dict[str, Node]:
+    return {name: Node(name, frozenset({state})) for name in names}
+
+
+def test_nothing_is_known_before_anything_was_asked():
+    assert Belief[int](15).fact(0) == Unknown(NOT_ASKED)
+
+
+def test_an_answer_holds_until_it_is_stale():
+    belief = Belief[int](stale=15)
+    belief.accept(7, 1000, asked_at=10)
+    assert belief.fact(25) == Known(7, 10)
+    assert belief.fact(25.1) == Unknown(LATE)
+
+
+def test_a_failure_leaves_the_last_answer_until_it_is_stale_and_then_says_why():
+    belief = Belief[int](stale=15)
+    belief.accept(7, 1000, asked_at=10)
+    belief.fail("refused")
+    assert belief.fact(25) == Known(7, 10)
+    assert belief.fact(26) == Unknown("refused")
+    assert belief.fact(10, fresh=True) == Unknown("refused")
+
+
+def test_no_change_makes_an_answer_fresh_again():
+    belief = Belief[int](stale=15)
+    belief.unchanged(5)
+    assert belief.fact(5) == Unknown(NOT_ASKED)
+    belief.accept(7, 1000, asked_at=10)
+    belief.unchanged(20)
+    assert belief.fact(35) == Known(7, 20)
+
+
+def test_an_empty_node_list_is_unknown_at_once_and_asks_for_everything():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer(nodes("a"), 1000, 1)
+    assert belief.update_time == 1000
+    belief.offer({}, 1001, 2)
+    assert belief.fact(2) == Unknown(NO_NODES)
+    assert belief.update_time is None
+    belief.unchanged(3)
+    assert belief.fact(3) == Unknown(NO_NODES)
+
+
+def test_an_empty_node_list_stays_unknown_for_ever():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    for second in range(0, 1000, 10):
+        belief.offer({}, 1, second)
+        assert belief.fact(second) == Unknown(NO_NODES)
+
+
+def test_a_list_without_half_of_the_nodes_has_to_repeat_itself():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
+    belief.offer(nodes("a", "b"), 2, 10)
+    assert belief.fact(10) == Unknown("slurmrestd listed only 2 of 4 known nodes")
+    belief.offer(nodes("a", "b"), 3, 69)
+    assert isinstance(belief.fact(69), Unknown)
+    belief.offer(nodes("a", "b"), 4, 70)
+    assert belief.fact(70) == Known(nodes("a", "b"), 70)
+
+
+def test_half_a_list_is_not_counted_against_an_empty_one():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
+    belief.offer(nodes("a"), 2, 10)
+    belief.offer({}, 3, 60)
+    belief.offer(nodes("a"), 4, 75)
+    assert isinstance(belief.fact(75), Unknown)
+
+
+def test_whole_lists_are_believed_again_at_once():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
+    belief.offer(nodes("a"), 2, 10)
+    belief.offer(nodes("a", "b", "c"), 3, 12)
+    assert belief.fact(12) == Known(nodes("a", "b", "c"), 12)
+
+
+def test_records_that_we_deleted_may_be_missing():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
+    belief.forget(["b", "c", "d"])
+    belief.offer(nodes("a"), 2, 1)
+    assert belief.fact(1) == Known(nodes("a"), 1)
+
+
+def test_one_missing_node_is_unknown_not_gone():
+    snapshot = Snapshot(Known(nodes("a"), 1.0), Known((), 1.0))
+    assert snapshot.node("a") == Known(nodes("a")["a"], 1.0)
+    assert snapshot.node("b") == Unknown("slurmctld has no node record b")
+    assert Snapshot(Unknown("why"), Unknown("why")).node("a") == Unknown("why")
+
+
+def test_the_jobs_of_a_node_are_unknown_with_the_jobs():
+    job = Job(1, nodes=("a", "b"))
+    snapshot = Snapshot(Known(nodes("a"), 1.0), Known((job, Job(2)), 1.0))
+    assert snapshot.jobs_on("b") == Known((job,), 1.0)
+    assert snapshot.jobs_on("c") == Known((), 1.0)
+    assert Snapshot(Unknown("why"), Unknown("why")).jobs_on("a") == Unknown("why")
+
+
+def test_changes_name_the_nodes_of_changed_records_and_jobs():
+    old = Snapshot(Known(nodes("a", "b", "c"), 1), Known((Job(1, nodes=("c",)),), 1))
+    new = Snapshot(Known(nodes("a", "b", "c", "d"), 2), Known((Job(2, nodes=("b",)),), 2))
+    assert changed(old, new) == {"b", "c", "d"}
+
+
+def test_a_new_time_alone_is_no_change():
+    old = Snapshot(Known(nodes("a"), 1), Known((Job(1),), 1))
+    new = Snapshot(Known(nodes("a"), 2), Known((Job(1),), 2))
+    assert changed(old, new) is None
+    assert (
+        changed(Snapshot(Unknown("x"), Unknown("x")), Snapshot(Unknown("x"), Unknown("x"))) is None
+    )
+
+
+def test_a_turn_between_known_and_unknown_names_every_node():
+    known = Snapshot(Known(nodes("a", "b"), 1), Known((), 1))
+    unknown = Snapshot(Unknown("why"), Known((), 1))
+    assert changed(known, unknown) == {"a", "b"}
+    assert changed(unknown, known) == {"a", "b"}
+    assert changed(unknown, Snapshot(Unknown("other"), Known((), 1))) == frozenset()
+
+
+def test_a_failure_says_more_than_an_old_doubt():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer({}, 1, 0)
+    belief.fail("refused")
+    assert belief.fact(1) == Unknown("refused")
+    belief.offer({}, 1, 2)
+    assert belief.fact(2) == Unknown(NO_NODES)
+
+
+def test_an_empty_list_is_believed_only_when_we_deleted_the_last_record():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer({}, 1000, asked_at=0)
+    assert belief.fact(0) == Unknown(NO_NODES)
+    belief.offer(nodes("a", "b"), 1001, asked_at=1)
+    belief.forget(["a"])
+    belief.offer({}, 1002, asked_at=2)
+    assert belief.fact(2) == Unknown(NO_NODES)
+    belief.forget(["b"])
+    belief.offer({}, 1003, asked_at=3)
+    assert belief.fact(3) == Known(dict[str, Node](), 3)
+    belief.offer(nodes("c"), 1004, asked_at=4)
+    belief.offer({}, 1005, asked_at=5)
+    assert belief.fact(5) == Unknown(NO_NODES)
