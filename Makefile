@@ -3,7 +3,7 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 CONTEXT ?=
 
-.PHONY: help venv check lint types layers unit crds test demo down bench bench-check lock clean
+.PHONY: help venv check lint types layers unit crds test plans demo down bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -34,6 +34,9 @@ crds: venv ## write deploy/crds from the typed kinds
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
 	.venv/bin/pytest tests
+
+plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
+	$(PY) -m penstock.testing.plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
 
 demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a cluster of yours)
 	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY))

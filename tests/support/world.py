@@ -293,7 +293,7 @@ class World:
             self.unclaimed.add(name)
         if slurmd_runs(found) and record:
             drained = self.drained_by_others.pop(name, None) is not None
-            if drained and remembered and remembered.drain:
+            if drained and remembered and remembered.drain is not None:
                 # What nobody had the time to remember is lost under the hook's words.
                 self.drained_by_others[name] = remembered.drain
             state = record.state - {"IDLE", "ALLOCATED"} | {"DOWN"}

@@ -33,10 +33,10 @@ class ControllerLoop(Loop[Controller]):
     async def bring(self, obj: Controller) -> list[Check]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
         await self._keys(obj)
-        waiting = self._missing(obj)
+        cluster = self.world.cluster(obj)
+        waiting = self._missing(obj, cluster)
         if waiting:
             return waiting
-        cluster = self.world.cluster(obj)
         await self.objects.ensure(obj, self.events, render.objects(cluster))
         await self._deliver(obj, config_hash(cluster))
         return self._checks(obj, cluster)
@@ -59,7 +59,7 @@ class ControllerLoop(Loop[Controller]):
                 manifest = key_secret(controller, name, {file: generate()}, labels)
                 await self.objects.create_secret(controller, self.events, manifest)
 
-    def _missing(self, controller: Controller) -> list[Check]:
+    def _missing(self, controller: Controller, cluster: Cluster) -> list[Check]:
         """What the cluster cannot start without; the pod waits for it rather than restart later."""
         space, found = controller.metadata.namespace, list[Check]()
         for path, given, ref in (
@@ -87,8 +87,8 @@ class ControllerLoop(Loop[Controller]):
                 f"There is no ConfigMap {name} in namespace {space}, which the Controller names. "
                 "Create it or remove the reference",
             )
-            for name in config_maps_of(self.world.cluster(controller))
-            if self.world.config_maps.get(f"{space}/{name}") is None
+            for name in config_maps_of(cluster)
+            if name not in cluster.config_maps
         ]
         return found
 

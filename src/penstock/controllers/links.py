@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import structlog
+from prometheus_client import Counter
 
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Controller
@@ -180,9 +182,13 @@ def oldest(restapis: tuple[RestApi, ...]) -> RestApi | None:
 
 
 def _counted(controller: str) -> Callable[[str, str], None]:
+    @cache
+    def counter(method: str, what: str) -> Counter:
+        return SLURM_CALLS.labels(controller, method, what)
+
     def count(method: str, path: str) -> None:
         # The object's name would make a series per node.
         what = path.strip("/").split("/")[2:3] or ["openapi"]
-        SLURM_CALLS.labels(controller, method, what[0]).inc()
+        counter(method, what[0]).inc()
 
     return count

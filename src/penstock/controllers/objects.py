@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.api.core import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, STATEFUL_SETS
-from penstock.api.meta import Json, KubeObject
+from penstock.api.meta import Json, KubeObject, ObjectMeta
 from penstock.api.resource import Resource
 from penstock.controllers.report import Events
 from penstock.controllers.world import World
@@ -26,12 +26,15 @@ class Objects:
             "Deployment": (DEPLOYMENTS, world.deployments),
             "PodDisruptionBudget": (BUDGETS, world.budgets),
         }
+        self._settled: dict[str, tuple[str, Json]] = {}
+        """By uid the version that was found to hold a manifest: not compared again."""
         for _, cache in self._caches.values():
             cache.subscribe(self._seen)
 
     def _seen(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if old is not None and new is None:
             self._applier.forget(old.metadata.uid)
+            self._settled.pop(old.metadata.uid, None)
 
     async def ensure(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
         """Create or update each, in order; an event says what was not as declared.
@@ -41,11 +44,16 @@ class Objects:
         for manifest in manifests:
             resource, cache = self._caches[manifest["kind"]]
             meta = manifest["metadata"]
-            live = cache.raw(f"{meta['namespace']}/{meta['name']}")
-            if live is not None and live["metadata"].get("deletionTimestamp"):
+            key = f"{meta['namespace']}/{meta['name']}"
+            seen = found.metadata if (found := cache.get(key)) is not None else ObjectMeta()
+            if seen.deleting:
                 # It comes again when it is gone; the watch tells.
                 continue
-            applied = await self._applier.ensure(resource, manifest, live)
+            if self._settled.get(seen.uid) == (seen.resource_version, manifest):
+                continue
+            applied = await self._applier.ensure(resource, manifest, cache.raw(key))
+            if seen.uid and applied.done == "unchanged":
+                self._settled[seen.uid] = (seen.resource_version, manifest)
             told = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
                 events.normal(of, "CreateSucceeded", f"Created {told}", "Create")

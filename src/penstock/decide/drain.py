@@ -147,7 +147,7 @@ def step(pod: Pod, node: Node, wanted: Wish | None) -> DrainNode | UndrainNode |
     """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
     ours = drain_reason.is_ours(node.reason)
     forgotten = resume.foreign_drain_lost(node, records.read(node.comment))
-    if forgotten:
+    if forgotten is not None:
         why = Why("DrainRestored", f"Node {node.name} was drained before its pod was replaced")
         return DrainNode(node.name, forgotten, override=True, why=why)
     if wanted is None:

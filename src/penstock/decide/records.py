@@ -38,7 +38,8 @@ class Record:
     node: str
     nodeset: str
     nodeset_uid: str
-    drain: str = ""
+    drain: str | None = None
+    """Somebody else's drain, which may be without words; None when there is none."""
 
     @property
     def text(self) -> str:
@@ -50,7 +51,7 @@ class Record:
             wellknown.COMMENT_NODESET: self.nodeset,
             wellknown.COMMENT_NODESET_UID: self.nodeset_uid,
         }
-        if self.drain:
+        if self.drain is not None:
             found[DRAIN] = self.drain
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
@@ -74,12 +75,12 @@ def read(comment: str) -> Record | None:
             wellknown.COMMENT_NODE,
             wellknown.COMMENT_NODESET,
             wellknown.COMMENT_NODESET_UID,
-            DRAIN,
         )
     ]
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
         return None
-    return Record(*parts)
+    drained = values.get(DRAIN)
+    return Record(*parts, drain=drained if isinstance(drained, str) else None)
 
 
 def belongs(record: Record, nodeset: NodeSet) -> bool:
@@ -115,12 +116,12 @@ def comment_action(
     return None if new == old else SetNodeComment(node.name, new.text)
 
 
-def _remembered(node: Node, old: Record | None) -> str:
+def _remembered(node: Node, old: Record | None) -> str | None:
     if not node.drain:
-        return ""
+        return None
     if node.reason == drain_reason.TERMINATING:
-        return old.drain if old else ""
-    return "" if drain_reason.is_ours(node.reason) else node.reason
+        return old.drain if old else None
+    return None if drain_reason.is_ours(node.reason) else node.reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ def resume_action(pod: Pod, node: Node) -> ResumeNode | None:
     return ResumeNode(node.name, Why("NodeResumed", f"Pod {pod.metadata.name} is ready again"))
 
 
-def foreign_drain_lost(node: Node, record: records.Record | None) -> str:
-    """The reason of somebody's drain that the preStop hook wrote over; empty for none."""
+def foreign_drain_lost(node: Node, record: records.Record | None) -> str | None:
+    """The reason, perhaps empty, of somebody's drain that the preStop hook wrote over."""
     if record is None or not node.drain or node.reason != drain_reason.TERMINATING:
-        return ""
+        return None
     return record.drain
 
 

@@ -22,6 +22,9 @@ T = TypeVar("T", bound=KubeObject)
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
+OUTCOMES = ("ok", "requeue", "error")
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """How a reconcile ended well. `requeue_after`: seconds until the key is looked at again."""
@@ -56,7 +59,8 @@ class Controller:
         self.queue = WorkQueue(name, clock, metrics, backoff=backoff)
         self._reconcile = reconcile
         self._clock = clock
-        self._metrics = metrics
+        self._running = metrics.running.labels(name)
+        self._taken = {one: metrics.reconciles.labels(name, one) for one in OUTCOMES}
         self._concurrency = concurrency
         self._timeout = timeout
         self._on_error = on_error
@@ -111,7 +115,7 @@ class Controller:
     async def _one(self, key: str) -> None:
         started = self._clock.monotonic()
         outcome = "error"
-        self._metrics.running.labels(self.name).inc()
+        self._running.inc()
         try:
             async with deadline(self._clock, self._timeout):
                 result = await self._reconcile(key)
@@ -123,9 +127,8 @@ class Controller:
         except Exception as error:
             self._failed(key, error)
         finally:
-            self._metrics.running.labels(self.name).dec()
-            taken = self._clock.monotonic() - started
-            self._metrics.reconciles.labels(self.name, outcome).observe(taken)
+            self._running.dec()
+            self._taken[outcome].observe(self._clock.monotonic() - started)
 
     def _failed(self, key: str, error: Exception) -> None:
         asked = error.retry_after if isinstance(error, ApiError) else None

@@ -205,7 +205,7 @@ class Manager:
                     task.cancel()
 
     async def _loop_lag(self) -> None:
-        clock, interval = self.client.clock, 1.0
+        clock, interval = self.client.clock, 5.0
         while True:
             asked_at = clock.monotonic()
             await clock.sleep(interval)

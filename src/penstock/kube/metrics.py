@@ -46,6 +46,8 @@ class Metrics:
             buckets=_FAST,
             registry=r,
         )
+        self._sent: dict[tuple[str, str, int], Counter] = {}
+        self._times: dict[tuple[str, str], Histogram] = {}
         self.watch_lag = Gauge(
             "penstock_watch_silence_seconds",
             "Time since the watch last showed a sign of life.",
@@ -77,3 +79,21 @@ class Metrics:
         self.loop_lag = Gauge(
             "penstock_loop_lag_seconds", "How late the event loop woke last time.", registry=r
         )
+
+    def sent(self, verb: str, resource: str, code: int, seconds: float | None = None) -> None:
+        """Count a request and, when given, the time it took; code 0 is no answer.
+
+        The series are looked up here: the library's own look-up costs more than all else in it.
+        """
+        counter = self._sent.get((verb, resource, code))
+        if counter is None:
+            counter = self.requests.labels(verb, resource, str(code))
+            self._sent[verb, resource, code] = counter
+        counter.inc()
+        if seconds is None:
+            return
+        histogram = self._times.get((verb, resource))
+        if histogram is None:
+            histogram = self.request_time.labels(verb, resource)
+            self._times[verb, resource] = histogram
+        histogram.observe(seconds)

@@ -98,7 +98,7 @@ class Rest:
             except TimeoutError as error:
                 raise UnreachableError(f"{call.verb} {call.request.path}: no answer") from error
             finally:
-                self._metrics.requests.labels(call.verb, call.resource, str(code)).inc()
+                self._metrics.sent(call.verb, call.resource, code)
             if code >= 300:
                 raise api_error(code, stream.response.body, stream.response.retry_after)
             yield stream
@@ -117,8 +117,7 @@ class Rest:
                 ) from error
             finally:
                 taken = self._clock.monotonic() - started
-                self._metrics.requests.labels(call.verb, call.resource, str(code)).inc()
-                self._metrics.request_time.labels(call.verb, call.resource).observe(taken)
+                self._metrics.sent(call.verb, call.resource, code, taken)
         if code >= 300:
             raise api_error(code, response.body, response.retry_after)
         return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -48,6 +49,7 @@ def config_digest(data: Mapping[str, str] | None) -> str:
     return digest("".join(values[key] for key in sorted(values)))
 
 
+@lru_cache(maxsize=256)
 def revision_hash(data: bytes, collisions: int | None = None) -> str:
     """A short label value for a pod template, as ControllerRevisions are named.
 

@@ -7,11 +7,12 @@ number 0 for an unknown node.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
+
+import msgspec
 
 from penstock.slurm import hostlist, jwt
 from penstock.slurm.rest.http import Answer
@@ -56,6 +57,8 @@ class SlurmAnswers:
         self.fault = Fault.NONE
         self.calls: list[str] = []
         self.key = key
+        self._signed = (b"", "")
+        self._claims: dict[str, Any] = {}
         self._handlers: dict[tuple[str, str, bool], Callable[[Asked, str], Answer]] = {
             ("GET", "nodes", False): self._get_nodes,
             ("GET", "node", True): self._get_node,
@@ -99,10 +102,12 @@ class SlurmAnswers:
         if self.key is None:
             return True
         try:
-            jwt.verify(self.key, token, self.slurmctld.clock())
+            if (self.key, token) != self._signed:
+                self._claims = jwt.verify(self.key, token, self.slurmctld.clock())
+                self._signed = self.key, token
         except jwt.JwtError:
             return False
-        return True
+        return self._claims["nbf"] <= self.slurmctld.clock() < self._claims["exp"]
 
     def _openapi(self) -> Answer:
         parsers = [{"plugin": parser, "flags": ["NONE"]} for parser in self.parsers]
@@ -129,7 +134,7 @@ class SlurmAnswers:
         return _reply(nodes=[self._node(node)], last_update=self._now())
 
     def _post_node(self, asked: Asked, name: str) -> Answer:
-        values: dict[str, Any] = json.loads(asked.body)
+        values: dict[str, Any] = msgspec.json.decode(asked.body)
         state: str | list[str] = values.pop("state", [])
         states = [state] if isinstance(state, str) else state
         self.slurmctld.update_node(name, states, values)
@@ -170,7 +175,7 @@ class SlurmAnswers:
         return _reply(partitions=found, last_update=self._now())
 
     def _post_partitions(self, asked: Asked, _: str) -> Answer:
-        body: dict[str, Any] = json.loads(asked.body)
+        body: dict[str, Any] = msgspec.json.decode(asked.body)
         for partition in body["partitions"]:
             self.slurmctld.partitions[partition["name"]] = partition
         return _reply()
@@ -219,4 +224,4 @@ def _reply(**content: Any) -> Answer:
 
 
 def _json(content: dict[str, Any], status: int = 200) -> Answer:
-    return Answer(status, JSON, json.dumps(content).encode())
+    return Answer(status, JSON, msgspec.json.encode(content))

@@ -7,7 +7,7 @@ import pytest
 from penstock.api.core import Node as Machine
 from penstock.api.core import NodeStatus, Pod, PodCondition
 from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
-from penstock.decide import drain, drain_reason
+from penstock.decide import drain, drain_reason, records
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
 from penstock.decide.drain import Cause
 from penstock.decide.recheck import still_right
@@ -15,7 +15,17 @@ from penstock.decide.records import Record
 from penstock.decide.slurm_view import SlurmView
 from penstock.slurm.known import Known
 from penstock.slurm.model import Node
-from support.nodesets import NOW, UNKNOWN, known_nodes, machine, node, pod, running, waiting
+from support.nodesets import (
+    NOW,
+    UNKNOWN,
+    known_nodes,
+    machine,
+    node,
+    nodeset,
+    pod,
+    running,
+    waiting,
+)
 
 CORDONED = pod(annotations={POD_CORDON: "true"})
 OURS = "slurm-operator: Pod (slurm/compute-0) was cordoned"
@@ -195,6 +205,15 @@ class TestComingBack:
         assert isinstance(decided(pod(), node(0, "DOWN", reason=TERMINATING)), ResumeNode)
         drained = node(0, "DOWN", "DRAIN", reason=TERMINATING)
         assert isinstance(decided(pod(), drained), ResumeNode)
+
+    @pytest.mark.parametrize("reason", ["bad disk", ""])
+    def test_a_drain_that_the_termination_hid_is_put_back(self, reason: str) -> None:
+        hidden = records.comment_action(nodeset(), pod(), node(0, "IDLE", "DRAIN", reason=reason))
+        assert hidden is not None
+        after = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=hidden.comment)
+        step = decided(pod(), after)
+        assert isinstance(step, DrainNode)
+        assert drain.reason_to_send(after, step) == reason
 
     @pytest.mark.parametrize(
         "down",

@@ -170,11 +170,12 @@ class TestOwnership:
         assert records.comment_action(nodeset(), unready, node(0)) is None
         assert records.comment_action(nodeset(), unready, node(0), going=True) is not None
 
-    def test_somebodys_drain_is_remembered_until_it_ends(self) -> None:
-        drained = node(0, "IDLE", "DRAIN", reason="Maintenance", comment=comment())
+    @pytest.mark.parametrize("reason", ["Maintenance", ""])
+    def test_somebodys_drain_is_remembered_until_it_ends(self, reason: str) -> None:
+        drained = node(0, "IDLE", "DRAIN", reason=reason, comment=comment())
         found = records.comment_action(nodeset(), pod(), drained)
         assert found is not None
-        assert found.comment == comment(drain="Maintenance")
+        assert found.comment == comment(drain=reason)
         hidden = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=found.comment)
         assert records.comment_action(nodeset(), pod(), hidden) is None
         ended = node(0, "IDLE", comment=found.comment)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterable, Iterator
 
-from penstock.testing.plans.play import plan_of, play
+from penstock.testing.plans.play import plan_of
+from penstock.testing.plans.pool import Played, play_all, play_one
 from penstock.testing.plans.quiet import logging
+
+TOLD_EACH_S = 60.0
 
 
 def main() -> int:
@@ -16,26 +20,46 @@ def main() -> int:
     add = parser.add_argument
     add("--seed", type=int, default=1, help="the first seed (default: %(default)s)")
     add("--count", type=int, default=100, help="how many plans (default: %(default)s)")
-    add("--silence", type=float, default=600.0, help="simulated seconds of silence at the end")
+    add("--workers", type=int, default=0, help="processes (default: one for each core)")
+    add("--silence", type=float, help="simulated seconds of silence at the end of each plan")
     add("--keep-going", action="store_true", help="play on after a broken promise")
-    add("--logs", action="store_true", help="show the operator's logs and each plan")
+    add("--logs", action="store_true", help="show each plan and the operator's logs, in order")
     args = parser.parse_args()
-    started, failed, played = time.monotonic(), 0, 0
+    seeds = range(args.seed, args.seed + args.count)
+    played = (
+        _aloud(seeds, args.silence)
+        if args.logs or args.count == 1
+        else play_all(seeds, workers=args.workers, silence=args.silence)
+    )
     with logging(show=args.logs):
-        for seed in range(args.seed, args.seed + args.count):
-            plan = plan_of(seed)
-            if args.logs:
-                print(plan)
-            outcome = play(plan, silence=args.silence)
-            played += 1
-            if outcome.broken:
-                failed += 1
-                print(plan, *(f"  BROKEN {one}" for one in outcome.broken), sep="\n", flush=True)
-                if not args.keep_going:
-                    break
-    taken = time.monotonic() - started
-    rate = played / taken if taken else 0.0
-    print(f"{played} plans in {taken:.1f} s ({rate:.1f}/s), {failed} broke a promise")
+        return _tell(played, args.count, keep_going=args.keep_going)
+
+
+def _aloud(seeds: Iterable[int], silence: float | None) -> Iterator[Played]:
+    for seed in seeds:
+        print(plan_of(seed), flush=True)
+        yield play_one(seed, silence)
+
+
+def _tell(played: Iterable[Played], count: int, *, keep_going: bool) -> int:
+    began = told_at = time.monotonic()
+    failed, ended, cpu = 0, 0, 0.0
+    for one in played:
+        ended += 1
+        cpu += one.cpu
+        if one.broken:
+            failed += 1
+            print(one, flush=True)
+            if not keep_going:
+                break
+        if time.monotonic() - told_at > TOLD_EACH_S:
+            told_at = time.monotonic()
+            print(f"{ended} of {count} plans, {failed} broke a promise", flush=True)
+    taken = time.monotonic() - began
+    print(
+        f"{ended} plans in {taken:.1f} s ({cpu:.1f} CPU-seconds, {ended / cpu if cpu else 0:.1f} "
+        f"a CPU-second), {failed} broke a promise"
+    )
     return 1 if failed else 0
 
 

@@ -107,16 +107,6 @@ def condition(obj: Json, type_: str) -> Json | None:
     return next((one for one in found if one["type"] == type_), None)
 
 
-def differences(world: World, reference: World) -> list[str]:
-    """What the operator keeps in one world and not so in the other."""
-    have, want = owned(world), owned(reference)
-    return [
-        f"{name} is not as in a world without faults"
-        for name in sorted(have.keys() | want.keys())
-        if have.get(name) != want.get(name)
-    ]
-
-
 def owned(world: World) -> dict[str, str]:
     """What the operator keeps besides pods, as JSON without what differs from run to run."""
     found: dict[str, str] = {}

@@ -17,16 +17,21 @@ SILENT = 50
 def logging(*, show: bool) -> Generator[None]:
     """Set up structlog for the block, and as it was afterwards."""
     before = structlog.get_config()
+    configure(show=show)
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def configure(*, show: bool) -> None:
+    """Set up structlog for good."""
     structlog.configure(
         processors=[_simulated_time, structlog.dev.ConsoleRenderer(colors=False)],
         wrapper_class=structlog.make_filtering_bound_logger(0 if show else SILENT),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
 
 
 def _simulated_time(

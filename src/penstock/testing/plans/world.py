@@ -27,6 +27,7 @@ SPACE = "slurm"
 NODESET = "compute"
 GROUP = f"/apis/slinky.slurm.net/v1beta1/namespaces/{SPACE}"
 CORE = f"/api/v1/namespaces/{SPACE}"
+KINDS = (("controllers", "Controller"), ("restapis", "RestApi"), ("nodesets", "NodeSet"))
 
 
 class World:
@@ -64,15 +65,19 @@ class World:
         self._make("restapis", "RestApi", "slurm", ref)
         self.declare_nodeset(replicas)
 
-    def declare_as(self, other: World) -> None:
-        """Declare what is declared in another world now."""
-        for plural, kind in (
-            ("controllers", "Controller"),
-            ("restapis", "RestApi"),
-            ("nodesets", "NodeSet"),
-        ):
-            for obj in other.server.objects(f"slinky.slurm.net/{plural}", SPACE):
-                self._make(plural, kind, obj["metadata"]["name"], obj["spec"])
+    def declared(self) -> bytes:
+        """All that users declare now, as JSON that `declare_all` takes."""
+        found = [
+            (plural, kind, obj["metadata"]["name"], obj["spec"])
+            for plural, kind in KINDS
+            for obj in self.server.objects(f"slinky.slurm.net/{plural}", SPACE)
+        ]
+        return msgspec.json.encode(found, order="deterministic")
+
+    def declare_all(self, found: list[tuple[str, str, str, Json]]) -> None:
+        """Declare what is declared in another world."""
+        for plural, kind, name, spec in found:
+            self._make(plural, kind, name, spec)
 
     def declare_nodeset(self, replicas: int) -> None:
         """Make the NodeSet."""

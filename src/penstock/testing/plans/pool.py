@@ -1,0 +1,83 @@
+"""Many plans, over all cores. What comes of a seed does not depend on where it is played."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from multiprocessing import get_context
+
+from penstock.testing.plans import quiet
+from penstock.testing.plans.play import plan_of, play
+
+LONG_SILENCE_S, SHORT_SILENCE_S = 600.0, 60.0
+LONG_EACH = 10
+"""Of so many plans one is watched for the long time in which all that is periodic happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of one seed."""
+
+    seed: int
+    broken: tuple[str, ...]
+    digest: str
+    """A hash of all writes and their times: equal for equal runs."""
+    cpu: float
+    """Seconds of CPU."""
+
+    def __str__(self) -> str:
+        told = "\n".join(f"  BROKEN {one}" for one in self.broken)
+        return f"{plan_of(self.seed)}\n{told}\n  replay: {replay(self.seed)}"
+
+
+def replay(seed: int) -> str:
+    """The command that plays one plan again."""
+    return f"python -m penstock.testing.plans --seed {seed} --count 1"
+
+
+def silence_of(seed: int) -> float:
+    """Seconds without any write that are waited for at the end of a seed's plan."""
+    return LONG_SILENCE_S if seed % LONG_EACH == 0 else SHORT_SILENCE_S
+
+
+def play_one(seed: int, silence: float | None = None) -> Played:
+    """Play the plan of a seed."""
+    began = time.process_time()
+    outcome = play(plan_of(seed), silence=silence_of(seed) if silence is None else silence)
+    taken = time.process_time() - began
+    return Played(seed, tuple(outcome.broken), outcome.digest, taken)
+
+
+def play_all(
+    seeds: Iterable[int], *, workers: int = 0, silence: float | None = None
+) -> Iterator[Played]:
+    """Play the plans of these seeds, in order, on so many cores (0: all there are)."""
+    wanted = tuple(seeds)
+    with _pool(workers or cores()) as pool:
+        yield from pool.map(play_one, wanted, repeat(silence, len(wanted)), chunksize=4)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def _pool(workers: int) -> Generator[ProcessPoolExecutor]:
+    # Spawned, not forked: a test run has threads, and a fork would take their locks along.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    quiet.configure(show=False)
+    gc.freeze()
