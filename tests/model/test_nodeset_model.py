@@ -21,7 +21,13 @@ from hypothesis.stateful import (
 
 from penstock.api.core import Node, NodeSpec
 from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT, REASON_PREFIX
+from penstock.api.slinky.wellknown import (
+    POD_CORDON,
+    POD_CORDON_KEYS,
+    POD_CORDON_SHORT,
+    REASON_PREFIX,
+    REVISION_HASH,
+)
 from penstock.decide.nodeset import plan
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.slurm.model import Job
@@ -38,11 +44,13 @@ class NodeSetLife(RuleBasedStateMachine):
         super().__init__()
         self.world = World(nodesets.nodeset(0))
         self.old: NodeSetView = self.world.view()
+        self.writes_then = 0
         self.last_job = 0
 
-    @initialize(replicas=st.integers(1, LARGEST))
-    def start(self, replicas: int) -> None:
+    @initialize(replicas=st.integers(1, LARGEST), most=st.integers(1, 2))
+    def start(self, replicas: int, most: int) -> None:
         self.world.scale(replicas)
+        self.world.allow_unavailable(most)
         self.run(8)
 
     # The operator
@@ -54,10 +62,11 @@ class NodeSetLife(RuleBasedStateMachine):
     @rule()
     def operator_remembers_what_it_saw(self) -> None:
         self.old = self.world.view()
+        self.writes_then = self.world.own_writes
 
     @rule()
     def operator_acts_on_what_it_saw(self) -> None:
-        self.world.one_pass(self.old)
+        self.world.one_pass(self.old, late=self.writes_then < self.world.own_writes)
 
     @rule(actions=st.integers(0, 4))
     def operator_crashes(self, actions: int) -> None:
@@ -92,6 +101,10 @@ class NodeSetLife(RuleBasedStateMachine):
     @rule(replicas=st.integers(0, LARGEST))
     def user_scales(self, replicas: int) -> None:
         self.world.scale(replicas)
+
+    @rule(revision=st.sampled_from(["new", "newer", "other"]), bad=st.booleans())
+    def user_changes_template(self, revision: str, bad: bool) -> None:
+        self.world.change_template(revision, bad=bad)
 
     @rule(name=PODS, key=st.sampled_from([POD_CORDON, POD_CORDON_SHORT]), on=st.booleans())
     def user_cordons_pod(self, name: str, key: str, on: bool) -> None:
@@ -197,7 +210,8 @@ class NodeSetLife(RuleBasedStateMachine):
         world.fault = ""
         for id_ in list(world.jobs):
             world.end_job(id_)
-        self.run(40)
+        world.change_template(world.revision, bad=False)
+        self.run(80)
         if world.gone:
             assert not world.pods
             return
@@ -206,8 +220,12 @@ class NodeSetLife(RuleBasedStateMachine):
         left = {name: world.nodes[name] for name in set(world.nodes) - set(world.pods)}
         assert set(left) <= world.unclaimed, left
         assert set(world.pods) <= set(world.nodes)
+        out = sum(1 for name in world.pods if not world.in_use(name))
         for name, pod in world.pods.items():
             assert pod.ready
+            if pod.metadata.labels[REVISION_HASH] != world.revision:
+                cordoned = "true" in {pod.metadata.annotations.get(key) for key in POD_CORDON_KEYS}
+                assert out >= world.budget or cordoned, (name, plan(world.view()).checks)
             node = world.nodes[name]
             host = world.machines[pod.spec.node_name or ""]
             notes = pod.metadata.annotations
@@ -251,6 +269,10 @@ class NodeSetLife(RuleBasedStateMachine):
             version=world.version,
             unclaimed=set(world.unclaimed),
             user_cordons=set(world.user_cordons),
+            revision=world.revision,
+            bad_revisions=set(world.bad_revisions),
+            own_writes=world.own_writes,
+            budget=world.budget,
         )
 
 

@@ -26,7 +26,7 @@ from penstock.api.core import (
 )
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.names import ordinal_of, pod_name
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
 from penstock.api.slinky.wellknown import (
     CORDONED_FOR,
     DRAIN_FINALIZER,
@@ -71,6 +71,12 @@ class World:
     acts_on_old_view: bool = False
     user_cordons: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """(pod uid, key) of cordons that users set."""
+    revision: str = "new"
+    bad_revisions: set[str] = field(default_factory=set[str])
+    """Templates with an image that does not exist."""
+    own_writes: int = 0
+    """Writes of the operator to pods."""
+    budget: int = 1
     unclaimed: set[str] = field(default_factory=set[str])
     """Node records whose pod was killed before anybody could note whose they are."""
 
@@ -93,7 +99,7 @@ class World:
             nodes=nodes,
             jobs=jobs,
             now=self.now,
-            revision="new",
+            revision=self.revision,
         )
 
     def slurm(self) -> SlurmView:
@@ -102,12 +108,19 @@ class World:
 
     # The operator
 
-    def one_pass(self, seen: NodeSetView | None = None, stop_after: int | None = None) -> Plan:
-        """Decide on `seen` (now, unless an old view is given) and act, or crash in between."""
+    def one_pass(
+        self, seen: NodeSetView | None = None, stop_after: int | None = None, *, late: bool = False
+    ) -> Plan:
+        """Decide on `seen` (now, unless an old view is given) and act, or crash in between.
+
+        A process waits until its caches show its own writes. One that is `late` does not: it must
+        still lose no job, but the budget of updates counts on that rule.
+        """
         decided = plan(seen or self.view())
         self.acts_on_old_view = seen is not None
         for step in decided.actions[:stop_after]:
-            self.do(step)
+            if not (late and for_update(step)):
+                self.do(step)
         self.acts_on_old_view = False
         if stop_after is None and not self.gone:
             self.nodeset = changed(self.nodeset, status=decided.status)
@@ -116,6 +129,7 @@ class World:
     def do(self, step: act.Action) -> None:
         if self.gone:
             return
+        self.own_writes += isinstance(step, act.CreatePod | act.PatchPod | act.DeletePod)
         match step:
             case act.AddFinalizer() | act.RemoveFinalizer():
                 self._finalizer(step)
@@ -158,7 +172,7 @@ class World:
                 namespace="slurm",
                 uid=f"uid-{self.version}",
                 resource_version=str(self.version),
-                labels={REVISION_HASH: "new"},
+                labels={REVISION_HASH: self.revision},
                 creation_timestamp=times.write(self.now),
             ),
             spec=PodSpec(hostname=name),
@@ -219,7 +233,10 @@ class World:
         match step:
             case act.DrainNode():
                 reason = reason_to_send(found, step)
+                used = self.in_use(name)
                 self._node(name, state=found.state | {"DRAIN"}, reason=reason)
+                if used and reason.endswith("for update"):
+                    self._check_budget(name)
             case act.UndrainNode():
                 reason = found.reason if "DOWN" in found.state else ""
                 self._node(name, state=found.state - {"DRAIN"}, reason=reason)
@@ -237,6 +254,25 @@ class World:
         if theirs is not None and found.reason == theirs and self.nodes[name].reason != theirs:
             raise PromiseBrokenError(f"the drain of {name} ({theirs}) was reworded by {step}")
         self.refresh(name)
+
+    def in_use(self, name: str) -> bool:
+        """Whether a pod takes jobs or has some, in truth."""
+        found, record = self.pods.get(name), self.nodes.get(name)
+        if found is None or record is None or found.metadata.deleting or not found.ready:
+            return False
+        heard = record.slurmd_start_time >= int(running_since(found))
+        return heard and not record.state & {"DOWN", "DRAIN", "FAIL", "NOT_RESPONDING"}
+
+    def _check_budget(self, name: str) -> None:
+        """A node in use was drained for an update: not more may be out than declared."""
+        if self.acts_on_old_view:
+            # It cannot know what has failed meanwhile, but it knows what itself has taken.
+            out = [one for one in self.pods if taken_for_update(self.pods[one])]
+        else:
+            wanted = self.nodeset.spec.replicas
+            out = [""] * (wanted - sum(1 for one in self.pods if self.in_use(one)))
+        if len(out) > self.budget:
+            raise PromiseBrokenError(f"{len(out)} pods are out, as {name} was drained for update")
 
     # The kubelet
 
@@ -260,6 +296,10 @@ class World:
             self.pods[name] = changed(found, metadata=meta, spec=spec, status=status)
             return
         if not slurmd_runs(found):
+            if found.metadata.labels[REVISION_HASH] in self.bad_revisions:
+                broken = (nodesets.waiting("ErrImagePull"),)
+                self._status(found, container_statuses=broken)
+                return
             self._start(found)
             return
         record = self.nodes.get(name, model.Node(name=name, state=frozenset({"IDLE"})))
@@ -410,6 +450,20 @@ class World:
         spec = changed(self.nodeset.spec, replicas=replicas)
         self.nodeset = changed(self.nodeset, spec=spec)
 
+    def change_template(self, revision: str, *, bad: bool) -> None:
+        """Pods of a bad revision never start."""
+        self.revision = revision
+        if bad:
+            self.bad_revisions.add(revision)
+        else:
+            self.bad_revisions.discard(revision)
+
+    def allow_unavailable(self, most: int) -> None:
+        self.budget = most
+        rolling = RollingUpdate(max_unavailable=most)
+        spec = changed(self.nodeset.spec, update_strategy=UpdateStrategy(rolling_update=rolling))
+        self.nodeset = changed(self.nodeset, spec=spec)
+
     def delete_nodeset(self) -> None:
         if self.nodeset.metadata.deleting:
             return
@@ -423,6 +477,18 @@ def slurmd_runs(pod: Pod) -> bool:
     if pod.status.phase in {"Failed", "Succeeded"}:
         return False
     return any(c.state.running for c in pod.status.container_statuses or ())
+
+
+def for_update(step: act.Action) -> bool:
+    """Whether an action takes a pod for an update."""
+    if isinstance(step, act.PatchPod):
+        return (step.annotations.get(CORDONED_FOR) or "").startswith("update ")
+    return isinstance(step, act.DrainNode) and step.reason.endswith("for update")
+
+
+def taken_for_update(pod: Pod) -> bool:
+    """Whether the operator has marked it as one that an update takes."""
+    return pod.metadata.annotations.get(CORDONED_FOR, "").startswith("update ")
 
 
 def running_since(pod: Pod) -> float:

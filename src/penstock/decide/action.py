@@ -62,13 +62,15 @@ class DrainNode:
     """Ask Slurm to give a node no more jobs.
 
     `override` says whether `reason` takes the place of a reason that is there; see
-    `drain.reason_to_send`.
+    `drain.reason_to_send`. With `while_idle` the node was chosen for having no job: if it has got
+    one, the drain is not sent, and another node may serve as well.
     """
 
     node: str
     reason: str
     override: bool
     why: Why
+    while_idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ def checks(
         _not_available(view, roles),
         _silent(view, slurm),
         _not_registered(roles, slurm),
+        _updating(view, roles, held),
         _old_revision(view, roles),
     )
     said = tuple(check for check in found if check is not None)
@@ -111,14 +112,13 @@ def _deleting(view: NodeSetView, roles: Roles) -> Check | None:
 
 
 def _waiting(roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
-    if not held:
+    waiting = [(p, held[p.metadata.name]) for p in roles.condemned if p.metadata.name in held]
+    if not waiting:
         return None
-    reasons = {verdict.why.reason for verdict in held.values()}
+    reasons = {verdict.why.reason for _, verdict in waiting}
     reason = next((known for known in _WAITS if known in reasons), min(reasons))
-    shown = [
-        _held(pod, held[pod.metadata.name]) for pod in roles.condemned if pod.metadata.name in held
-    ]
-    return Check(None, reason, f"{len(held)} pods wait to be deleted: {some(shown, '; ')}")
+    shown = [_held(pod, verdict) for pod, verdict in waiting]
+    return Check(None, reason, f"{len(waiting)} pods wait to be deleted: {some(shown, '; ')}")
 
 
 def _held(pod: Pod, verdict: Verdict) -> str:
@@ -187,9 +187,24 @@ def _not_registered(roles: Roles, slurm: SlurmView) -> Check | None:
     return Check(None, "SlurmNodeNotRegistered", message)
 
 
+def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
+    """How far an update is, and what it waits for."""
+    update = roles.update
+    if not update.budget:
+        return None
+    done = sum(1 for pod in roles.kept if current(view, pod))
+    told = f"{done} of {view.replicas} pods have the new template, {update.budget} may be out"
+    shown = [
+        _held(pod, held[pod.metadata.name]) for pod in update.condemned if pod.metadata.name in held
+    ]
+    shown += [f"{pod.metadata.name} is new and not in use yet" for pod in update.broken]
+    shown += [f"{pod.metadata.name} is cordoned by a user and stays" for pod in update.left]
+    return Check(None, "RollingUpdate", f"{told}: {some(shown, '; ')}" if shown else told)
+
+
 def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
     names = _names(pod for pod in roles.kept if not current(view, pod))
-    if not names or view.deleting:
+    if not names or view.deleting or roles.update.budget:
         return None
     message = (
         f"{len(names)} pods have an older template and keep it until they are deleted: "

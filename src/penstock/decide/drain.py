@@ -1,7 +1,7 @@
 """Who wants a node drained, and the one step that brings Slurm there.
 
-There are four wishes: the pod is condemned by scale-in or by the deletion of its NodeSet, a user
-cordoned the pod (either spelling of pod-cordon), or the Kubernetes node is unschedulable. Where
+The pod is condemned (by scale-in, by an update or by the deletion of its NodeSet), a user cordoned
+the pod (either spelling of pod-cordon), or the Kubernetes node is unschedulable. Where
 Penstock itself sets pod-cordon it adds the annotation `cordoned-for` with the cause and the time;
 a pod-cordon without that mark is the user's and is never removed. When it takes its cordon back the
 mark says `nobody`: from then on whatever cordons the pod is known to be a user.
@@ -26,19 +26,27 @@ class Cause(StrEnum):
 
     SCALE_IN = "scale-in"
     DELETION = "deletion"
+    UPDATE = "update"
     POD = "pod-cordon"
     NODE = "node-cordon"
 
     @property
     def condemns(self) -> bool:
         """Whether the pod shall go once its node is drained."""
-        return self in {Cause.SCALE_IN, Cause.DELETION}
+        return self in CONDEMNED
 
 
+CONDEMNED = {
+    Cause.SCALE_IN: drain_reason.scale_in,
+    Cause.DELETION: drain_reason.deletion,
+    Cause.UPDATE: drain_reason.update,
+}
+"""The causes for which a pod goes, and the words for them."""
 RELEASED = "nobody"
 REASONS = {
     Cause.SCALE_IN: "ScaleIn",
     Cause.DELETION: "NodeSetDeletion",
+    Cause.UPDATE: "RollingUpdate",
     Cause.POD: "PodCordon",
     Cause.NODE: "NodeCordon",
 }
@@ -68,11 +76,7 @@ def cordoned_by_us(pod: Pod, node: Node | None) -> bool:
     annotations = pod.metadata.annotations
     if wellknown.CORDONED_FOR in annotations:
         return _marked(pod) is not None
-    inherited = {
-        drain_reason.scale_in(pod),
-        drain_reason.deletion(pod),
-        drain_reason.plain_node_cordon(pod),
-    }
+    inherited = {drain_reason.plain_node_cordon(pod), *(told(pod) for told in CONDEMNED.values())}
     return (
         annotations.get(wellknown.POD_CORDON) == wellknown.TRUE
         and node is not None
@@ -108,10 +112,8 @@ def wish(
         return None
     if user or (cordoned is None and not cause.condemns):
         reason = drain_reason.pod_cordon(pod)
-    elif cause is Cause.SCALE_IN:
-        reason = drain_reason.scale_in(pod)
-    elif cause is Cause.DELETION or cordoned is None:
-        reason = drain_reason.deletion(pod)
+    elif cordoned is None or cause.condemns:
+        reason = CONDEMNED[cause](pod)
     else:
         reason = drain_reason.node_cordon(pod, cordoned, propagated)
     return Wish(cause, reason, user)
@@ -140,7 +142,12 @@ def cordon_changes(
 def condemned_since(pod: Pod) -> str | None:
     """Since when the pod is to go, as its mark says."""
     cause, _, since = pod.metadata.annotations.get(wellknown.CORDONED_FOR, "").partition(" since ")
-    return since if since and cause in {Cause.SCALE_IN, Cause.DELETION} else None
+    return since if since and cause in CONDEMNED else None
+
+
+def marked_for_update(pod: Pod) -> bool:
+    """Whether its mark says that an update takes it."""
+    return _marked(pod) == Cause.UPDATE
 
 
 def step(pod: Pod, node: Node, wanted: Wish | None) -> DrainNode | UndrainNode | ResumeNode | None:
@@ -191,8 +198,4 @@ def _stale(pod: Pod, reason: str, wanted: Wish) -> bool:
     """Whether a reason of ours tells another cause than the wanted one."""
     if wanted.cause.condemns and not wanted.user:
         return True
-    return reason in {
-        drain_reason.scale_in(pod),
-        drain_reason.deletion(pod),
-        drain_reason.TERMINATING,
-    }
+    return reason in {drain_reason.TERMINATING, *(told(pod) for told in CONDEMNED.values())}

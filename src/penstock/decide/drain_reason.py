@@ -50,6 +50,11 @@ def deletion(pod: Pod) -> str:
     return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for NodeSet deletion"
 
 
+def update(pod: Pod) -> str:
+    """The pod goes because one of a newer template takes its place."""
+    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for update"
+
+
 def pod_cordon(pod: Pod) -> str:
     """A user cordoned the pod."""
     return f"{REASON_PREFIX}Pod ({pod.metadata.key}) was cordoned"

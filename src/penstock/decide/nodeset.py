@@ -7,7 +7,7 @@ actions of a plan and looking again gives no further ones but those that waited 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
@@ -40,6 +40,8 @@ from penstock.decide.status import available_in, status
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.decide.words import some
 from penstock.slurm.model import Node
+
+_UPDATED = "One of a newer template takes its place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,13 @@ def plan(view: NodeSetView) -> Plan:
         else:
             held[pod.metadata.name] = verdict
             _tend(view, slurm, pod, roles.cause, shared, doing)
+    for pod in roles.updating:
+        verdict = may_delete(pod, slurm)
+        if verdict.ground is not None:
+            _let_go(view, slurm, pod, verdict.ground, Why("RollingUpdate", _UPDATED), doing)
+        else:
+            held[pod.metadata.name] = verdict
+            _tend(view, slurm, pod, drain.Cause.UPDATE, shared, doing, idle=roles.update.idle)
     for pod in roles.kept:
         if remake_in(pod, view.now) == 0:
             told = f"Pod {pod.metadata.name} ended ({pod.status.reason or pod.status.phase})"
@@ -120,8 +129,13 @@ def _tend(
     condemned: drain.Cause | None,
     shared: frozenset[str],
     doing: _Pass,
+    *,
+    idle: frozenset[str] = frozenset(),
 ) -> None:
-    """All that is done about a pod that stays for now."""
+    """All that is done about a pod that stays for now.
+
+    `idle` are the names of pods that are drained only while their node is idle.
+    """
     name = slurm_node_name(pod)
     node = slurm.node(name)
     machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
@@ -146,7 +160,7 @@ def _tend(
         return
     step = drain.step(pod, node, wish)
     if isinstance(step, DrainNode):
-        doing.drains.append(step)
+        doing.drains.append(replace(step, while_idle=pod.metadata.name in idle))
     elif step is not None:
         doing.returns.append(step)
 

@@ -22,6 +22,8 @@ def still_right(
     ours = drain_reason.is_ours(node.reason)
     match action:
         case DrainNode():
+            if action.while_idle and (node.busy or slurm.jobs(action.node)):
+                return False
             # Somebody else was faster, perhaps without a word: their drain stands.
             return not (node.drain and not ours)
         case UndrainNode():

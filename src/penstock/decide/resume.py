@@ -19,7 +19,7 @@ SKEW_S = 2
 
 def resume_action(pod: Pod, node: Node) -> ResumeNode | None:
     """Bring the node back, if it is DOWN by us or because its former pod fell silent."""
-    if "DOWN" not in node.state or not _registered(pod, node):
+    if "DOWN" not in node.state or not registered(pod, node):
         return None
     ours = drain_reason.is_ours(node.reason)
     if node.drain and not ours:
@@ -38,7 +38,7 @@ def foreign_drain_lost(node: Node, record: records.Record | None) -> str | None:
     return record.drain
 
 
-def _registered(pod: Pod, node: Node) -> bool:
+def registered(pod: Pod, node: Node) -> bool:
     """Whether Slurm's record comes from the slurmd that runs in the pod now."""
     if not pod.ready or "NOT_RESPONDING" in node.state:
         return False

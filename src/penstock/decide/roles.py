@@ -9,6 +9,7 @@ from penstock.api.core import Pod
 from penstock.api.slinky.names import ordinal_of, pod_name
 from penstock.decide import ordinals
 from penstock.decide.drain import Cause
+from penstock.decide.rollout import Rollout, rollout
 from penstock.decide.scale_in_order import victims
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
@@ -18,17 +19,20 @@ from penstock.decide.view import NodeSetView
 class Roles:
     """Each pod has one role.
 
+    `updating` are those that `update` takes: others of a newer template come in their place.
     `missing` are ordinals without a pod, `taken` those whose name somebody else's pod has, `wanted`
-    the names of all pods that shall be, and `cause` is why pods are condemned.
+    the names of all pods that shall be, and `cause` is why the `condemned` go.
     """
 
     kept: tuple[Pod, ...] = ()
     condemned: tuple[Pod, ...] = ()
+    updating: tuple[Pod, ...] = ()
     terminating: tuple[Pod, ...] = ()
     missing: tuple[int, ...] = ()
     taken: Mapping[int, Pod] = field(default_factory=dict[int, Pod])
     wanted: frozenset[str] = frozenset()
     cause: Cause = Cause.SCALE_IN
+    update: Rollout = field(default_factory=Rollout)
 
 
 def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
@@ -49,10 +53,13 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
 
     numbers = {pod.metadata.name: ordinal_of(view.nodeset, pod.metadata.name) for pod in view.pods}
     sized = tuple(pod for pod in alive if numbers[pod.metadata.name] is not None)
-    gone = victims(view.nodeset, sized, len(sized) - view.replicas, slurm)
+    gone = victims(view, sized, len(sized) - view.replicas, slurm)
     names_gone = {pod.metadata.name for pod in gone}
+    stays = tuple(pod for pod in sized if pod.metadata.name not in names_gone)
+    update = rollout(view, slurm, stays)
+    names_gone |= {pod.metadata.name for pod in update.condemned}
     kept = tuple(pod for pod in alive if pod.metadata.name not in names_gone)
-    kept_numbers = {n for pod in kept if (n := numbers[pod.metadata.name]) is not None}
+    kept_numbers = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
     wanted = ordinals.wanted(view.replicas, kept_numbers)
     used = {number for number in numbers.values() if number is not None}
     others = {pod.metadata.name: pod for pod in view.others}
@@ -65,9 +72,11 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     return Roles(
         kept=kept,
         condemned=gone,
+        updating=update.condemned,
         terminating=terminating,
         missing=tuple(number for number in free if number not in taken),
         taken=taken,
         wanted=frozenset(pod_name(view.nodeset, number) for number in wanted)
         | {pod.metadata.name for pod in kept},
+        update=update,
     )

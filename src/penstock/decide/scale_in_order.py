@@ -2,8 +2,9 @@
 
 The order is slurm-operator's documented one: not assigned to a Kubernetes node, Pending before
 Unknown before Running, not ready, lower deletion cost, earlier deadline of jobs (no job is
-earliest), cordoned; then, before the higher ordinal, the one that is idle in Slurm; then more
-recently ready, then newer.
+earliest), cordoned; then, before the higher ordinal, the one of an older revision and the one that
+is idle in Slurm; then more recently ready, then newer. A pod that an update takes already is as
+good as not ready. So is one that scale-in has taken, or the two would change places for ever.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import TypeAlias
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.names import ordinal_of
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import deadline, times
+from penstock.decide import deadline, drain, times
 from penstock.decide.pods import finished, slurm_node_name
 from penstock.decide.slurm_view import SlurmView
+from penstock.decide.status import current
+from penstock.decide.view import NodeSetView
 
 Rank: TypeAlias = tuple[float, ...]
 
@@ -34,20 +36,21 @@ def deletion_cost(pod: Pod) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-def rank(nodeset: NodeSet, pod: Pod, slurm: SlurmView) -> Rank:
+def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
     """Sort key: the pod with the lowest goes first. Pods that have ended go before all others."""
     name = slurm_node_name(pod)
     node = slurm.node(name)
     ready = pod.condition("Ready")
-    ordinal = ordinal_of(nodeset, pod.metadata.name)
+    ordinal = ordinal_of(view.nodeset, pod.metadata.name)
     return (
         0.0 if finished(pod) else 1.0,
         1.0 if pod.spec.node_name else 0.0,
         _PHASES.get(pod.status.phase or "Pending", 0.0),
-        1.0 if pod.ready else 0.0,
+        1.0 if pod.ready and drain.condemned_since(pod) is None else 0.0,
         float(deletion_cost(pod)),
         deadline.sort_key(pod, slurm),
         0.0 if wellknown.pod_cordoned(pod.metadata.annotations) else 1.0,
+        1.0 if current(view, pod) else 0.0,
         1.0 if node is not None and node.busy else 0.0,
         -float(ordinal if ordinal is not None else -1),
         -(times.parse(ready.last_transition_time if ready else None) or 0.0),
@@ -56,9 +59,9 @@ def rank(nodeset: NodeSet, pod: Pod, slurm: SlurmView) -> Rank:
 
 
 def victims(
-    nodeset: NodeSet, pods: tuple[Pod, ...], count: int, slurm: SlurmView
+    view: NodeSetView, pods: tuple[Pod, ...], count: int, slurm: SlurmView
 ) -> tuple[Pod, ...]:
     """The `count` pods that go."""
     if count <= 0:
         return ()
-    return tuple(sorted(pods, key=lambda pod: rank(nodeset, pod, slurm))[:count])
+    return tuple(sorted(pods, key=lambda pod: rank(view, pod, slurm))[:count])

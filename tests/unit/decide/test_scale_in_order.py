@@ -12,7 +12,7 @@ from penstock.decide.scale_in_order import deletion_cost, victims
 from penstock.decide.slurm_view import SlurmView
 from penstock.slurm.known import Known
 from penstock.slurm.model import Job, Node
-from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, waiting
+from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 
 COST = "nodeset.slinky.slurm.net/pod-deletion-cost"
 CORDON = "nodeset.slinky.slurm.net/pod-cordon"
@@ -24,7 +24,7 @@ def first(
 ) -> str:
     slurm = SlurmView.of(known_nodes(*nodes), UNKNOWN if silent else Known(jobs, 1.0))
     chosen = {
-        victims(nodeset(), order, 1, slurm)[0].metadata.name
+        victims(view(nodeset(), *order), order, 1, slurm)[0].metadata.name
         for order in itertools.permutations(pods)
     }
     assert len(chosen) == 1, "the order of the list must not matter"

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from penstock.api.meta import KubeObject
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller, ControllerSpec
-from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec, RollingUpdate
+from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.token import Token
 
 S = TypeVar("S")
@@ -58,14 +58,6 @@ NODESET: tuple[Row[NodeSetSpec], ...] = (
     Row(
         "spec.updateStrategy.type",
         lambda s: s.update_strategy.type == "ScheduledUpdate",
-        "pods keep their revision until they are deleted",
-    ),
-    Row(
-        "spec.updateStrategy.rollingUpdate",
-        lambda s: (
-            s.update_strategy.type == "RollingUpdate"
-            and s.update_strategy.rolling_update != RollingUpdate()
-        ),
         "pods keep their revision until they are deleted",
     ),
     Row("spec.pinToNode", lambda s: s.pin_to_node, "pods may move to another Kubernetes node"),

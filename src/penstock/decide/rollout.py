@@ -1,0 +1,135 @@
+"""RollingUpdate: which pods of an older revision go now.
+
+No more than `maxUnavailable` pods are out at once, for whatever reason. Out is every wanted ordinal
+without a pod (missing or terminating), every pod that does not work, new ones above all, and every
+pod that the update takes. What is left of the budget goes to pods of an older revision: those that
+do not work first, then idle ones, and busy ones when no other is left; a job is waited for.
+
+- A pod works when it is Ready (for minReadySeconds) and its own slurmd is in service in Slurm.
+- A pod that is taken is marked first, so the next process goes on with the same pods. Once its node
+  is drained it stays taken; one that got a job before the drain gives way to an idle one.
+- New pods that never work use the budget up: the update stops. Pods that never worked and are of an
+  older revision are replaced without a budget (`remake.outdated`), so the next change recovers.
+- A node that somebody else drained is out, too, and is among the first to go: its drain is
+  remembered and stands when the new pod is there. A pod that a user cordoned is out and stays as it
+  is until the cordon is gone, which would be lost with the pod.
+- While no pod can be made, or with another strategy, nothing is taken and what was is given back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from penstock.api.core import Pod
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide import drain
+from penstock.decide.pods import slurm_node_name
+from penstock.decide.resume import registered
+from penstock.decide.scale_in_order import rank
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.status import available_in, current
+from penstock.decide.view import ControllerState, NodeSetView
+from penstock.slurm.model import Node
+
+_OUT = frozenset(
+    {"DOWN", "ERROR", "FAIL", "FUTURE", "INVALID_REG", "NOT_RESPONDING", "UNKNOWN", "DRAIN"}
+)
+"""States in which a node gets no jobs, or may not keep them."""
+
+
+class _Use(IntEnum):
+    """What is lost when a pod goes; the least goes first."""
+
+    NONE = 0
+    IDLE = 1
+    BUSY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """`condemned` pods go, in this order; of these `idle` are the names of those without a job.
+
+    `budget` is how many pods may be out. `broken` are pods of the wanted revision that do not work,
+    `left` older ones that a user's cordon keeps.
+    """
+
+    condemned: tuple[Pod, ...] = ()
+    idle: frozenset[str] = frozenset()
+    budget: int = 0
+    broken: tuple[Pod, ...] = ()
+    left: tuple[Pod, ...] = ()
+
+
+def max_unavailable(nodeset: NodeSet) -> int:
+    """How many pods may be out: percentages are of the replicas and rounded up; at least 1."""
+    most = nodeset.spec.update_strategy.rolling_update.max_unavailable
+    if isinstance(most, str):
+        most = math.ceil(nodeset.spec.replicas * int(most.removesuffix("%")) / 100)
+    return max(1, most)
+
+
+def serves(view: NodeSetView) -> bool:
+    """Whether pods are updated: by strategy, and since a pod could be made in another's place."""
+    return (
+        view.nodeset.spec.update_strategy.type == "RollingUpdate"
+        and view.controller is ControllerState.PRESENT
+        and view.hold_creation is None
+        and not view.deleting
+    )
+
+
+def works(view: NodeSetView, slurm: SlurmView, pod: Pod) -> bool:
+    """Whether a pod is in use: by Kubernetes' word and by Slurm's."""
+    if available_in(pod, view.nodeset.spec.min_ready_seconds, view.now) != 0:
+        return False
+    node = slurm.node(slurm_node_name(pod))
+    return node is not None and not node.state & _OUT and registered(pod, node)
+
+
+def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout:
+    """Decide on the pods that scale-in leaves: `kept`, of which there may be too few."""
+    old = [pod for pod in kept if not current(view, pod)]
+    if not old or not serves(view):
+        return Rollout()
+    budget = max_unavailable(view.nodeset)
+    left: list[Pod] = []
+    going: list[Pod] = []
+    rest: list[Pod] = []
+    for pod in old:
+        node = slurm.node(slurm_node_name(pod))
+        cordoned = drain.cordoned_by_user(pod, node)
+        (left if cordoned else going if _under_way(pod, node) else rest).append(pod)
+    if slurm.silence is not None:
+        return Rollout(tuple(going), budget=budget, left=tuple(left))
+    broken = [pod for pod in kept if current(view, pod) and not works(view, slurm, pod)]
+    absent = view.replicas - len(kept)
+    free = budget - absent - len(broken) - len(left) - len(going)
+    uses = {pod.metadata.name: _use(view, slurm, pod) for pod in rest}
+    order = sorted(
+        rest,
+        key=lambda pod: (
+            uses[pod.metadata.name],
+            not drain.marked_for_update(pod),
+            rank(view, pod, slurm),
+        ),
+    )
+    chosen = tuple(order[: max(0, free)])
+    idle = (name for pod in chosen if uses[name := pod.metadata.name] is _Use.IDLE)
+    return Rollout((*going, *chosen), frozenset(idle), budget, tuple(broken), tuple(left))
+
+
+def _under_way(pod: Pod, node: Node | None) -> bool:
+    """Whether it is taken for good: marked, and its node drained or not known to be in use."""
+    return drain.marked_for_update(pod) and (node is None or node.drain)
+
+
+def _use(view: NodeSetView, slurm: SlurmView, pod: Pod) -> _Use:
+    if not works(view, slurm, pod):
+        return _Use.NONE
+    name = slurm_node_name(pod)
+    node = slurm.node(name)
+    busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
+    return _Use.BUSY if busy else _Use.IDLE
