@@ -10,8 +10,9 @@ import pytest
 from penstock.api.core import Pod
 from penstock.api.meta import Json
 from penstock.api.resource import Resource
+from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers import act
-from penstock.decide import drain_reason, guard, nodeset, remake
+from penstock.decide import drain_reason, guard, nodeset, remake, rollout
 from penstock.decide.action import Ground
 from penstock.decide.guard import Verdict
 from penstock.decide.slurm_view import SlurmView
@@ -91,6 +92,24 @@ def edits_are_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Applier, "ensure", once)
 
 
+def budget_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    """An update takes all pods at once."""
+
+    def all_of_them(_: NodeSet) -> int:
+        return 99
+
+    patch.setattr(rollout, "max_unavailable", all_of_them)
+
+
+def gone_pods_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    """An update goes on while a pod is terminating or not made again."""
+
+    def none(*_: object) -> int:
+        return 0
+
+    patch.setattr(rollout, "absent", none)
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
@@ -99,4 +118,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     slurm_is_not_asked_again,
     every_drain_is_ours,
     edits_are_left,
+    budget_is_dropped,
+    gone_pods_are_not_counted,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.api.conditions import Check
-from penstock.api.core import REVISIONS, Node, Pod
+from penstock.api.core import Node, Pod
 from penstock.api.meta import KubeObject
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
@@ -14,9 +14,10 @@ from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.loop import REFUSED, Reporter, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events, invalid
+from penstock.controllers.revisions import keep_revisions
 from penstock.decide.nodeset import Plan, plan
 from penstock.decide.view import ControllerState, NodeSetView
-from penstock.kube import AlreadyExistsError, Expectations, Result
+from penstock.kube import Expectations, Result
 from penstock.render import worker
 from penstock.render.context import Cluster
 
@@ -48,10 +49,13 @@ class NodeSetLoop(Reporter[NodeSet]):
             # A process that has just started would tell that Slurm is silent, and take it back.
             return Result(requeue_after=1.0)
         hold = _hold(wrong, cluster)
+        same = frozenset[str]()
+        if not nodeset.metadata.deleting:
+            same = await keep_revisions(self.client, self.world, nodeset)
         if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
         link = self._links.of(nodeset)
-        view = self._view(nodeset, link, hold)
+        view = self._view(nodeset, link, hold, same)
         decided = plan(view)
         checks = [*wrong, *decided.checks]
         refused: Exception | None = None
@@ -81,20 +85,13 @@ class NodeSetLoop(Reporter[NodeSet]):
         await self.report(nodeset, checks, decided.status)
 
     async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
-        """What the pods need beside themselves: Service, budget, a record of the revision."""
+        """What the pods need beside themselves: Service, budget, files."""
         await self.objects.ensure(nodeset, self.events, worker.shared_objects(cluster))
         await self.objects.ensure(nodeset, self.events, worker.objects(nodeset))
-        revision = worker.revision(nodeset)
-        known = self.world.revisions_of.get(nodeset.metadata.uid)
-        if all(one.metadata.name != revision.name for one in known):
-            number = 1 + max((one.revision for one in known), default=0)
-            manifest = worker.controller_revision(nodeset, revision, number)
-            try:
-                await self.client.create(REVISIONS, manifest)
-            except AlreadyExistsError:
-                return
 
-    def _view(self, nodeset: NodeSet, link: Link | None, hold: Check | None) -> NodeSetView:
+    def _view(
+        self, nodeset: NodeSet, link: Link | None, hold: Check | None, same: frozenset[str]
+    ) -> NodeSetView:
         meta = nodeset.metadata
         pods = self.world.pods_of.get(meta.uid)
         snapshot = link.mirror.snapshot if link is not None else None
@@ -115,6 +112,7 @@ class NodeSetLoop(Reporter[NodeSet]):
                 if (owner := pod.metadata.controller) is None or owner.uid != meta.uid
                 if names.ordinal_of(nodeset, pod.metadata.name) is not None
             ),
+            same_revisions=same,
             hold_creation=hold,
         )
 

@@ -27,7 +27,8 @@ def still_right(
             # Somebody else was faster, perhaps without a word: their drain stands.
             return not (node.drain and not ours)
         case UndrainNode():
-            return node.drain and ours
+            # On a node that is DOWN it would take the reason away, by which it is known as ours.
+            return node.drain and ours and "DOWN" not in node.state
         case ResumeNode():
             silent = not node.drain and node.reason.startswith(drain_reason.NOT_RESPONDING)
             return "DOWN" in node.state and (ours or silent)

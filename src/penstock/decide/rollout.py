@@ -81,6 +81,11 @@ def serves(view: NodeSetView) -> bool:
     )
 
 
+def absent(view: NodeSetView, kept: Sequence[Pod]) -> int:
+    """How many wanted pods are not there: missing, or terminating and not made again yet."""
+    return view.replicas - len(kept)
+
+
 def works(view: NodeSetView, slurm: SlurmView, pod: Pod) -> bool:
     """Whether a pod is in use: by Kubernetes' word and by Slurm's."""
     if available_in(pod, view.nodeset.spec.min_ready_seconds, view.now) != 0:
@@ -105,8 +110,7 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
     if slurm.silence is not None:
         return Rollout(tuple(going), budget=budget, left=tuple(left))
     broken = [pod for pod in kept if current(view, pod) and not works(view, slurm, pod)]
-    absent = view.replicas - len(kept)
-    free = budget - absent - len(broken) - len(left) - len(going)
+    free = budget - absent(view, kept) - len(broken) - len(left) - len(going)
     uses = {pod.metadata.name: _use(view, slurm, pod) for pod in rest}
     order = sorted(
         rest,

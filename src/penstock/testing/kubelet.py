@@ -18,9 +18,11 @@ from penstock.api.slinky import wellknown
 from penstock.decide.drain_reason import TERMINATING
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.slurm import SimulatedSlurm
-from penstock.testing.workloads import running
+from penstock.testing.workloads import image_missing, running
 
 PODS, NODES = "/pods", "/nodes"
+MISSING = "missing:1"
+"""An image that no machine can pull."""
 Dice = Callable[[float, float], float]
 """A number between the two."""
 
@@ -169,6 +171,9 @@ class Machines:
             return
         if pod["spec"]["nodeName"] in self.silent:
             self._later(life, self._pace.retry, lambda: self._start(key, uid))
+            return
+        if any(one["image"] == MISSING for one in pod["spec"]["containers"]):
+            self._write_status(pod, image_missing(pod))
             return
         life.started = True
         app = _app(pod)

@@ -32,6 +32,29 @@ def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
     }
 
 
+def image_missing(pod: Json) -> Json:
+    """The status of a pod whose images cannot be pulled."""
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    return {
+        "phase": "Pending",
+        "conditions": [
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Ready", "status": "False"},
+        ],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": waiting,
+            }
+            for container in pod["spec"]["containers"]
+        ],
+    }
+
+
 def pod_of(workload: Json, name: str, revision: str) -> Json:
     """The pod that a StatefulSet or Deployment makes from its template."""
     template: Json = workload["spec"]["template"]

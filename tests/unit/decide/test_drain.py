@@ -267,6 +267,7 @@ class TestRecheck:
             (node(0, "IDLE", "DRAIN", reason=OURS), True),
             (node(0, "IDLE", "DRAIN", reason="Manual maintenance"), False),
             (node(0, "IDLE"), False),
+            (node(0, "DOWN", "DRAIN", reason=TERMINATING), False),
             (node(1), False),
         ],
     )

@@ -71,6 +71,8 @@ COMMENT_NODESET_UID: Final = "nodeSetUID"
 # Penstock's own marks.
 CORDONED_FOR: Final = "nodeset.penstock.dev/cordoned-for"
 """Why Penstock itself set pod-cordon; without it a pod-cordon is the user's and stays."""
+SAME_REVISIONS: Final = "nodeset.penstock.dev/same-revisions"
+"""On a ControllerRevision: hashes, separated by commas, that others gave the same template."""
 DRAIN_FINALIZER: Final = "nodeset.penstock.dev/drain"
 """Keeps a deleted NodeSet until its nodes are drained and its pods are gone."""
 CONFIG_HASH: Final = "controller.penstock.dev/config-hash"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT
+from penstock.testing.kubelet import MISSING
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import LARGEST, Happening
 from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
 from penstock.testing.slurmctld import FakeJob
 
+IMAGES = ("slurmd:1", "slurmd:2")
 REASONS = ("bad disk", "Manual maintenance", "", "Not responding to my calls")
 EDITS = (
     (f"{CORE}/services/slurm-controller", {"spec": {"selector": {"nobody": "here"}}}),
@@ -131,6 +133,14 @@ def configure(world: World, number: int) -> None:
     world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
 
 
+def template(world: World, image: str, seconds: float) -> None:
+    """A change of the workers' image; one that does not exist is set right a while later."""
+    body = {"spec": {"slurmd": {"image": image}}}
+    world.ask("PATCH", f"{GROUP}/nodesets/{NODESET}", body)
+    if image == MISSING:
+        world.later(seconds, lambda: template(world, IMAGES[0], 0.0))
+
+
 def delete_record(world: World, ordinal: int) -> None:
     """`scontrol delete nodename=...`."""
     world.slurm.deleted_by_hand(f"{NODESET}-{ordinal}")
@@ -164,5 +174,6 @@ ACTS = {
     "edit": Happening(4, lambda d: (d.randrange(len(EDITS)),), edit),
     "delete": Happening(5, lambda d: (d.randrange(len(DELETIONS)),), delete),
     "configure": Happening(3, lambda d: (d.randint(1, 9),), configure),
+    "template": Happening(12, lambda d: (d.choice([*IMAGES, MISSING]), _while(d)), template),
     "delete_record": Happening(2, lambda d: (_ordinal(d),), delete_record),
 }

@@ -9,7 +9,12 @@ from typing import cast
 import msgspec
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT, REASON_PREFIX
+from penstock.api.slinky.wellknown import (
+    POD_CORDON,
+    POD_CORDON_SHORT,
+    REASON_PREFIX,
+    REVISION_HASH,
+)
 from penstock.decide import records
 from penstock.testing.kubelet import PODS
 from penstock.testing.plans.world import NODESET, SPACE, World
@@ -48,7 +53,8 @@ def _daemons(world: World) -> Iterator[str]:
         if status.get("observedGeneration") != found["metadata"]["generation"]:
             yield f"the status of {plural} {name} is old"
         ready = condition(found, "Ready")
-        if ready is None or ready["status"] != "True":
+        waits = ready is not None and ready["reason"] == "RollingUpdate" and _update_waits(world)
+        if ready is None or (ready["status"] != "True" and not waits):
             yield f"{plural} {name} is not ready: {ready}"
 
 
@@ -64,6 +70,10 @@ def _workers(world: World) -> Iterator[str]:
         for pod in world.server.objects(PODS, SPACE)
         if pod["metadata"]["name"].startswith(f"{NODESET}-")
     }
+    revision = nodeset.get("status", {}).get("nodeSetHash")
+    old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
+    if old and not _update_waits(world):
+        yield f"pods have an older template: {sorted(old)}"
     # Which ones go first is the policy's; a user's cordon may leave gaps.
     if len(pods) != replicas:
         yield f"pods are {sorted(pods)}, not {replicas}"
@@ -78,6 +88,16 @@ def _workers(world: World) -> Iterator[str]:
         record = records.read(node.comment)
         if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
             yield f"the record {name} is left over: {world.slurm.ctld.states(node)} {node.reason}"
+
+
+def _update_waits(world: World) -> bool:
+    """Whether somebody holds a node back for as long as they like, and so an update."""
+    cordoned = any(
+        "true" in {notes.get(POD_CORDON), notes.get(POD_CORDON_SHORT)}
+        for pod in world.server.objects(PODS, SPACE)
+        if (notes := pod["metadata"].get("annotations", {}))
+    )
+    return cordoned or bool(world.slurm.drains)
 
 
 def _node(world: World, name: str, pod: Json) -> Iterator[str]:

@@ -1,0 +1,40 @@
+"""Keep the records of the templates that a NodeSet's pods are made from."""
+
+from __future__ import annotations
+
+import contextlib
+
+from penstock.api.core import REVISIONS
+from penstock.api.slinky import wellknown
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.controllers.world import World
+from penstock.decide.history import history
+from penstock.kube import AlreadyExistsError, Client, NotFoundError
+from penstock.render import worker
+
+
+async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> frozenset[str]:
+    """Write what is missing and delete what is too old; returns hashes that mean the wanted one.
+
+    To be done before the status is written: that is where another operator's hash is read from.
+    Raises KubeError.
+    """
+    meta = nodeset.metadata
+    revision = worker.revision(nodeset)
+    records = world.revisions_of.get(meta.uid)
+    found = history(nodeset, revision.hash, records, world.pods_of.get(meta.uid))
+    notes = {wellknown.SAME_REVISIONS: ",".join(found.same)} if found.same else {}
+    if not found.exists:
+        manifest = worker.controller_revision(nodeset, revision, found.number)
+        manifest["metadata"] |= {"annotations": notes} if notes else {}
+        # It may be there already: our own, not seen yet, or that of a NodeSet that is just going.
+        with contextlib.suppress(AlreadyExistsError):
+            await client.create(REVISIONS, manifest)
+    elif not found.true:
+        change = {"metadata": {"annotations": notes}, "revision": found.number}
+        with contextlib.suppress(NotFoundError):
+            await client.patch(REVISIONS, meta.namespace, revision.name, change)
+    for one in found.gone:
+        with contextlib.suppress(NotFoundError):
+            await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
+    return frozenset(found.same)

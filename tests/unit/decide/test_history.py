@@ -1,0 +1,84 @@
+"""Which ControllerRevisions there are, and which hashes mean the same template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from penstock.api.core import ControllerRevision, Pod
+from penstock.api.meta import ObjectMeta
+from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
+from penstock.api.slinky.wellknown import REVISION_HASH, SAME_REVISIONS
+from penstock.decide.history import History, history
+from support.nodesets import nodeset, pod
+
+
+def record(hash_: str, number: int, same: str = "") -> ControllerRevision:
+    notes = {SAME_REVISIONS: same} if same else {}
+    meta = ObjectMeta(name=f"compute-{hash_}", namespace="slurm", annotations=notes)
+    return ControllerRevision(metadata=meta, revision=number)
+
+
+def found(
+    *records: ControllerRevision, pods: tuple[Pod, ...] = (), of: NodeSet | None = None
+) -> History:
+    return history(of or nodeset(), "new", records, pods)
+
+
+def of_generation(observed: int, hash_: str) -> NodeSet:
+    status = NodeSetStatus(observed_generation=observed, node_set_hash=hash_)
+    return replace(nodeset(), status=status)
+
+
+def gone(told: History) -> list[str]:
+    return [one.metadata.name for one in told.gone]
+
+
+def used(hash_: str) -> Pod:
+    return pod(0, labels={REVISION_HASH: hash_})
+
+
+def test_the_wanted_one_has_the_highest_number() -> None:
+    assert (found().number, found().exists) == (1, False)
+    assert found(record("a", 1), record("b", 4)).number == 5
+
+
+def test_one_that_comes_back_gets_a_new_number() -> None:
+    back = found(record("new", 1), record("b", 2), pods=(used("b"),))
+    assert (back.exists, back.true, back.number) == (True, False, 3)
+    assert found(record("new", 3), record("b", 2)).true
+
+
+def test_what_no_pod_has_goes_but_for_the_limit() -> None:
+    records = (record("a", 1), record("b", 2), record("c", 3), record("new", 4))
+    assert gone(found(*records)) == ["compute-a", "compute-b", "compute-c"]
+    assert gone(found(*records, of=nodeset(revision_history_limit=2))) == ["compute-a"]
+    assert gone(found(*records, pods=(used("a"),))) == ["compute-b", "compute-c"]
+
+
+def test_a_negative_limit_keeps_none() -> None:
+    assert gone(found(record("a", 1), of=nodeset(revision_history_limit=-1))) == ["compute-a"]
+
+
+def test_the_hash_that_another_operator_gave_this_generation_means_the_same() -> None:
+    told = found(of=of_generation(3, "theirs"))
+    assert (told.same, told.exists) == (("theirs",), False)
+    noted = found(record("new", 1), of=of_generation(3, "theirs"))
+    assert (noted.same, noted.true) == (("theirs",), False)
+
+
+def test_what_is_noted_stays_and_its_record_too() -> None:
+    told = found(record("theirs", 1), record("new", 2, "theirs"), of=of_generation(3, "new"))
+    assert (told.same, told.true, told.gone) == (("theirs",), True, ())
+
+
+def test_a_record_stays_while_a_pod_has_a_hash_that_is_noted_at_it() -> None:
+    records = (record("a", 1, "theirs"), record("new", 2))
+    assert gone(found(*records, pods=(used("theirs"),))) == []
+    assert gone(found(*records, pods=(used("new"),))) == ["compute-a"]
+
+
+def test_the_hash_of_an_earlier_generation_means_nothing() -> None:
+    told: Any = found(of=of_generation(2, "theirs"))
+    assert told.same == ()
