@@ -49,6 +49,10 @@ class Cluster:
         """kubectl in this namespace."""
         return self.site.kubectl("-n", self.namespace, *arguments, stdin=stdin)
 
+    def patch(self, resource: str, name: str, patch: Json) -> None:
+        """`kubectl patch --type=merge` in this namespace."""
+        self.kubectl("patch", resource, name, "--type=merge", "-p", json.dumps(patch))
+
     def get(self, resource: str, name: str) -> Json:
         """An object; raises LookupError when it is not there."""
         found = self.site.api.get(resource, self.namespace, name)

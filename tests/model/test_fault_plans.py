@@ -18,13 +18,15 @@ from support.mutations import MUTATIONS, Mutation
 COUNT = int(os.environ.get("PENSTOCK_PLANS") or (2000 if os.environ.get("CI") else 40))
 FIRST = int(os.environ.get("PENSTOCK_SEED", "1"))
 CAUGHT_BY = {
-    "unknown_counts_as_drained": (8, 12),
-    "jobs_are_not_looked_at": (2, 7),
-    "drain_is_not_waited_for": (1, 2),
+    "unknown_counts_as_drained": (11, 16),
+    "jobs_are_not_looked_at": (3,),
+    "drain_is_not_waited_for": (2,),
     "deletes_name_no_uid": (235, 122),
-    "slurm_is_not_asked_again": (36, 64),
+    "slurm_is_not_asked_again": (7,),
     "every_drain_is_ours": (7, 15),
-    "edits_are_left": (26,),
+    "edits_are_left": (5, 11),
+    "budget_is_dropped": (10, 19),
+    "gone_pods_are_not_counted": (19, 25),
 }
 """For each mutation, seeds of plans that notice it."""
 

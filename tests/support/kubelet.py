@@ -8,6 +8,7 @@ pods replaced, so that a test sees a restart as another uid.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from penstock.api.core import (
@@ -29,6 +30,8 @@ from penstock.testing.workloads import TEMPLATE, pod_of, running
 
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
 MACHINE = "machine"
+STARTED = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+"""When slurmd started, as the pods' statuses say."""
 
 Workload = StatefulSet | Deployment
 SlurmOf = Callable[[str], FakeSlurmctld | None]
@@ -120,11 +123,9 @@ class Kubelet:
         slurm, node = self._slurm(pod)
         if slurm is None:
             return
-        if node in slurm.nodes:
-            slurm.nodes[node].base = "IDLE"
-            slurm.touch()
-        else:
-            slurm.register(node)
+        record = slurm.nodes.get(node) or slurm.register(node)
+        record.base, record.started = "IDLE", STARTED
+        slurm.touch()
 
     def _ended(self, pod: Pod) -> None:
         """What the preStop hook of worker pods does."""
