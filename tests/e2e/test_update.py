@@ -188,7 +188,7 @@ def test_a_bad_image_stops_the_update_and_the_former_one_recovers(cluster: Clust
 
 def fails(found: dict[str, Json]) -> bool:
     ready = condition(found["compute"], "Ready")
-    words = ("Image", "0 of 4 pods have the new template")
+    words = ("Image", "compute-3 is new and not in use yet")
     return ready.get("reason") == "PodsFailing" and all(w in ready["message"] for w in words)
 
 

@@ -21,7 +21,7 @@ CAUGHT_BY = {
     "unknown_counts_as_drained": (11, 16),
     "jobs_are_not_looked_at": (3,),
     "drain_is_not_waited_for": (2,),
-    "deletes_name_no_uid": (235, 122),
+    "deletes_name_no_uid": (16,),
     "slurm_is_not_asked_again": (7,),
     "every_drain_is_ours": (7, 15),
     "edits_are_left": (5, 11),

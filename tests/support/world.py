@@ -249,6 +249,9 @@ class World:
                 del self.nodes[name]
                 self.drained_by_others.pop(name, None)
                 return
+        alone = name not in self.pods or not slurmd_runs(self.pods[name])
+        if alone and self.nodes[name].state == {"IDLE"} and not self.acts_on_old_view:
+            raise PromiseBrokenError(f"{name} gets jobs by {step}, but its slurmd does not run")
         if theirs is not None and not self.nodes[name].drain:
             raise PromiseBrokenError(f"the drain of {name} ({theirs}) was undone by {step}")
         if theirs is not None and found.reason == theirs and self.nodes[name].reason != theirs:
@@ -331,7 +334,9 @@ class World:
         known = by_operator and not self.fault and not self.acts_on_old_view
         if remembered is None and not known:
             self.unclaimed.add(name)
-        if slurmd_runs(found) and record:
+        # Our hook leaves a drain as it is; that of pods which slurm-operator made does not.
+        inherited = int(found.metadata.uid.rpartition("-")[2]) % 2 == 0
+        if slurmd_runs(found) and record and (inherited or not record.drain):
             drained = self.drained_by_others.pop(name, None) is not None
             if drained and remembered and remembered.drain is not None:
                 # What nobody had the time to remember is lost under the hook's words.

@@ -160,7 +160,8 @@ def step(pod: Pod, node: Node, wanted: Wish | None) -> DrainNode | UndrainNode |
     if wanted is None:
         if "DOWN" in node.state:
             return resume.resume_action(pod, node)
-        if node.drain and ours:
+        # Before the new pod's slurmd is there, a job would be lost on it.
+        if node.drain and ours and resume.registered(pod, node):
             why = Why("Undrained", f"Nobody wants node {node.name} drained any more")
             return UndrainNode(node.name, why)
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.api.core import Node as Machine
@@ -256,6 +258,16 @@ class TestComingBack:
         step = decided(pod(), lost)
         assert isinstance(step, DrainNode)
         assert drain.reason_to_send(lost, step) == "Maintenance"
+
+
+def test_a_node_is_not_undrained_before_the_new_pods_slurmd_is_there() -> None:
+    """The hook leaves the drain of a pod that went; a job would be lost on a node without slurmd."""
+    left = node(0, "IDLE", "DRAIN", reason=SCALE_IN, slurmd_start_time=int(NOW) - 9000)
+    starting = pod(phase="Pending", ready=False, slurmd=waiting())
+    assert decided(starting, left) is None
+    assert decided(pod(slurmd=running(NOW - 5)), left) is None
+    back = replace(left, slurmd_start_time=int(NOW) - 4)
+    assert isinstance(decided(pod(slurmd=running(NOW - 5)), back), UndrainNode)
 
 
 class TestRecheck:
