@@ -250,7 +250,7 @@ class World:
                 self.drained_by_others.pop(name, None)
                 return
         alone = name not in self.pods or not slurmd_runs(self.pods[name])
-        if alone and self.nodes[name].state == {"IDLE"} and not self.acts_on_old_view:
+        if alone and self.nodes[name].state == frozenset({"IDLE"}) and not self.acts_on_old_view:
             raise PromiseBrokenError(f"{name} gets jobs by {step}, but its slurmd does not run")
         if theirs is not None and not self.nodes[name].drain:
             raise PromiseBrokenError(f"the drain of {name} ({theirs}) was undone by {step}")

@@ -261,7 +261,7 @@ class TestComingBack:
 
 
 def test_a_node_is_not_undrained_before_the_new_pods_slurmd_is_there() -> None:
-    """The hook leaves the drain of a pod that went; a job would be lost on a node without slurmd."""
+    """The hook leaves a drain as it is; on a node without slurmd a job would be lost."""
     left = node(0, "IDLE", "DRAIN", reason=SCALE_IN, slurmd_start_time=int(NOW) - 9000)
     starting = pod(phase="Pending", ready=False, slurmd=waiting())
     assert decided(starting, left) is None
