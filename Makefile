@@ -3,7 +3,7 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 CONTEXT ?=
 
-.PHONY: help venv check lint types layers unit crds test plans demo down bench bench-check lock clean
+.PHONY: help venv check lint types layers unit crds test storm plans demo down bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -33,7 +33,10 @@ crds: venv ## write deploy/crds from the typed kinds
 
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
-	.venv/bin/pytest tests
+	.venv/bin/pytest tests -n 3 --dist loadgroup --no-loadscope-reorder
+
+storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
+	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py
 
 plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
 	$(PY) -m penstock.testing.plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going

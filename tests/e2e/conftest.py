@@ -7,12 +7,46 @@ there (`penstock demo up` leaves one called `penstock`), for work on tests.
 import os
 import secrets
 from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 
 from e2e_kit.cluster import Cluster
-from e2e_kit.site import Site
+from e2e_kit.site import OPERATOR, Site
+from penstock.local.errors import LocalError
+from penstock.local.install import SYSTEM
 from penstock.local.node import Node
+
+LAST = 120
+"""Lines of the operator's log that a failed test shows."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A failed test shows what the operator said and what it told users: it may not come again."""
+    report: pytest.TestReport = yield
+    funcargs: dict[str, Any] = getattr(item, "funcargs", {})
+    site = funcargs.get("site") or next(
+        (one.site for one in funcargs.values() if isinstance(one, Cluster)), None
+    )
+    if report.failed and isinstance(site, Site):
+        for name, command in SHOWN.items():
+            report.sections.append((name, _said(site, command)))
+    return report
+
+
+SHOWN = {
+    "operator": ("-n", SYSTEM, "logs", f"deploy/{OPERATOR}", f"--tail={LAST}"),
+    "kinds": ("get", "controllers,restapis,nodesets,loginsets", "-A", "-o", "wide"),
+    "pods": ("get", "pods", "-A", "-o", "wide"),
+}
+
+
+def _said(site: Site, command: tuple[str, ...]) -> str:
+    try:
+        return site.kubectl(*command)
+    except LocalError as error:
+        return str(error)
 
 
 @pytest.fixture(scope="session")

@@ -134,7 +134,9 @@ def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
 def test_the_machine_reaches_cluster_ips_and_pods(web: Node) -> None:
     ip = web.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
     pod = web.kubectl("-n", "web", "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
-    assert {fetch(f"http://{ip}") for _ in range(20)} == {"web-0", "web-1"}
+    answers = {"web-0", "web-1"}
+    # kube-proxy writes its rules a moment after the last pod is ready.
+    eventually(lambda: {fetch(f"http://{ip}") for _ in range(20)} == answers, "both pods answer")
     assert fetch(f"http://{pod}:8080") == "web-1"
 
 

@@ -1,16 +1,9 @@
-"""The operator is killed while it scales: nothing is made twice, and no job notices.
-
-The kubelet waits longer and longer before it starts a container again that keeps ending. So that
-ten kills fall into one scale-out and back, a parent in the operator's container starts the
-operator again at once.
-"""
+"""The operator is killed while it scales: nothing is made twice, and no job notices."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import secrets
 import select
 import signal
 import time
@@ -22,28 +15,17 @@ import pytest
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, restarts
+from e2e_kit.chance import seed
 from e2e_kit.cluster import Cluster
-from e2e_kit.site import OPERATOR, Site, eventually, pid_in_pod
+from e2e_kit.site import Site, eventually, pid_in_pod
+from e2e_kit.undying import COMMAND, undying_operator
 from penstock.api.slinky.wellknown import POD_INDEX
-from penstock.local import install
 
 MOST = 6
 KILLS = 5
 """For each direction."""
 LONGEST_LIFE = 2.0
 """Seconds until an operator is killed; it has started and acts after about one."""
-MODULE = "penstock.controllers"
-PARENT = """
-import signal, subprocess, sys
-module = ".".join(("penstock", "controllers"))
-def end(number, frame):
-    child.send_signal(number)
-    sys.exit(child.wait())
-signal.signal(signal.SIGTERM, end)
-while True:
-    child = subprocess.Popen([sys.executable, "-m", module, *sys.argv[1:]])
-    child.wait()
-"""
 
 
 @dataclass
@@ -81,26 +63,14 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 @pytest.fixture(scope="module")
 def operator_uid(site: Site, cluster: Cluster) -> Generator[str]:
     """Uid of the operator's pod, in which a killed operator is started again at once."""
-    path = "/spec/template/spec/containers/0/command"
-    command = ["/usr/bin/python3", "-c", PARENT]
-    _patch(site, {"op": "add", "path": path, "value": command})
-    yield site.operator_pod()["metadata"]["uid"]
-    _patch(site, {"op": "remove", "path": path})
-    site.operator_pod()
-
-
-def _patch(site: Site, change: Json) -> None:
-    deployment = ("-n", install.SYSTEM, f"deployment/{OPERATOR}")
-    site.kubectl("patch", *deployment, "--type=json", "-p", json.dumps([change]))
-    site.kubectl("rollout", "status", *deployment, "--timeout=90s")
+    with undying_operator(site) as uid:
+        yield uid
 
 
 def test_an_operator_killed_ten_times_while_scaling_makes_no_pod_twice_and_ends_no_job(
     cluster: Cluster, operator_uid: str
 ) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED") or secrets.randbelow(2**32))
-    print(f"\nPENSTOCK_SEED={seed}")
-    moments = random.Random(seed)
+    moments = random.Random(seed())
     whole = cluster.submit(_until("over"), "--nodelist=compute-0", "--output=/shared/whole")
     cluster.until_job(whole, "RUNNING")
     first = cluster.get("pods", "compute-0")["metadata"]["uid"]
@@ -179,7 +149,7 @@ def _kill(cluster: Cluster, operator_uid: str, moments: random.Random) -> None:
 
 def _pid(operator_uid: str) -> int | None:
     try:
-        return pid_in_pod(operator_uid, MODULE)
+        return pid_in_pod(operator_uid, COMMAND)
     except LookupError:
         return None
 

@@ -126,6 +126,11 @@ class Site:
         every = self._audit(lambda line: USER in line)
         return [one for one in every if one.at >= since and one.resource != "leases"]
 
+    def operator_writes(self, namespace: str) -> list[Write]:
+        """What the operator ever wrote in a namespace."""
+        mark = f"/namespaces/{namespace}/"
+        return self._audit(lambda line: USER in line and mark in line)
+
     def audit(self, namespace: str, resource: str) -> list[Write]:
         """Who ever wrote objects of one resource in a namespace, with success."""
         mark = f"/namespaces/{namespace}/"

@@ -1,0 +1,177 @@
+"""Everything is killed and frozen at random while jobs flow and users change things.
+
+    PENSTOCK_STORM_MINUTES=30 PENSTOCK_SEED=1 pytest tests/e2e/test_storm.py -s
+
+Every job is accounted for at the end: it ran to its end, or Slurm refused it and it never ran. No
+pod was deleted by the operator while a job was on it, and the cluster is as declared again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.chance import seed
+from e2e_kit.cluster import Cluster
+from e2e_kit.jobs import FINAL, Account, JobFlow, Run, account
+from e2e_kit.site import Site, Write, eventually
+from e2e_kit.storm import Storm, targets
+from e2e_kit.undying import undying_operator
+from penstock.local.errors import LocalError
+
+pytestmark = pytest.mark.xdist_group("apart")
+
+MINUTES = float(os.environ.get("PENSTOCK_STORM_MINUTES", "2"))
+MOST = 4
+"""Workers."""
+CALM = 420.0
+"""Seconds that the cluster has to come to rest, with the kubelet's longest back-off in them."""
+CONF = f"{manifests.EXTRA_CONF}MinJobAge=86400\nSlurmdTimeout=120\n"
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
+    cluster = clusters("storm")
+    workers = manifests.on_shared_disk(manifests.nodeset(2), cluster.shared)
+    persistent = {"enabled": True, "resources": {"requests": {"storage": "1Gi"}}}
+    controller = manifests.controller(CONF, persistence=persistent)
+    cluster.create(controller, manifests.restapi(), workers)
+    cluster.until_ready("nodesets", "compute")
+    cluster.until_idle("compute-0", "compute-1")
+    return cluster
+
+
+@pytest.mark.timeout(MINUTES * 60 + 900)
+def test_in_a_storm_of_faults_every_job_is_accounted_for(site: Site, cluster: Cluster) -> None:
+    chance = random.Random(seed())
+    flow = JobFlow(cluster, random.Random(chance.random()))
+    storm = Storm(targets(site.node), random.Random(chance.random()))
+    users = Users(cluster, random.Random(chance.random()))
+    with undying_operator(site), ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(one.run) for one in (flow, storm, users)]
+        try:
+            # Not a wait for something: this is how long things break.
+            time.sleep(MINUTES * 60)
+        finally:
+            for one in (storm, users, flow):
+                one.stop()
+        for one in running:
+            one.result()
+        began = time.monotonic()
+        _calm(cluster)
+        print(f"calm {time.monotonic() - began:.0f} s later; faults: {dict(storm.counts)}")
+    told = _settle(cluster, flow)
+    print(f"{len(flow.jobs)} jobs: {dict(told.counts)}; changes by users: {users.changes}")
+    assert told.lost == ()
+    assert _deleted_under_a_job(site, cluster, told) == []
+    assert told.counts["completed"] > 0
+
+
+class Users:
+    """Scale, cordon and configure at random moments, with whatever errors come of it."""
+
+    def __init__(self, cluster: Cluster, chance: random.Random) -> None:
+        self.changes = 0
+        self._cluster = cluster
+        self._random = chance
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Change things until `stop`."""
+        while not self._stop.wait(self._random.uniform(4, 15)):
+            try:
+                self._random.choice((self._scale, self._scale, self._cordon, self._configure))()
+            except LocalError:
+                # The API server was away: a user would try again, and so does the next turn.
+                continue
+            self.changes += 1
+
+    def stop(self) -> None:
+        """Change nothing more."""
+        self._stop.set()
+
+    def _scale(self) -> None:
+        replicas = self._random.randint(1, MOST)
+        self._kubectl("scale", "nodeset/compute", f"--replicas={replicas}")
+
+    def _cordon(self) -> None:
+        pod = f"compute-{self._random.randrange(MOST)}"
+        wish = self._random.choice(("=true", "-"))
+        self._kubectl("annotate", "--overwrite", "pod", pod, f"slinky.slurm.net/pod-cordon{wish}")
+
+    def _configure(self) -> None:
+        conf = f"{CONF}MessageTimeout={self._random.randint(10, 20)}\n"
+        change = json.dumps({"spec": {"extraConf": conf}})
+        self._kubectl("patch", "controllers", manifests.NAME, "--type=merge", "-p", change)
+
+    def _kubectl(self, *arguments: str) -> None:
+        self._cluster.kubectl("--request-timeout=5s", *arguments)
+
+
+def _calm(cluster: Cluster) -> None:
+    """Ask for two workers, none of them cordoned, until that is so and all jobs have ended."""
+
+    def asked() -> bool:
+        cluster.kubectl("scale", "nodeset/compute", "--replicas=2")
+        cluster.kubectl(
+            "annotate",
+            "pods",
+            "-l",
+            "app.kubernetes.io/name=slurmd",
+            "slinky.slurm.net/pod-cordon-",
+        )
+        return True
+
+    eventually("the API server takes changes", asked, CALM, every=2)
+    cluster.until_ready("nodesets", "compute", CALM)
+    eventually("all jobs end", lambda: not _unfinished(cluster), CALM, every=2)
+    cluster.until_idle("compute-0", "compute-1", timeout=CALM)
+
+
+def _states(cluster: Cluster) -> dict[int, set[str]]:
+    jobs = cluster.rest("GET", "jobs/")["jobs"]
+    return {one["job_id"]: set(one["job_state"]) for one in jobs}
+
+
+def _unfinished(cluster: Cluster) -> bool:
+    return any(not state & FINAL or "COMPLETING" in state for state in _states(cluster).values())
+
+
+def _settle(cluster: Cluster, flow: JobFlow) -> Account:
+    texts: dict[str, str] = {}
+    listed = cluster.site.node.run("sh", "-c", f"cd {cluster.shared} && grep -H . job-* || true")
+    for line in listed.splitlines():
+        name, _, rest = line.partition(":")
+        texts[name] = texts.get(name, "") + rest + "\n"
+    return account(flow.jobs, texts, _states(cluster))
+
+
+def _deleted_under_a_job(site: Site, cluster: Cluster, told: Account) -> list[tuple[Write, str]]:
+    """Deletes by the operator of pods on which a job ran at that time."""
+    deletes = [
+        one
+        for one in site.operator_writes(cluster.namespace)
+        if (one.verb, one.resource) == ("delete", "pods") and one.code < 300
+    ]
+    return [
+        (delete, name)
+        for delete in deletes
+        for name, run in told.runs
+        if delete.name.endswith(f"/{run.node}")
+        and run.begin < delete.at.timestamp() < (run.end or float("inf"))
+        and not _began_again(told, name, run, delete.at.timestamp())
+    ]
+
+
+def _began_again(told: Account, name: str, run: Run, when: float) -> bool:
+    """Whether a cut run had been followed by the next one of its job before that moment."""
+    later = [r for n, r in told.runs if n == name and r.restart > run.restart]
+    return any(one.begin < when for one in later)
