@@ -12,9 +12,9 @@ A slurmd that runs may have a job. So:
    COMPLETING, nor UNKNOWN since slurmctld started) and no unfinished job holds it. Both are
    needed: the node of a SUSPENDED job may look IDLE.
 3. `NeverBound`: a pod that no Kubernetes node was given to has run nothing, whatever Slurm says of
-   its name. `NeverStarted`: the kubelet says that slurmd waits for its first start. Slurm is not
-   needed, but when it answers and has a record that may take a job or has one, rule 2 decides: the
-   kubelet's word may be a second old, and a slurmd that registered in it gets a job in the next.
+   its name. `NeverStarted`: the kubelet says that slurmd waits for its first start, and Slurm says
+   that no job is on that node. The kubelet's word alone is not enough: it may be old. So where
+   Slurm has a record that may take a job, rule 2 decides. An empty list counts, as in rule 4.
 4. `Finished`: in phase Failed or Succeeded all containers have ended. `SlurmdStopped`: the kubelet
    says that slurmd does not run (a crash loop), and Slurm answers and has neither the node nor a
    job on it. Here an empty list counts: the first cluster of all may have only broken workers. If
@@ -70,7 +70,7 @@ def may_delete(pod: Pod, slurm: SlurmView, *, abandoned: bool = False) -> Verdic
     name = slurm_node_name(pod)
     node, jobs = slurm.node(name), slurm.jobs(name)
     takes_none = node is None or "DOWN" in node.state or node.drained
-    if never_started(pod) and takes_none and not jobs:
+    if never_started(pod) and takes_none and jobs == ():
         return _yes(Ground.NEVER_STARTED, "its slurmd never started")
     if isinstance(slurm.nodes, Unknown):
         return _no("SlurmUnknown", f"Slurm's nodes are not known: {slurm.nodes.why}")

@@ -67,17 +67,20 @@ def test_a_job_of_another_node_does_not_matter() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        slurm(UNKNOWN, UNKNOWN),
+        slurm(UNKNOWN),
         slurm(known_nodes()),
         slurm(known_nodes(node(0, "DOWN"))),
         slurm(known_nodes(DRAINED)),
     ],
 )
-def test_what_never_ran_needs_no_answer_of_slurm(answer: SlurmView) -> None:
-    unbound = pod(phase="Pending", ready=False, bound=False)
+def test_what_never_started_may_go_when_slurm_says_that_no_job_is_there(answer: SlurmView) -> None:
     unstarted = pod(phase="Pending", ready=False, slurmd=waiting("ImagePullBackOff"))
-    assert may_delete(unbound, answer).ground is Ground.NEVER_BOUND
     assert may_delete(unstarted, answer).ground is Ground.NEVER_STARTED
+
+
+def test_what_no_machine_was_given_to_needs_no_answer_of_slurm() -> None:
+    unbound = pod(phase="Pending", ready=False, bound=False)
+    assert may_delete(unbound, slurm(UNKNOWN, UNKNOWN)).ground is Ground.NEVER_BOUND
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,8 @@ def test_what_never_ran_needs_no_answer_of_slurm(answer: SlurmView) -> None:
         slurm(known_nodes(node(0, "IDLE"))),
         slurm(known_nodes(node(0, "IDLE", "NOT_RESPONDING"))),
         slurm(known_nodes(node(0, "DOWN")), (job(1, 0),)),
+        slurm(known_nodes(), UNKNOWN),
+        slurm(UNKNOWN, UNKNOWN),
     ],
 )
 def test_slurm_may_know_better_than_a_late_kubelet(answer: SlurmView) -> None:
