@@ -25,7 +25,7 @@ from penstock.slurm.known import Unknown
 from penstock.slurm.model import Job
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
-from penstock.slurm.snapshot import NOT_ASKED, Belief, NodeBelief, Snapshot, changed
+from penstock.slurm.snapshot import LATE, NOT_ASKED, Belief, NodeBelief, Snapshot, changed
 
 T = TypeVar("T")
 
@@ -79,12 +79,17 @@ class Mirror:
         self._waiting: asyncio.Future[Snapshot] | None = None
         self._served: asyncio.Future[Snapshot] | None = None
         self._subscribers: list[Subscriber] = []
-        self._told = self.snapshot
+        self._told = self._at()
+        self._read_unknown = False
 
     @property
     def snapshot(self) -> Snapshot:
         """What is known now, without asking."""
-        return self._at()
+        found = self._at()
+        # An answer gets stale between two polls. Who reads that must hear of the next good one,
+        # though it says what the last one said.
+        self._read_unknown |= not found.known
+        return found
 
     def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
         """Ask this slurmrestd from now on; without one everything is Unknown, because of `why`."""
@@ -219,7 +224,10 @@ class Mirror:
         )
 
     def _tell(self) -> None:
-        old, self._told = self._told, self.snapshot
+        old, self._told = self._told, self._at()
+        if self._read_unknown and old.known and self._told.known:
+            old = Snapshot(Unknown(LATE), Unknown(LATE))
+        self._read_unknown = False
         names = changed(old, self._told)
         if names is None:
             return

@@ -24,6 +24,11 @@ class Snapshot:
     jobs: Fact[tuple[Job, ...]]
     asked_at: float | None = None
 
+    @property
+    def known(self) -> bool:
+        """Whether both nodes and jobs are known."""
+        return isinstance(self.nodes, Known) and isinstance(self.jobs, Known)
+
     def node(self, name: str) -> Fact[Node]:
         """One node; Unknown too when slurmctld's list does not have it."""
         if isinstance(self.nodes, Unknown):

@@ -235,6 +235,23 @@ async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
     assert "refused the connection" in unknown.why
 
 
+async def test_who_read_a_stale_answer_hears_of_the_next_good_one_though_nothing_changed(
+    server: FakeSlurmrestd, rest: Slurmrestd
+):
+    now = 100.0
+    mirror = Mirror(pace=SLOW, clock=lambda: now)
+    mirror.endpoint(rest)
+    async with running(mirror):
+        await until(mirror, known)
+        told: list[frozenset[str]] = []
+        mirror.subscribe(told.append)
+        now = 115.1
+        assert not known(mirror.snapshot)
+        assert known(await mirror.fresh())
+        await until(mirror, known)
+    assert told == [{"cpu-0", "cpu-1", "cpu-2", "cpu-3"}]
+
+
 async def test_it_recovers_when_the_server_comes_back(server: FakeSlurmrestd, rest: Slurmrestd):
     await server.stop()
     mirror = Mirror(pace=FAST)
