@@ -32,6 +32,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     if report.failed and isinstance(site, Site):
         for name, command in SHOWN.items():
             report.sections.append((name, _said(site, command)))
+        report.sections.append(("metrics", _metrics(site)))
     return report
 
 
@@ -47,6 +48,16 @@ def _said(site: Site, command: tuple[str, ...]) -> str:
         return site.kubectl(*command)
     except LocalError as error:
         return str(error)
+
+
+def _metrics(site: Site) -> str:
+    """What the operator is at: reconciles, queues and calls to Slurm."""
+    try:
+        found = site.metrics()
+    except (AssertionError, OSError) as error:
+        return str(error)
+    shown = ("penstock_reconciles_running", "penstock_reconcile_seconds_count", "penstock_queue_d")
+    return "\n".join(f"{k} {v:g}" for k, v in found.items() if k.startswith(shown) and v)
 
 
 @pytest.fixture(scope="session")
