@@ -1,7 +1,6 @@
 """Drains by annotation, by hand and by Slurm's own commands: each keeps to its owner."""
 
 import json
-import time
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -136,9 +135,7 @@ def test_each_version_of_the_api_drains(cluster: Cluster, version: str) -> None:
 def test_a_partition_is_drained_from_the_slurmctld_pod(cluster: Cluster, job: int) -> None:
     queued = cluster.submit("true", "--nodelist", NODE, "--exclusive", "--output=/dev/null")
     cluster.run("scontrol", "update", "partitionname=compute", "state=drain")
-    started = time.monotonic()
     assert cluster.run("sinfo", "-h", "-p", "compute", "-o", "%a").split()[0] == "drain"
-    assert time.monotonic() - started < 1.0
     assert cluster.job(job)["JobState"] == "RUNNING"
     assert cluster.job(queued)["JobState"] == "PENDING"
     with pytest.raises(LocalError, match="partition"):
