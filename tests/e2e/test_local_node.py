@@ -57,7 +57,7 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       terminationGracePeriodSeconds: 0
-      securityContext: {runAsUser: 0}
+      securityContext: {runAsUser: 1234}
       containers:
       - name: probe
         image: test.local/probe:1
@@ -146,7 +146,7 @@ def test_a_name_outside_the_cluster_is_refused_at_once(web: Node) -> None:
         probe(web, "web-0", "lookup", "nowhere.example.org")
 
 
-def test_pods_share_the_volume_of_a_claim(web: Node) -> None:
+def test_pods_that_are_not_root_share_the_volume_of_a_claim(web: Node) -> None:
     probe(web, "web-0", "write", "/shared/note", "from web-0")
     assert probe(web, "web-1", "read", "/shared/note") == "from web-0"
 

@@ -34,7 +34,7 @@ MOST = 4
 """Workers."""
 CALM = 420.0
 """Seconds that the cluster has to come to rest, with the kubelet's longest back-off in them."""
-CONF = f"{manifests.EXTRA_CONF}MinJobAge=86400\nSlurmdTimeout=120\n"
+CONF = f"{manifests.EXTRA_CONF}MinJobAge=60000\nSlurmdTimeout=120\n"
 
 
 @pytest.fixture(scope="module")

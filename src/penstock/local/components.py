@@ -37,6 +37,7 @@ PROGRAMS: dict[Size, tuple[Program, ...]] = {
         programs.PROXY,
         programs.COREDNS_PROGRAM,
         programs.PAUSE,
+        programs.VOLUMES,
     ),
     Size.FLEET: (
         programs.APISERVER,
@@ -54,7 +55,7 @@ def components(size: Size, name: str, addresses: Addresses) -> list[Component]:
     if size is not Size.API:
         found += [controller_manager(size, addresses), scheduler()]
     if size is Size.NODE:
-        found = [runtime(), *found, kubelet(name, addresses), proxy(), coredns()]
+        found = [runtime(), volumes(), *found, kubelet(name, addresses), proxy(), coredns()]
     if size is Size.FLEET:
         found.append(kwok())
     return found
@@ -160,6 +161,11 @@ def scheduler() -> Component:
 def runtime() -> Component:
     """Containerd."""
     return Component("containerd", ("/usr/bin/containerd", "--log-level=warn"))
+
+
+def volumes() -> Component:
+    """Makes the folders of claims writable for pods that are not root."""
+    return Component("volumes", ("/usr/local/bin/volumes",))
 
 
 def kubelet(name: str, addresses: Addresses) -> Component:

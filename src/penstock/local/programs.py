@@ -46,6 +46,7 @@ COREDNS_PROGRAM = Program(
     },
 )
 PAUSE = Program(name="pause", package=".", source=_SOURCES / "pause", requires={})
+VOLUMES = Program(name="volumes", package=".", source=_SOURCES / "volumes", requires={})
 KWOK_PROGRAM = Program(
     name="kwok",
     package="sigs.k8s.io/kwok/cmd/kwok",
