@@ -47,18 +47,18 @@ class Job:
 
 @dataclass
 class JobFlow:
-    """Submits a job every second or two until stopped."""
+    """Submits a job every few seconds until stopped."""
 
     cluster: Cluster
     random: random.Random
-    longest: int = 20
+    longest: int = 12
     """Seconds that a job may take."""
     jobs: list[Job] = field(default_factory=list[Job])
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
         """Submit until `stop`."""
-        while not self._stop.wait(self.random.uniform(0.5, 2.5)):
+        while not self._stop.wait(self.random.uniform(1, 5)):
             self.jobs.append(self._submit(f"job-{len(self.jobs)}"))
 
     def stop(self) -> None:
@@ -73,6 +73,8 @@ class JobFlow:
             "current_working_directory": "/tmp",
             "environment": ["PATH=/usr/bin:/bin"],
             "standard_output": "/dev/null",
+            # Without it a job takes a node's memory, and so the node.
+            "memory_per_node": {"set": True, "number": 100},
         }
         try:
             answer = self.cluster.rest("POST", "job/submit", {"job": job})

@@ -56,6 +56,8 @@ def targets(node: Node) -> list[Target]:
         Target("operator", lambda: _in_pods(node, COMMAND), False),
         contained("slurmctld", "/slurmctld "),
         contained("slurmrestd", "/slurmrestd "),
+        # Its container starts it again while a job of it runs.
+        contained("slurmd", "/slurmd "),
     ]
 
 
@@ -80,6 +82,8 @@ class Storm:
             found = target.find()
             if not found:
                 continue
+            if target.container:
+                found = [self.random.choice(found)]
             what = f"{'kill' if kill else 'freeze'} {target.name}"
             length = "" if kill else f" for {seconds:.1f} s"
             self.say(f"{time.monotonic() - began:7.1f} s  {what}{length}")
