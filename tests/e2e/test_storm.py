@@ -142,7 +142,7 @@ def _until_all_ended(cluster: Cluster) -> None:
     """Wait for all jobs, also for those whose end slurmctld forgot.
 
     A slurmctld that is killed before it saved that a job ended believes it running. It learns
-    better from slurmd's next registration, which may be half an hour away; one that starts registers.
+    better when slurmd registers, perhaps half an hour later; a slurmd that starts does so at once.
     """
     tries = int(CALM / REGISTER_EVERY)
     for number in range(tries):
