@@ -33,7 +33,7 @@ crds: venv ## write deploy/crds from the typed kinds
 
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
-	.venv/bin/pytest tests -n 3 --dist loadgroup --no-loadscope-reorder
+	.venv/bin/pytest tests
 
 storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
 	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py
@@ -47,11 +47,11 @@ demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a clust
 down: venv ## stop and remove what demo made
 	.venv/bin/penstock demo down $(if $(CONTEXT),--context $(CONTEXT))
 
-bench: venv ## the figures beside their limits
-	$(PY) -m bench
+bench: venv ## the figures beside their limits (FULL=1: up to 5000 workers)
+	$(PY) -m bench $(if $(FULL),--full)
 
 bench-check: venv ## measure, and fail when a figure is over its limit
-	$(PY) -m bench --check
+	$(PY) -m bench --check $(if $(FULL),--full)
 
 lock: venv ## resolve requirements/ again from pyproject.toml
 	scripts/lock

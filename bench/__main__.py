@@ -1,7 +1,7 @@
 """`python -m bench [NAME...]`: measure, and print each figure beside its limit.
 
 With `--check` the exit status is 1 when a figure is over its limit; with `--write` the figures
-take the place of those in ranges.json, limits stay.
+take the place of those in ranges.json, limits stay, and the plot in docs/ is drawn anew.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ import argparse
 import datetime
 import sys
 
-from bench import machine, ranges, start
+from bench import decide, machine, ranges, start
 from bench.figures import Result
-from bench.registry import Bench
+from bench.fleet import growth, scale, sizes
+from bench.registry import Bench, Given
+from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
 
-BENCHES: tuple[Bench, ...] = (start.BENCH,)
-NODE = "bench"
+BENCHES: tuple[Bench, ...] = (
+    start.BENCH,
+    decide.BENCH,
+    scale.BENCH,
+    sizes.BENCH,
+    sizes.LARGE_BENCH,
+)
+NODES = {Size.NODE: "bench", Size.FLEET: "bench-fleet"}
 
 
 def main() -> int:
@@ -29,31 +37,34 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail when a limit is exceeded")
     parser.add_argument("--write", action="store_true", help="keep the figures in ranges.json")
     parser.add_argument(
-        "--node", help="use this built-in node and leave it (default: one of its own, taken down)"
+        "--node", help="use this built-in node and leave it (default: own ones, taken down)"
     )
+    parser.add_argument("--full", action="store_true", help="the long ones too")
     given = parser.parse_args()
-    chosen = [by_name[name] for name in given.names] or list(BENCHES)
-    node = given.node or NODE
+    chosen = [by_name[name] for name in given.names]
+    chosen = chosen or [bench for bench in BENCHES if given.full or not bench.long]
+    own = {} if given.node else {size: NODES[size] for bench in chosen if (size := bench.size)}
     try:
-        return _measure(chosen, node, given.runs, check=given.check, write=given.write)
+        return _measure(chosen, own, given)
     except LocalError as error:
         print(error, file=sys.stderr)
         return 2
     finally:
-        if not given.node:
+        for node in own.values():
             Node(node).down()
 
 
-def _measure(benches: list[Bench], node: str, runs: int | None, *, check: bool, write: bool) -> int:
+def _measure(benches: list[Bench], own: dict[Size, str], given: argparse.Namespace) -> int:
     known = ranges.read()
     over: list[str] = []
     for bench in benches:
-        number = runs or bench.runs
+        number = given.runs or bench.runs
         load = machine.load()
-        result = bench.run(number, node)
+        node = given.node or (own[bench.size] if bench.size else "")
+        result = bench.run(Given(number, node))
         print(f"\n{bench.name}: {bench.title} ({number} runs)\n{_table(known, bench, result)}")
         over += ranges.beyond(known, bench.name, result)
-        if write:
+        if given.write:
             circumstances = {
                 "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
                 "runs": number,
@@ -62,20 +73,22 @@ def _measure(benches: list[Bench], node: str, runs: int | None, *, check: bool, 
             }
             known = ranges.written(known, bench.name, result, circumstances)
             ranges.save(known)
+            if (drawn := growth.plot(known)) is not None:
+                growth.FILE.write_text(drawn)
     for line in over:
         print(f"over the limit: {line}", file=sys.stderr)
-    return 1 if check and over else 0
+    return 1 if given.check and over else 0
 
 
 def _table(known: ranges.Ranges, bench: Bench, result: Result) -> str:
     limits = ranges.limits(known, bench.name)
     width = max(len(figure.name) for figure in result.figures)
-    lines = [f"{'':{width}}       min  median     max   limit"]
+    lines = [f"{'':{width}}        min  median     max   limit"]
     for one in result.figures:
         held = limits.get(one.name)
         limit = f"{held.value:8.2f} ({held.of})" if held else "       -"
         lines.append(
-            f"{one.name:{width}} {one.unit:>2} {one.low:7.2f} {one.median:7.2f} {one.high:7.2f}"
+            f"{one.name:{width}} {one.unit:>3} {one.low:7.2f} {one.median:7.2f} {one.high:7.2f}"
             f"{limit}"
         )
     return "\n".join([*lines, "", result.notes])

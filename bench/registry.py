@@ -1,4 +1,4 @@
-"""The benches there are. A new one is a module with a `BENCH`, named here."""
+"""What a bench is. A new one is a module with a `BENCH`, named in `bench.__main__`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.figures import Result
+from penstock.local.components import Size
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a bench is asked for."""
+
+    runs: int
+    """How often to repeat."""
+    node: str
+    """Name of the built-in node to measure on, which is brought up when it is not there."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One measurement. `run` is given the number of runs and the name of the built-in node."""
+    """One measurement."""
 
     name: str
     title: str
     runs: int
     """How often it is repeated unless told otherwise."""
-    run: Callable[[int, str], Result]
+    size: Size | None
+    """Of the built-in node that it needs, if it needs one."""
+    run: Callable[[Given], Result]
+    long: bool = False
+    """Whether it is only run when it is named, or with `--full`."""

@@ -11,9 +11,10 @@ import yaml
 
 from bench import machine, process
 from bench.figures import Figure, Result, gathered
-from bench.registry import Bench
+from bench.registry import Bench, Given
 from bench.watch import Json, Seen, watching
 from penstock.local import install
+from penstock.local.components import Size
 from penstock.local.node import Node
 from penstock.local.progress import step
 from penstock.local.target import BuiltIn
@@ -51,9 +52,9 @@ ASKER = "reconfigure"
 """The container that SINFO runs in."""
 
 
-def run(runs: int, name: str) -> Result:
-    """Measure on the built-in node `name`, which is brought up when it is not there."""
-    target = BuiltIn(name)
+def run(given: Given) -> Result:
+    """Measure."""
+    target, runs = BuiltIn(given.node), given.runs
     target.up()
     images = target.load()
     with step("installing the kinds and the operator"):
@@ -78,7 +79,9 @@ def run(runs: int, name: str) -> Result:
     )
 
 
-BENCH = Bench("start", "apply of the quickstart to an idle worker, images present", 5, run)
+BENCH = Bench(
+    "start", "apply of the quickstart to an idle worker, images present", 5, Size.NODE, run
+)
 
 
 def _plain_pods(node: Node, slurm_image: str) -> float:

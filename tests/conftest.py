@@ -13,8 +13,6 @@ from penstock.local.linux import why_not
 from penstock.local.node import Node
 
 LAYERS = ("api", "e2e")
-"""Tests that share servers."""
-ORDER = ("e2e", "api", "model", "unit")
 
 # A merge must not depend on luck: CI takes the same examples each time, people get new ones.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -23,20 +21,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "people")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in tests/api and tests/e2e carry the mark of their folder and share one process.
-
-    What takes longest comes first, so that the processes end at about the same time.
-    """
+    """Tests in tests/api and tests/e2e carry the mark of their folder."""
     here = Path(__file__).parent
-    ranks: dict[pytest.Item, int] = {}
     for item in items:
         layer = item.path.relative_to(here).parts[0]
-        ranks[item] = ORDER.index(layer)
         if layer in LAYERS:
             item.add_marker(layer)
-            if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group(layer))
-    items.sort(key=lambda item: ranks[item])
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,6 @@ from e2e_kit.cluster import Cluster
 from e2e_kit.site import USER, Site, Write, eventually
 from penstock.local import install
 
-pytestmark = pytest.mark.xdist_group("apart")
-
 SECONDS = float(os.environ.get("PENSTOCK_SETTLED_SECONDS", "300"))
 """How long nothing may be written."""
 QUIET_S = 15.0

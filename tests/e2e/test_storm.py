@@ -27,13 +27,12 @@ from e2e_kit.storm import Storm, targets
 from e2e_kit.undying import undying_operator
 from penstock.local.errors import LocalError
 
-pytestmark = pytest.mark.xdist_group("apart")
-
 MINUTES = float(os.environ.get("PENSTOCK_STORM_MINUTES", "2"))
 MOST = 4
 """Workers."""
 CALM = 420.0
 """Seconds that the cluster has to come to rest, with the kubelet's longest back-off in them."""
+LISTING = 'cd {} && for f in job-*; do while read -r line; do echo "$f:$line"; done < "$f"; done'
 REGISTER_EVERY = 60.0
 """Longer than BatchStartTimeout and MessageTimeout together, for which slurmctld trusts itself."""
 CONF = f"{manifests.EXTRA_CONF}MinJobAge=60000\nSlurmdTimeout=120\n"
@@ -173,7 +172,7 @@ def _unfinished(cluster: Cluster) -> bool:
 
 def _settle(cluster: Cluster, flow: JobFlow) -> Account:
     texts: dict[str, str] = {}
-    listed = cluster.site.node.run("sh", "-c", f"cd {cluster.shared} && grep -H . job-* || true")
+    listed = cluster.site.node.run("sh", "-c", LISTING.format(cluster.shared))
     for line in listed.splitlines():
         name, _, rest = line.partition(":")
         texts[name] = texts.get(name, "") + rest + "\n"

@@ -192,6 +192,23 @@ def fails(found: dict[str, Json]) -> bool:
     return ready.get("reason") == "PodsFailing" and all(w in ready["message"] for w in words)
 
 
+def test_changed_resources_of_a_node_take_effect(cluster: Cluster) -> None:
+    """slurmctld refuses a slurmd whose resources are not those of its node's record."""
+    cluster.until_idle(*WORKERS, timeout=120)
+    limits = {"limits": {"memory": "512Mi"}}
+    spec: Json = {"extraConf": "Weight=7", "slurmd": {"resources": limits}}
+    cluster.patch("nodeset", "compute", {"spec": spec})
+    cluster.until("nodesets", updated, "all are updated", 180)
+    cluster.until_ready("nodesets", "compute")
+    cluster.until_idle(*WORKERS)
+    for name in WORKERS:
+        told = cluster.run("scontrol", "--oneliner", "show", "node", name).split()
+        assert "Weight=7" in told
+        spec_limit = next(word for word in told if word.startswith("MemSpecLimit="))
+        real = next(word for word in told if word.startswith("RealMemory="))
+        assert int(real.split("=")[1]) - int(spec_limit.split("=")[1]) == 512
+
+
 def test_on_delete_replaces_nothing_by_itself(cluster: Cluster) -> None:
     cluster.until_idle(*WORKERS, timeout=120)
     before = uids(cluster)

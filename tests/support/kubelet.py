@@ -21,8 +21,9 @@ from penstock.api.core import (
 )
 from penstock.api.meta import Json, KubeObject
 from penstock.api.resource import Resource
-from penstock.api.slinky import names, wellknown
+from penstock.api.slinky import wellknown
 from penstock.decide.drain_reason import TERMINATING
+from penstock.decide.pods import slurm_node_name
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
 from penstock.render.canonical import digest
 from penstock.testing.slurmctld import FakeSlurmctld
@@ -136,7 +137,7 @@ class Kubelet:
     def _slurm(self, pod: Pod) -> tuple[FakeSlurmctld | None, str]:
         if pod.metadata.labels.get(wellknown.APP_NAME) != "slurmd":
             return None, ""
-        return self._slurm_of(pod.metadata.namespace), names.slurm_node_of_pod(pod) or ""
+        return self._slurm_of(pod.metadata.namespace), slurm_node_name(pod)
 
     def _workload_of(self, resource: Resource[Any], cache: Cache[Any]) -> Any:
         async def reconcile(key: str) -> Result:

@@ -39,6 +39,7 @@ from penstock.decide import records, times
 from penstock.decide.drain import reason_to_send
 from penstock.decide.guard import may_delete
 from penstock.decide.nodeset import Plan, plan
+from penstock.decide.quiet import Quiet
 from penstock.decide.recheck import still_right
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import ControllerState, NodeSetView
@@ -77,6 +78,7 @@ class World:
     own_writes: int = 0
     """Writes of the operator to pods."""
     budget: int = 1
+    quiet: Quiet = field(default_factory=Quiet)
     unclaimed: set[str] = field(default_factory=set[str])
     """Node records whose pod was killed before anybody could note whose they are."""
 
@@ -116,7 +118,9 @@ class World:
         A process waits until its caches show its own writes. One that is `late` does not: it must
         still lose no job, but the budget of updates counts on that rule.
         """
-        decided = plan(seen or self.view())
+        view = seen or self.view()
+        decided = plan(view, self.quiet)
+        assert decided == plan(view), "what is remembered changed what is decided"
         self.acts_on_old_view = seen is not None
         for step in decided.actions[:stop_after]:
             if not (late and for_update(step)):
@@ -246,6 +250,8 @@ class World:
             case act.DeleteNodeRecord():
                 if name in self.pods or self.jobs_on(name):
                     raise PromiseBrokenError(f"record {name} was deleted under its pod or job")
+                if step.renews is not None and theirs is not None:
+                    raise PromiseBrokenError(f"the drain of {name} went with its record")
                 del self.nodes[name]
                 self.drained_by_others.pop(name, None)
                 return

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from penstock.api.meta import Json, KubeObject, KubeStruct
 from penstock.api.resource import Resource
@@ -90,16 +91,27 @@ class Pod(KubeObject, frozen=True):
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
+    ready: bool = field(name="-ready", default=False)
+    """Whether the kubelet says Ready. Worked out once: decisions ask it of thousands of pods."""
+    host: str = field(name="-host", default="")
+    """What its containers are called, up to the first dot.
+
+    The pod's own name while a pod in the host's network has no node.
+    """
+
+    def __post_init__(self) -> None:
+        found = self.condition("Ready")
+        force_setattr(self, "ready", found is not None and found.status == "True")
+        spec = self.spec
+        name = spec.node_name if spec.host_network else spec.hostname
+        force_setattr(self, "host", (name or self.metadata.name).partition(".")[0])
 
     def condition(self, type_: str) -> PodCondition | None:
         """The condition of that type, if the pod has it."""
-        return next((c for c in self.status.conditions or () if c.type == type_), None)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the kubelet says Ready."""
-        found = self.condition("Ready")
-        return found is not None and found.status == "True"
+        for condition in self.status.conditions or ():
+            if condition.type == type_:
+                return condition
+        return None
 
 
 class Taint(KubeStruct, frozen=True):

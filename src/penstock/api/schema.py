@@ -20,7 +20,7 @@ from penstock.api.meta import Json, KubeObject
 from penstock.api.resource import Resource
 
 NULLABLE: Json = {"nullable": True}
-INT32: Json = {"format": "int32"}
+INT32: Json = {"format": "int32", "maximum": 2**31 - 1}
 INT64: Json = {"format": "int64"}
 DATE_TIME: Json = {"format": "date-time"}
 ATOMIC_MAP: Json = {"x-kubernetes-map-type": "atomic"}

@@ -20,6 +20,7 @@ from penstock.controllers.links import UNCONNECTED, Link
 from penstock.controllers.loop import Tools
 from penstock.controllers.metrics import POD_DELETES
 from penstock.controllers.report import Events
+from penstock.controllers.told import Told
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -81,22 +82,41 @@ class Actor:
         `cluster` is needed to create pods, `link` to talk to Slurm; decisions that need one that
         is absent are not made. Raises KubeError.
         """
+        with Told(self._events, nodeset) as told:
+            return await self._act(nodeset, cluster, actions, link, told, abandoned=abandoned)
+
+    async def _act(
+        self,
+        nodeset: NodeSet,
+        cluster: Cluster | None,
+        actions: Sequence[Action],
+        link: Link | None,
+        told: Told,
+        *,
+        abandoned: bool,
+    ) -> bool:
         done: list[bool] = []
         for one in _of(actions, AddFinalizer):
             held = (*nodeset.metadata.finalizers, one.finalizer)
             await self._finalizers(nodeset, held)
+        records = _of(actions, DeleteNodeRecord)
+        if link is not None and link.client is not None:
+            # Whether they go or not: the pods that make them anew do not wait for it.
+            early = [one for one in records if one.renews is not None]
+            await self._forget(link, link.client, early, told)
         if cluster is not None:
-            await self._create(nodeset, cluster, _of(actions, CreatePod))
-        await _all(self._patch(nodeset, one) for one in _of(actions, PatchPod))
+            await self._create(nodeset, cluster, _of(actions, CreatePod), told)
+        await _all(self._patch(nodeset, one, told) for one in _of(actions, PatchPod))
         await _all(self._conditions(nodeset, one) for one in _of(actions, SetPodConditions))
         if link is not None and link.client is not None:
-            done += await self._tell_slurm(nodeset, link, link.client, actions)
-        done += await self._delete(nodeset, link, _of(actions, DeletePod), abandoned=abandoned)
+            done += await self._tell_slurm(link, link.client, actions, told)
+        deletes = _of(actions, DeletePod)
+        done += await self._delete(nodeset, link, deletes, told, abandoned=abandoned)
         if link is not None and link.client is not None:
-            records = _of(actions, DeleteNodeRecord)
-            done += await self._forget(nodeset, link, link.client, records)
+            late = [one for one in records if one.renews is None]
+            done += await self._forget(link, link.client, late, told)
         for one in _of(actions, RemoveFinalizer):
-            self._events.normal(nodeset, one.why.reason, one.why.message, "Finalize")
+            told.normal(one.why.reason, one.why.message, "Finalize")
             left = [name for name in nodeset.metadata.finalizers if name != one.finalizer]
             await self._finalizers(nodeset, left)
         return all(done)
@@ -110,15 +130,28 @@ class Actor:
             return
 
     async def _create(
-        self, nodeset: NodeSet, cluster: Cluster, creates: Sequence[CreatePod]
+        self, nodeset: NodeSet, cluster: Cluster, creates: Sequence[CreatePod], told: Told
     ) -> None:
         """Create some at a time: a refusal stops the rest instead of being repeated for each."""
-        for start in range(0, len(creates), AT_ONCE):
-            chunk = creates[start : start + AT_ONCE]
-            await _all(self._create_one(nodeset, cluster, one) for one in chunk)
+        revision = worker.revision(nodeset).hash
+        waiting = iter(creates)
+        refused: list[Exception] = []
 
-    async def _create_one(self, nodeset: NodeSet, cluster: Cluster, action: CreatePod) -> None:
-        manifest = worker.pod(cluster, nodeset, action.ordinal)
+        async def work() -> None:
+            for one in waiting:
+                if refused:
+                    return
+                manifest = worker.pod(cluster, nodeset, one.ordinal, revision_hash=revision)
+                try:
+                    await self._create_one(nodeset, manifest, told)
+                except Exception as error:
+                    refused.append(error)
+
+        await asyncio.gather(*(work() for _ in range(min(AT_ONCE, len(creates)))))
+        if refused:
+            raise refused[0]
+
+    async def _create_one(self, nodeset: NodeSet, manifest: Json, told: Told) -> None:
         meta = manifest["metadata"]
         try:
             pod = await self._client.create(PODS, manifest)
@@ -131,12 +164,10 @@ class Actor:
                     f"Pod {meta['name']} exists and is not of this NodeSet: delete or rename it"
                 ) from None
         else:
-            self._events.normal(
-                nodeset, "SuccessfulCreate", f"Created pod {meta['name']}", "Create"
-            )
+            told.normal("SuccessfulCreate", f"Created pod {meta['name']}", "Create")
         self._written.wrote(nodeset.metadata.key, pod)
 
-    async def _patch(self, nodeset: NodeSet, action: PatchPod) -> None:
+    async def _patch(self, nodeset: NodeSet, action: PatchPod, told: Told) -> None:
         metadata: Json = {"uid": action.uid}
         if action.resource_version:
             # What the user did to the pod meanwhile must be seen before it is marked as ours.
@@ -153,7 +184,7 @@ class Actor:
             return
         self._written.wrote(nodeset.metadata.key, pod)
         if action.why is not None:
-            self._events.normal(nodeset, action.why.reason, action.why.message, "Cordon")
+            told.normal(action.why.reason, action.why.message, "Cordon")
 
     async def _conditions(self, nodeset: NodeSet, action: SetPodConditions) -> None:
         changes: list[Json] = [
@@ -181,7 +212,7 @@ class Actor:
         self._written.wrote(nodeset.metadata.key, pod)
 
     async def _tell_slurm(
-        self, nodeset: NodeSet, link: Link, client: Slurmrestd, actions: Sequence[Action]
+        self, link: Link, client: Slurmrestd, actions: Sequence[Action], told: Told
     ) -> list[bool]:
         changes = [one for one in actions if isinstance(one, NodeAction)]
         comments = _of(actions, SetNodeComment)
@@ -192,14 +223,14 @@ class Actor:
             link.mirror.poke()
             snapshot = await link.mirror.fresh()
             now = SlurmView.of(snapshot.nodes, snapshot.jobs)
-            done += await _all(self._change(nodeset, client, one, now) for one in changes)
+            done += await _all(self._change(client, one, now, told) for one in changes)
         done += await _all(self._comment(client, one) for one in comments)
         # The next decision must be made on what Slurm says now, not on what it said before.
         await link.mirror.fresh()
         return done
 
     async def _change(
-        self, nodeset: NodeSet, client: Slurmrestd, action: NodeAction, now: SlurmView
+        self, client: Slurmrestd, action: NodeAction, now: SlurmView, told: Told
     ) -> bool:
         node = now.node(action.node)
         if node is None or not still_right(action, now):
@@ -214,11 +245,9 @@ class Actor:
                 case ResumeNode():
                     await client.update_node(action.node, state=["RESUME"])
         except SlurmError as error:
-            self._events.warning(
-                nodeset, "SlurmRefused", f"Node {action.node}: {error}", type(action).__name__
-            )
+            told.warning("SlurmRefused", f"Node {action.node}: {error}", type(action).__name__)
             return False
-        self._events.normal(nodeset, action.why.reason, action.why.message, type(action).__name__)
+        told.normal(action.why.reason, action.why.message, type(action).__name__)
         return True
 
     async def _comment(self, client: Slurmrestd, action: SetNodeComment) -> bool:
@@ -234,6 +263,7 @@ class Actor:
         nodeset: NodeSet,
         link: Link | None,
         deletes: Sequence[DeletePod],
+        told: Told,
         *,
         abandoned: bool,
     ) -> list[bool]:
@@ -242,7 +272,7 @@ class Actor:
         for start in range(0, len(deletes), AT_ONCE):
             lot = deletes[start : start + AT_ONCE]
             now = await self._slurm_for(link, lot)
-            calls = (self._delete_one(nodeset, one, now, abandoned=abandoned) for one in lot)
+            calls = (self._delete_one(nodeset, one, now, told, abandoned=abandoned) for one in lot)
             done += await _all(calls)
         return done
 
@@ -257,7 +287,7 @@ class Actor:
         return SlurmView.of(snapshot.nodes, snapshot.jobs)
 
     async def _delete_one(
-        self, nodeset: NodeSet, action: DeletePod, now: SlurmView, *, abandoned: bool
+        self, nodeset: NodeSet, action: DeletePod, now: SlurmView, told: Told, *, abandoned: bool
     ) -> bool:
         space = nodeset.metadata.namespace
         pod = self._world.pods.get(f"{space}/{action.name}")
@@ -281,16 +311,16 @@ class Actor:
             return True
         POD_DELETES.labels(verdict.ground.value).inc()
         self._written.deleted(nodeset.metadata.key, pod)
-        told = f"Deleted pod {action.name}: {verdict.why.message}"
-        self._events.normal(nodeset, "SuccessfulDelete", told, "Delete")
+        note = f"Deleted pod {action.name}: {verdict.why.message}"
+        told.normal("SuccessfulDelete", note, "Delete")
         return True
 
     async def _forget(
         self,
-        nodeset: NodeSet,
         link: Link,
         client: Slurmrestd,
         records: Sequence[DeleteNodeRecord],
+        told: Told,
     ) -> list[bool]:
         """Delete records of nodes that no pod stands for any more."""
         if not records:
@@ -298,25 +328,27 @@ class Actor:
         link.mirror.poke()
         snapshot = await link.mirror.fresh()
         now = SlurmView.of(snapshot.nodes, snapshot.jobs)
-        gone: list[str] = []
-        for one in records:
-            if not still_right(one, now):
-                continue
-            try:
-                await client.delete_node(one.node)
-            except NoSuchNodeError:
-                pass
-            except BusyError:
-                continue
-            except SlurmError as error:
-                told = f"Record of node {one.node} stays: {error}"
-                self._events.warning(nodeset, "SlurmRefused", told, "DeleteNodeRecord")
-                continue
-            gone.append(one.node)
-            self._events.normal(nodeset, one.why.reason, one.why.message, "DeleteNodeRecord")
+        right = [one for one in records if still_right(one, now)]
+        deleted = await _all(self._forget_one(client, one, told) for one in right)
+        gone = [one.node for one, done in zip(right, deleted, strict=True) if done]
         link.mirror.forget(gone)
         await link.mirror.fresh()
         return [len(gone) == len(records)]
+
+    async def _forget_one(self, client: Slurmrestd, one: DeleteNodeRecord, told: Told) -> bool:
+        """Whether the record is gone."""
+        try:
+            await client.delete_node(one.node)
+        except NoSuchNodeError:
+            pass
+        except BusyError:
+            return False
+        except SlurmError as error:
+            note = f"Record of node {one.node} stays: {error}"
+            told.warning("SlurmRefused", note, "DeleteNodeRecord")
+            return False
+        told.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
+        return True
 
 
 def _of(actions: Sequence[Action], kind: type[A]) -> list[A]:

@@ -90,6 +90,16 @@ class ControllerLoop(Loop[Controller]):
             for name in config_maps_of(cluster)
             if name not in cluster.config_maps
         ]
+        jwks = controller.spec.jwks_key_ref
+        if jwks and jwks.key not in self.world.config_data(controller).get(jwks.name, {}):
+            found.append(
+                Check(
+                    False,
+                    "ConfigMapNotFound",
+                    f"spec.jwksKeyRef: there is no ConfigMap {jwks.name} with a key {jwks.key} in "
+                    f"namespace {space}. Create it or remove the reference",
+                )
+            )
         return found
 
     async def _deliver(self, controller: Controller, wanted: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.api.conditions import Check
 from penstock.api.slinky import names
+from penstock.api.slinky.validate import problems
 from penstock.controllers.world import Member, World
 from penstock.render.context import Cluster
 
@@ -24,6 +25,13 @@ def waits_for_cluster(world: World, member: Member) -> Cluster | Check:
         )
     if controller.metadata.deleting:
         return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
+    if wrong := problems(controller):
+        # What it declares now is not in effect, so nothing may follow it.
+        return Check(
+            None,
+            "ControllerInvalid",
+            f"Controller {name} is wrong as it is declared ({wrong[0]}): nothing is changed for it",
+        )
     cluster = world.cluster(controller)
     if not (cluster.slurm_key_hash and cluster.jwt_key_hash):
         missing = [

@@ -16,6 +16,7 @@ from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events, invalid
 from penstock.controllers.revisions import keep_revisions
 from penstock.decide.nodeset import Plan, plan
+from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.kube import Expectations, Result
 from penstock.render import worker
@@ -32,6 +33,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         super().__init__(tools, NODESETS, tools.world.nodesets, events)
         self._links = links
         self._written = Expectations[Pod](tools.world.pods, tools.client.clock)
+        self._quiet: dict[str, Quiet] = {}
         self._actor = Actor(tools, events, self._written)
 
     async def reconcile(self, key: str) -> Result:
@@ -39,6 +41,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         nodeset = self.world.nodesets.get(key)
         if nodeset is None:
             self._written.forget(key)
+            self._quiet.pop(key, None)
             return Result()
         if not self._written.satisfied(key):
             # The cache does not show our own writes yet; acting on it could do them twice.
@@ -56,7 +59,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             await self._shared(nodeset, cluster)
         link = self._links.of(nodeset)
         view = self._view(nodeset, link, hold, same)
-        decided = plan(view)
+        decided = plan(view, self._quiet.setdefault(key, Quiet()))
         checks = [*wrong, *decided.checks]
         refused: Exception | None = None
         done = True
@@ -87,7 +90,11 @@ class NodeSetLoop(Reporter[NodeSet]):
     async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
         """What the pods need beside themselves: Service, budget, files."""
         await self.objects.ensure(nodeset, self.events, worker.shared_objects(cluster))
-        await self.objects.ensure(nodeset, self.events, worker.objects(nodeset))
+        own = worker.objects(nodeset)
+        await self.objects.ensure(nodeset, self.events, own)
+        if not own:
+            name = names.worker_ssh_config(nodeset)
+            await self.objects.remove(nodeset, self.events, "ConfigMap", name)
 
     def _view(
         self, nodeset: NodeSet, link: Link | None, hold: Check | None, same: frozenset[str]
@@ -95,7 +102,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         meta = nodeset.metadata
         pods = self.world.pods_of.get(meta.uid)
         snapshot = link.mirror.snapshot if link is not None else None
-        machines = {pod.spec.node_name for pod in pods if pod.spec.node_name}
+        machines = {pod.spec.node_name or "" for pod in pods}
         found = ((name, self.world.nodes.get(name)) for name in machines)
         return NodeSetView(
             nodeset=nodeset,
@@ -106,12 +113,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             now=self.client.clock.time(),
             revision=worker.revision(nodeset).hash,
             kubernetes_nodes={name: node for name, node in found if node is not None},
-            others=tuple(
-                pod
-                for pod in self.world.pods_in.get(meta.namespace)
-                if (owner := pod.metadata.controller) is None or owner.uid != meta.uid
-                if names.ordinal_of(nodeset, pod.metadata.name) is not None
-            ),
+            others=self.world.namesakes(nodeset),
             same_revisions=same,
             hold_creation=hold,
         )

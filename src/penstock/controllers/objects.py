@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,14 @@ from penstock.api.meta import Json, KubeObject, ObjectMeta
 from penstock.api.resource import Resource
 from penstock.controllers.report import Events
 from penstock.controllers.world import World
-from penstock.kube import AlreadyExistsError, Applier, Cache, Client
+from penstock.kube import (
+    AlreadyExistsError,
+    Applier,
+    Cache,
+    Client,
+    ConflictError,
+    NotFoundError,
+)
 
 
 class Objects:
@@ -60,6 +68,21 @@ class Objects:
             elif applied.done == "updated":
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
                 events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
+
+    async def remove(self, of: KubeObject, events: Events, kind: str, name: str) -> None:
+        """Delete an object that `of` needs no more; one that is not its own is left."""
+        resource, cache = self._caches[kind]
+        live = cache.get(f"{of.metadata.namespace}/{name}")
+        if live is None or live.metadata.deleting:
+            return
+        owner = live.metadata.controller
+        if owner is None or owner.uid != of.metadata.uid:
+            return
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self._client.delete(
+                resource, live.metadata.namespace, name, uid=live.metadata.uid
+            )
+            events.normal(of, "DeleteSucceeded", f"Deleted {kind} {name}", "Delete")
 
     async def create_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
         """Make a Secret that is not there yet; one that is, is never touched."""

@@ -142,6 +142,12 @@ class Operator:
                 loop.watches(cache, owned_by(kind))
             loop.watches(world.pods, _pods_of(component))
         rest.watches(world.secrets, self._members_of_secret(world.restapis_of))
+        rest.watches(
+            world.config_maps,
+            lambda one: [
+                k for c in world.users_of_config_map(one) for k in keys(world.restapis_of.get(c))
+            ],
+        )
         login.watches(world.secrets, self._loginsets_of_secret)
         self._accounting.watches(world.accountings, lambda one: [one.metadata.key])
         self._token.watches(world.tokens, lambda one: [one.metadata.key])

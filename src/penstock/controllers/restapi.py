@@ -11,6 +11,7 @@ from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
+from penstock.decide.words import some
 from penstock.decide.workload import crashed, workload
 from penstock.render import restapi as render
 from penstock.render.config import config_hash
@@ -28,6 +29,9 @@ class RestApiLoop(Loop[RestApi]):
         cluster = waits_for_cluster(self.world, obj)
         if isinstance(cluster, Check):
             return [cluster]
+        if absent := self.world.absent_config_maps(cluster.controller):
+            # slurm.conf is not handed over before they are there, so nobody may restart for it.
+            return [Check(None, "ConfigMapNotFound", f"Waiting for ConfigMap {some(absent)}")]
         await self.objects.ensure(obj, self.events, render.objects(cluster, obj))
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))

@@ -31,7 +31,7 @@ from penstock.api.slinky.token import TOKENS
 from penstock.controllers.settings import Settings
 from penstock.kube import Manager
 from penstock.render.canonical import secret_digest
-from penstock.render.config import config_maps_of
+from penstock.render.config import config_maps_read
 from penstock.render.context import Cluster
 
 Member = NodeSet | RestApi | LoginSet
@@ -64,6 +64,10 @@ class World:
         self.restapis_of = self.restapis.index(cluster_keys)
         self.loginsets_of = self.loginsets.index(cluster_keys)
         self.pods_of = self.pods.index(_owner_uid)
+        self.pods_called = self.pods.index(lambda pod: [_stem(pod)])
+        self.pods_called_of = self.pods.index(
+            lambda pod: [f"{_stem(pod)} {uid}" for uid in _owner_uid(pod)]
+        )
         self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
         self.pods_on = self.pods.index(lambda pod: [pod.spec.node_name or ""])
         self.revisions_of = self.revisions.index(_owner_uid)
@@ -92,11 +96,24 @@ class World:
     def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
         """Contents of the ConfigMaps that a Controller names, as far as they exist."""
         found: dict[str, Mapping[str, str]] = {}
-        for name in config_maps_of(Cluster(controller, self.settings.images)):
+        for name in config_maps_read(Cluster(controller, self.settings.images)):
             config_map = self.config_maps.get(f"{controller.metadata.namespace}/{name}")
             if config_map is not None:
                 found[name] = config_map.data or {}
         return found
+
+    def absent_config_maps(self, controller: Controller) -> list[str]:
+        """Names of the ConfigMaps that a Controller names and that are not there in full."""
+        found = self.config_data(controller)
+        absent = [
+            name
+            for name in config_maps_read(Cluster(controller, self.settings.images))
+            if name not in found
+        ]
+        jwks = controller.spec.jwks_key_ref
+        if jwks and jwks.name not in absent and jwks.key not in found.get(jwks.name, {}):
+            absent.append(jwks.name)
+        return absent
 
     def secret_hash(self, namespace: str, ref: SecretKeySelector) -> str:
         """Hash of a Secret's data; empty while the Secret or its key is absent."""
@@ -115,6 +132,19 @@ class World:
             return base64.b64decode(text, validate=True)
         except binascii.Error:
             return None
+
+    def namesakes(self, nodeset: NodeSet) -> tuple[Pod, ...]:
+        """Pods with names of the form of a NodeSet's that it does not control."""
+        meta = nodeset.metadata
+        # Nearly always there are none, and thousands of its own.
+        if self.pods_called.count(meta.key) == self.pods_called_of.count(f"{meta.key} {meta.uid}"):
+            return ()
+        return tuple(
+            pod
+            for pod in self.pods_called.get(meta.key)
+            if (owner := pod.metadata.controller) is None or owner.uid != meta.uid
+            if names.ordinal_of(nodeset, pod.metadata.name) is not None
+        )
 
     def slurmctld_pods(self, controller: Controller) -> tuple[Pod, ...]:
         """The pods of a Controller's slurmctld, the primary first."""
@@ -152,7 +182,7 @@ class World:
             controller.metadata.key
             for controller in self.controllers
             if controller.metadata.namespace == space
-            and name in config_maps_of(Cluster(controller, self.settings.images))
+            and name in config_maps_read(Cluster(controller, self.settings.images))
         ]
 
 
@@ -191,6 +221,11 @@ def shared_by(kind: str) -> Callable[[KubeObject], list[str]]:
         return [f"{space}/{o.name}" for o in obj.metadata.owner_references if o.kind == kind]
 
     return keys_of
+
+
+def _stem(pod: Pod) -> str:
+    """`namespace/name` of the NodeSet that would give a pod this name."""
+    return pod.metadata.key.rpartition("-")[0]
 
 
 def _owner_uid(obj: KubeObject) -> list[str]:

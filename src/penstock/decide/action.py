@@ -99,10 +99,15 @@ class SetNodeComment:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNodeRecord:
-    """Delete a Slurm node record that no pod stands for any more."""
+    """Delete a Slurm node record that no pod stands for any more.
+
+    With `renews` it goes before the pod that will make it anew is created, and only while the
+    record is still of the slurmd that started then (Unix seconds).
+    """
 
     node: str
     why: Why
+    renews: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,8 @@ def _told(pod: Pod) -> Trouble:
 
 def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
     seconds = view.nodeset.spec.min_ready_seconds
+    if seconds <= 0:
+        return None
     young = [p.metadata.name for p in roles.kept if (available_in(p, seconds, view.now) or 0) > 0]
     if not young:
         return None

@@ -7,6 +7,7 @@ actions of a plan and looking again gives no further ones but those that waited 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from penstock.api.conditions import Check
@@ -18,6 +19,7 @@ from penstock.decide.action import (
     Action,
     AddFinalizer,
     CreatePod,
+    DeleteNodeRecord,
     DeletePod,
     DrainNode,
     Ground,
@@ -32,11 +34,12 @@ from penstock.decide.checks import checks
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
 from penstock.decide.pod_conditions import conditions_action
-from penstock.decide.pods import slurm_node_name
+from penstock.decide.pods import finished, slurm_node_name
+from penstock.decide.quiet import Looked, Quiet
 from penstock.decide.remake import outdated, remake_in
 from penstock.decide.roles import Roles, assign
 from penstock.decide.slurm_view import SlurmView
-from penstock.decide.status import available_in, status
+from penstock.decide.status import available_in, current, status
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.decide.words import some
 from penstock.slurm.model import Node
@@ -69,9 +72,14 @@ class _Pass:
     conditions: list[SetPodConditions]
     deletes: list[DeletePod]
 
+    def __len__(self) -> int:
+        lists = (self.patches, self.drains, self.returns, self.comments, self.conditions)
+        return sum(map(len, lists)) + len(self.deletes)
 
-def plan(view: NodeSetView) -> Plan:
-    """Decide about one NodeSet."""
+
+def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
+    """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
+    quiet = Quiet() if quiet is None else quiet
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)
@@ -92,7 +100,8 @@ def plan(view: NodeSetView) -> Plan:
         else:
             held[pod.metadata.name] = verdict
             _tend(view, slurm, pod, drain.Cause.UPDATE, shared, doing, idle=roles.update.idle)
-    for pod in roles.kept:
+    for pod, looked in _moved(view, slurm, roles.kept, shared, quiet):
+        before = len(doing)
         if remake_in(pod, view.now) == 0:
             told = f"Pod {pod.metadata.name} ended ({pod.status.reason or pod.status.phase})"
             _let_go(view, slurm, pod, Ground.FINISHED, Why("PodEnded", told), doing)
@@ -101,11 +110,14 @@ def plan(view: NodeSetView) -> Plan:
             _let_go(view, slurm, pod, ground, Why("OldRevision", told), doing)
         else:
             _tend(view, slurm, pod, None, shared, doing)
+            if len(doing) == before and not finished(pod):
+                quiet.note(pod.metadata.uid, looked)
 
     defunct = records.defunct(view.nodeset, view.pods, roles.wanted, slurm)
     last = finalizer_action(view, slurm, defunct)
     actions: tuple[Action, ...] = (
         *((last,) if isinstance(last, AddFinalizer) else ()),
+        *_renewals(view, roles, slurm),
         *_creates(view, roles),
         *doing.patches,
         *doing.comments,
@@ -120,6 +132,31 @@ def plan(view: NodeSetView) -> Plan:
     if shared:
         said = (_shared(shared), *said)
     return Plan(actions, status(view, slurm, said), said, _wake_after(view))
+
+
+def _moved(
+    view: NodeSetView,
+    slurm: SlurmView,
+    kept: tuple[Pod, ...],
+    shared: frozenset[str],
+    quiet: Quiet,
+) -> Iterator[tuple[Pod, Looked]]:
+    """The pods that must be looked at, with all that is looked at: those that are not quiet."""
+    spec, meta = view.nodeset.spec, view.nodeset.metadata
+    quiet.under(
+        (meta.namespace, meta.name, meta.uid),
+        (view.revision, view.same_revisions, spec.update_strategy.type),
+        (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
+        shared,
+    )
+    quiet.keep([pod.metadata.uid for pod in kept])
+    records, holders, machines = slurm.records, slurm.held, view.kubernetes_nodes
+    for pod in kept:
+        name = slurm_node_name(pod)
+        record, jobs = records.get(name), holders.get(name)
+        machine = machines.get(pod.spec.node_name or "")
+        if not quiet.holds(pod.metadata.uid, pod, record, jobs, machine):
+            yield pod, (pod, record, jobs, machine)
 
 
 def _tend(
@@ -178,13 +215,24 @@ def _let_go(
 
 
 def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bool) -> None:
-    comment = records.comment_action(view.nodeset, pod, node, going=going)
+    renew = not current(view, pod)
+    comment = records.comment_action(view.nodeset, pod, node, going=going, renew=renew)
     if comment is not None:
         doing.comments.append(comment)
 
 
+def _may_create(view: NodeSetView) -> bool:
+    return view.controller is ControllerState.PRESENT and view.hold_creation is None
+
+
+def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[DeleteNodeRecord, ...]:
+    if not _may_create(view):
+        return ()
+    return records.renewals(view.nodeset, view.pods, roles.missing, slurm)
+
+
 def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
-    if view.controller is not ControllerState.PRESENT or view.hold_creation is not None:
+    if not _may_create(view):
         return ()
     return tuple(
         CreatePod(number, Why("CreatePod", f"Pod {pod_name(view.nodeset, number)} is wanted"))
@@ -194,8 +242,10 @@ def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
 
 def _shared_nodes(view: NodeSetView) -> frozenset[str]:
     """Slurm node names that more than one living pod claims (host network, several a machine)."""
-    counts = Counter(slurm_node_name(p) for p in view.pods if not p.metadata.deleting)
-    return frozenset(name for name, count in counts.items() if count > 1)
+    names = [slurm_node_name(p) for p in view.pods if not p.metadata.deleting]
+    if len(set(names)) == len(names):
+        return frozenset()
+    return frozenset(name for name, count in Counter(names).items() if count > 1)
 
 
 def _shared(names: frozenset[str]) -> Check:
@@ -205,12 +255,9 @@ def _shared(names: frozenset[str]) -> Check:
 
 def _wake_after(view: NodeSetView) -> float | None:
     seconds = view.nodeset.spec.min_ready_seconds
-    waits = [
-        wait
-        for pod in view.pods
-        for wait in (available_in(pod, seconds, view.now), remake_in(pod, view.now))
-        if wait
-    ]
+    waits = [wait for pod in view.pods if (wait := remake_in(pod, view.now))]
+    if seconds > 0:
+        waits += [wait for pod in view.pods if (wait := available_in(pod, seconds, view.now))]
     patience = patience_in(view)
     if patience:
         waits.append(patience)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from penstock.api.core import ContainerStatus, Pod
-from penstock.api.slinky import names
 
 SLURMD = "slurmd"
 
@@ -13,7 +12,7 @@ def slurm_node_name(pod: Pod) -> str:
 
     Source: slurmd(8), option -Z; gethostname(2) cut as Slurm's gethostname_short() does.
     """
-    return (names.slurm_node_of_pod(pod) or pod.metadata.name).partition(".")[0]
+    return pod.host
 
 
 def slurmd_container(pod: Pod) -> ContainerStatus | None:

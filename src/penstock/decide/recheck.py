@@ -7,7 +7,7 @@ Deletes of pods have their own, stricter question: `guard.may_delete`.
 
 from __future__ import annotations
 
-from penstock.decide import drain_reason
+from penstock.decide import drain_reason, records
 from penstock.decide.action import DeleteNodeRecord, DrainNode, ResumeNode, UndrainNode
 from penstock.decide.slurm_view import SlurmView
 
@@ -34,4 +34,7 @@ def still_right(
             return "DOWN" in node.state and (ours or silent)
         case DeleteNodeRecord():
             idle = not node.busy and not slurm.jobs(action.node)
+            if action.renews is not None:
+                former = node.slurmd_start_time == action.renews
+                return former and idle and records.may_renew(node)
             return idle and (node.drain or "DOWN" in node.state)

@@ -8,12 +8,13 @@ against MaxNodeCount.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
+from penstock.api.slinky.names import slurm_node_name as slurm_node_of_ordinal
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import drain_reason
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
@@ -27,6 +28,11 @@ DRAIN = "drain"
 
 The preStop hook of worker pods puts its own words in the place of any reason; this brings them
 back."""
+RENEW = "renew"
+"""Our own key: the pod has an older template, and its record is not for the pod that comes next.
+
+slurmctld keeps a dynamic node's record as it was first registered: a slurmd with other resources or
+another GRES would be refused or misrepresented. Source: slurm-operator issue 233, and seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class Record:
     nodeset_uid: str
     drain: str | None = None
     """Somebody else's drain, which may be without words; None when there is none."""
+    renew: bool = False
+    """Whether the record goes before another pod comes."""
 
     @property
     def text(self) -> str:
@@ -53,6 +61,8 @@ class Record:
         }
         if self.drain is not None:
             found[DRAIN] = self.drain
+        if self.renew:
+            found[RENEW] = wellknown.TRUE
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -80,7 +90,11 @@ def read(comment: str) -> Record | None:
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
         return None
     drained = values.get(DRAIN)
-    return Record(*parts, drain=drained if isinstance(drained, str) else None)
+    return Record(
+        *parts,
+        drain=drained if isinstance(drained, str) else None,
+        renew=values.get(RENEW) == wellknown.TRUE,
+    )
 
 
 def belongs(record: Record, nodeset: NodeSet) -> bool:
@@ -94,11 +108,12 @@ def belongs(record: Record, nodeset: NodeSet) -> bool:
 
 
 def comment_action(
-    nodeset: NodeSet, pod: Pod, node: Node, *, going: bool = False
+    nodeset: NodeSet, pod: Pod, node: Node, *, going: bool = False, renew: bool = False
 ) -> SetNodeComment | None:
     """Keep the comment true: written for a Ready pod, and to remember somebody else's drain.
 
     A pod that is `going` gets one in any case: without it nobody would know whose record is left.
+    `renew` says that the record is not for the next pod.
     """
     old = read(node.comment)
     meta = nodeset.metadata
@@ -112,7 +127,7 @@ def comment_action(
         new = current
     else:
         return None
-    new = replace(new, drain=_remembered(node, old))
+    new = replace(new, drain=_remembered(node, old), renew=new.renew or renew)
     return None if new == old else SetNodeComment(node.name, new.text)
 
 
@@ -122,6 +137,37 @@ def _remembered(node: Node, old: Record | None) -> str | None:
     if node.reason == drain_reason.TERMINATING:
         return old.drain if old else None
     return None if drain_reason.is_ours(node.reason) else node.reason
+
+
+def renewals(
+    nodeset: NodeSet, pods: Collection[Pod], missing: Iterable[int], slurm: SlurmView
+) -> tuple[DeleteNodeRecord, ...]:
+    """Records that go before the `missing` pods are made, as those have another template.
+
+    A record that somebody drained stays: the drain would go with it.
+    """
+    if slurm.silence is not None:
+        return ()
+    in_use = {slurm_node_name(pod) for pod in pods}
+    found: list[DeleteNodeRecord] = []
+    for number in missing:
+        name = slurm_node_of_ordinal(nodeset, number)
+        node = slurm.node(name)
+        record = read(node.comment) if node is not None else None
+        if node is None or record is None or name in in_use:
+            continue
+        if not record.renew or not belongs(record, nodeset) or record.drain is not None:
+            continue
+        if may_renew(node) and not slurm.jobs(name):
+            why = Why("SlurmNodeRecordDeleted", f"Node {name} comes back with another template")
+            found.append(DeleteNodeRecord(name, why, renews=node.slurmd_start_time))
+    return tuple(found)
+
+
+def may_renew(node: Node) -> bool:
+    """Whether a record takes no jobs, has none, and nobody's word about it would be lost."""
+    out = node.drain or "DOWN" in node.state
+    return out and not node.busy and not drain_reason.stands(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +188,14 @@ def defunct(
     """
     if isinstance(slurm.nodes, Unknown) or slurm.silence is not None:
         return Defunct()
-    alive = {pod.metadata.name for pod in pods} | set(wanted_pods)
-    in_use = {slurm_node_name(pod) for pod in pods}
+    unused = slurm.nodes.value.keys() - {slurm_node_name(pod) for pod in pods}
+    alive = {pod.metadata.name for pod in pods} | set(wanted_pods) if unused else set[str]()
     left: list[str] = []
     actions: list[DrainNode | DeleteNodeRecord] = []
-    for name, node in sorted(slurm.nodes.value.items()):
+    for name in sorted(unused):
+        node = slurm.nodes.value[name]
         record = read(node.comment)
-        if record is None or not belongs(record, nodeset):
-            continue
-        if record.pod in alive or name in in_use:
+        if record is None or not belongs(record, nodeset) or record.pod in alive:
             continue
         left.append(name)
         gone = f"Pod ({record.namespace}/{record.pod}) is gone"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from penstock.api.core import Pod
-from penstock.api.slinky.names import ordinal_of, pod_name
+from penstock.api.slinky.names import ordinal_of, padded_name, pod_name
 from penstock.decide import ordinals
 from penstock.decide.drain import Cause
 from penstock.decide.rollout import Rollout, rollout
@@ -55,13 +56,15 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     sized = tuple(pod for pod in alive if numbers[pod.metadata.name] is not None)
     gone = victims(view, sized, len(sized) - view.replicas, slurm)
     names_gone = {pod.metadata.name for pod in gone}
-    stays = tuple(pod for pod in sized if pod.metadata.name not in names_gone)
+    stays = tuple(p for p in sized if p.metadata.name not in names_gone) if gone else sized
     update = rollout(view, slurm, stays)
     names_gone |= {pod.metadata.name for pod in update.condemned}
-    kept = tuple(pod for pod in alive if pod.metadata.name not in names_gone)
-    kept_numbers = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
-    wanted = ordinals.wanted(view.replicas, kept_numbers)
+    kept = tuple(p for p in alive if p.metadata.name not in names_gone) if names_gone else alive
     used = {number for number in numbers.values() if number is not None}
+    staying = used
+    if len(stays) < len(view.pods):
+        staying = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
+    wanted = ordinals.wanted(view.replicas, staying)
     others = {pod.metadata.name: pod for pod in view.others}
     free = [number for number in wanted if number not in used]
     taken = {
@@ -76,7 +79,13 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         terminating=terminating,
         missing=tuple(number for number in free if number not in taken),
         taken=taken,
-        wanted=frozenset(pod_name(view.nodeset, number) for number in wanted)
+        wanted=_named(view.nodeset.metadata.name, view.nodeset.spec.ordinal_padding, wanted)
         | {pod.metadata.name for pod in kept},
         update=update,
     )
+
+
+@lru_cache(maxsize=64)
+def _named(nodeset: str, padding: int, numbers: tuple[int, ...]) -> frozenset[str]:
+    """Names of pods; a NodeSet that does not change its size has the same ones each time."""
+    return frozenset(padded_name(nodeset, padding, number) for number in numbers)

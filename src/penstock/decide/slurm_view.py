@@ -41,6 +41,16 @@ class SlurmView:
         return cls(nodes, Known({name: tuple(held) for name, held in found.items()}, jobs.as_of))
 
     @property
+    def records(self) -> Mapping[str, Node]:
+        """The node records that are known."""
+        return self.nodes.value if isinstance(self.nodes, Known) else {}
+
+    @property
+    def held(self) -> Mapping[str, tuple[Job, ...]]:
+        """The unfinished jobs that are known, by the name of each node that has some."""
+        return self.holders.value if isinstance(self.holders, Known) else {}
+
+    @property
     def silence(self) -> str | None:
         """Why Slurm's word cannot be relied on, None when it can.
 

@@ -22,6 +22,9 @@ _IDENTITY = frozenset({"apiVersion", "kind"})
 _UNMANAGED = frozenset({"name", "namespace", "uid", "resourceVersion"})
 _QUANTITY = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|)")
 _QUANTITIES = re.compile(r"^spec\..*(\b(limits|requests|capacity|hard)\.|\.(sizeLimit|divisor)$)")
+_ATOMIC = ("selector", "nodeSelector", "matchLabels")
+"""Maps that are owned as one leaf and to which the server adds nothing: a key that is not asked for
+is one of ours that was. Source: Kubernetes API reference, `x-kubernetes-map-type: atomic`."""
 _SUFFIX = {
     **{s: Decimal(1024) ** i for i, s in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
     **{s: Decimal(1000) ** i for i, s in enumerate(("n", "u", "m", "", "k", "M", "G", "T"), -3)},
@@ -90,6 +93,8 @@ def _compare_mapping(path: str, asked: Json, live: Json, owned: Json | None) -> 
             yield here
             continue
         yield from _compare(here, value, live[key], node)
+    if whole and path.endswith(_ATOMIC) and live.keys() - asked.keys():
+        yield path
     for name in _named(owned or {}):
         if asked.get(name) is None:
             yield f"{path}.{name}" if path else name

@@ -115,6 +115,9 @@ class ServerError(ApiError):
     """5xx: the server could not do it now."""
 
 
+_UNTYPED = "failed to create typed patch object"
+"""Source: k8s.io/apimachinery, managedfields, structuredmerge.go."""
+
 _BY_CODE: dict[int, type[ApiError]] = {
     400: BadRequestError,
     401: UnauthorizedError,
@@ -143,6 +146,10 @@ def status_error(status: Status, code: int = 0, retry_after: float | None = None
     if retry_after is None and details is not None and details.retry_after_seconds:
         retry_after = float(details.retry_after_seconds)
     kind = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
+    if code == 500 and status.message.startswith(_UNTYPED):
+        # The API server says "internal error" of a manifest that does not fit its kind; to send
+        # it again is no use.
+        kind = InvalidError
     if code == 409 and status.reason == "AlreadyExists":
         kind = AlreadyExistsError
     causes = (details.causes if details else None) or ()

@@ -43,17 +43,24 @@ class Index(Generic[T]):
         """The objects with that value, in the order they came."""
         return tuple(self._found.get(value, {}).values())
 
+    def count(self, value: str) -> int:
+        """How many objects have that value."""
+        return len(self._found.get(value, ()))
+
     def update(self, old: T | None, new: T | None) -> None:
-        """Follow one change."""
+        """Follow one change. An object that keeps a value keeps its place there."""
+        values = tuple(self._values_of(new)) if new is not None else ()
         if old is not None:
             for value in self._values_of(old):
+                if value in values:
+                    continue
                 objects = self._found.get(value)
                 if objects is not None:
                     objects.pop(old.metadata.key, None)
                     if not objects:
                         del self._found[value]
         if new is not None:
-            for value in self._values_of(new):
+            for value in values:
                 self._found.setdefault(value, {})[new.metadata.key] = new
 
 

@@ -14,6 +14,12 @@ API_READY = "/run/penstock-api-ready"
 """Made once the API server says it is ready: by then its roles exist, and who comes earlier is
 refused and waits longer before the next try."""
 
+FLEET_LEASE_S = 600
+"""Simulated nodes renew their leases four times in this time. With Kubernetes' 40 s, five thousand
+nodes would write five hundred times a second, and one machine would do nothing else."""
+FLEET_GRACE_S = 900
+"""How long a simulated node may be silent."""
+
 
 class Size(enum.StrEnum):
     """How much of Kubernetes a node has."""
@@ -117,7 +123,12 @@ def apiserver(size: Size, addresses: Addresses) -> Component:
 
 def controller_manager(size: Size, addresses: Addresses) -> Component:
     """Kubernetes' own controllers, with volumes made as folders of the node."""
-    fleet = ("--kube-api-qps=1000", "--kube-api-burst=2000", "--allocate-node-cidrs=false")
+    fleet = (
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+        "--allocate-node-cidrs=false",
+        f"--node-monitor-grace-period={FLEET_GRACE_S}s",
+    )
     node = (
         # With the default of 20 the controllers alone take five seconds to start.
         "--kube-api-qps=100",
@@ -207,7 +218,8 @@ def kwok() -> Component:
             "/usr/local/bin/kwok",
             "--kubeconfig=/etc/kubernetes/kwok.conf",
             "--manage-all-nodes",
-            "--node-lease-duration-seconds=40",
+            f"--node-lease-duration-seconds={FLEET_LEASE_S}",
+            "--config=/etc/kubernetes/kwok.yaml",
             "--server-address=127.0.0.1:10247",
         ),
         needs=(API_READY,),

@@ -149,6 +149,18 @@ def scheduler(*, fast: bool) -> str:
     )
 
 
+def kwok() -> str:
+    """KwokConfiguration: with its four at a time it would be slower than any client makes pods."""
+    return yaml.safe_dump(
+        {
+            "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+            "kind": "KwokConfiguration",
+            "options": {"podPlayStageParallelism": 64, "nodePlayStageParallelism": 64},
+        },
+        sort_keys=False,
+    )
+
+
 def corefile(addresses: Addresses) -> str:
     """CoreDNS: the cluster's names, and a quick "no such name" for every other."""
     return f""".:53 {{

@@ -140,6 +140,7 @@ def _write_configuration(layout: Layout, there: Record) -> None:
         "kubernetes/kubelet.yaml": config.kubelet(addresses, there.cgroup),
         "kubernetes/kube-proxy.yaml": config.proxy(addresses, layout.name),
         "kubernetes/kube-scheduler.yaml": config.scheduler(fast=there.size is Size.FLEET),
+        "kubernetes/kwok.yaml": config.kwok(),
         "kubernetes/Corefile": config.corefile(addresses),
     }
     for name, text in texts.items():

@@ -47,6 +47,12 @@ def config_maps_of(cluster: Cluster) -> list[str]:
     )
 
 
+def config_maps_read(cluster: Cluster) -> list[str]:
+    """Names of all ConfigMaps of the user that the configuration depends on."""
+    jwks = cluster.controller.spec.jwks_key_ref
+    return sorted({*config_maps_of(cluster), *([jwks.name] if jwks and jwks.name else [])})
+
+
 def config_hash(cluster: Cluster) -> str:
     """SHA-256 over everything that is mounted at /etc/slurm, except the keys.
 
@@ -56,4 +62,7 @@ def config_hash(cluster: Cluster) -> str:
     contents = {
         name: config_digest(cluster.config_maps.get(name)) for name in config_maps_of(cluster)
     }
+    if jwks := cluster.controller.spec.jwks_key_ref:
+        found = cluster.config_maps.get(jwks.name, {}).get(jwks.key, "")
+        contents["jwks.json"] = config_digest({jwks.key: found})
     return config_digest(contents | files(cluster))

@@ -205,8 +205,8 @@ def _login(cluster: Cluster, loginset: LoginSet) -> Json:
 def _ssh_port(loginset: LoginSet) -> int:
     """Where sshd listens: a user's port named `login` says so, for the host's network."""
     for port in merge.items(loginset.spec.login.get("ports")):
-        if port.get("name") == "login":
-            return int(port["containerPort"])
+        if port.get("name") == "login" and (number := port.get("containerPort")):
+            return int(number)
     return wellknown.SSH_PORT
 
 

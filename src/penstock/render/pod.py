@@ -60,6 +60,10 @@ def template(
 ) -> Json:
     """A workload's pod template: `base` with what the user lays over it."""
     spec = merge.pod_spec(base, user.spec)
+    if account := spec.get("serviceAccountName"):
+        # The API server writes the old name of the field too, and takes the account from there
+        # again when only the new one is removed. Source: Kubernetes API reference, PodSpec v1.
+        spec.setdefault("serviceAccount", account)
     return {"metadata": metadata(user, labels, hashes, spec), "spec": spec}
 
 

@@ -50,7 +50,7 @@ def service(
     user's other fields; the selector is joined and ours wins. `externalIPs` never pass: they can
     take over other people's traffic (CVE-2020-8554). A headless one gives addresses of pods that
     are not ready too, since Slurm's daemons need their names while they start; another one does
-    if it is `unready`.
+    if it is `unready` and the user does not say otherwise.
     """
     wish = user or ServiceSpec()
     spec: Json = {k: merge.prune(v) for k, v in wish.spec.items() if v is not None}
@@ -59,8 +59,9 @@ def service(
     spec["ports"] = _ports(merge.items(spec.get("ports")), ports)
     if headless:
         spec["clusterIP"] = "None"
-    if headless or unready:
         spec["publishNotReadyAddresses"] = True
+    if unready:
+        spec.setdefault("publishNotReadyAddresses", True)
     metadata = object_metadata(
         name, namespace, {**(wish.metadata.labels or {}), **(labels or {})}, *owners
     )

@@ -16,16 +16,24 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
 from penstock.slurm.known import Unknown
-from penstock.slurm.model import Job
+from penstock.slurm.model import BUSY, Job, Node, drains
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
-from penstock.slurm.snapshot import LATE, NOT_ASKED, Belief, NodeBelief, Snapshot, changed
+from penstock.slurm.snapshot import (
+    LATE,
+    NOT_ASKED,
+    Belief,
+    NodeBelief,
+    Snapshot,
+    changed,
+    reusing,
+)
 
 T = TypeVar("T")
 
@@ -81,6 +89,7 @@ class Mirror:
         self._subscribers: list[Subscriber] = []
         self._told = self._at()
         self._read_unknown = False
+        self._judged: tuple[Mapping[str, Node] | None, bool] = (None, False)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -179,8 +188,11 @@ class Mirror:
 
     def _moves(self) -> bool:
         """Whether a node is in a state that passes, or drains while jobs still run on it."""
-        nodes = self._nodes.value or {}
-        return any(node.state & MOVING or (node.drain and node.busy) for node in nodes.values())
+        nodes = self._nodes.value
+        if nodes is not self._judged[0]:
+            states = {node.state for node in (nodes or {}).values()}
+            self._judged = nodes, any(map(_passes, states))
+        return self._judged[1]
 
     async def _poll(self) -> Snapshot | None:
         """One round trip; None when another slurmrestd was named meanwhile."""
@@ -201,7 +213,7 @@ class Mirror:
         elif nodes is None:
             self._nodes.unchanged(asked_at)
         else:
-            table = MappingProxyType({node.name: node for node in nodes.items})
+            table = MappingProxyType(reusing(self._nodes.value, nodes.items))
             self._nodes.offer(table, nodes.last_update, asked_at)
         if isinstance(jobs, SlurmError):
             self._jobs.fail(str(jobs))
@@ -234,6 +246,10 @@ class Mirror:
         self._moving_until = max(self._moving_until, self._clock() + self._pace.moving_for)
         for subscriber in tuple(self._subscribers):
             subscriber(names)
+
+
+def _passes(state: frozenset[str]) -> bool:
+    return bool(state & MOVING) or (drains(state) and bool(state & BUSY))
 
 
 async def _answer(call: Awaitable[T]) -> T | SlurmError:

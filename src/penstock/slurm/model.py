@@ -11,6 +11,12 @@ from dataclasses import dataclass, field
 
 BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
+
+def drains(state: frozenset[str]) -> bool:
+    """Whether a node in that state takes no new job because it was asked to drain."""
+    return "DRAIN" in state and "UNDRAIN" not in state
+
+
 FINISHED = frozenset(
     {
         "BOOT_FAIL",
@@ -57,7 +63,7 @@ class Node:
     @property
     def drain(self) -> bool:
         """Whether it takes no new job because it was asked to drain."""
-        return "DRAIN" in self.state and "UNDRAIN" not in self.state
+        return drains(self.state)
 
     @property
     def drained(self) -> bool:

@@ -35,8 +35,13 @@ class FakeSlurmrestd(SlurmAnswers):
         self._called = asyncio.Event()
 
     @property
+    def port(self) -> int:
+        """Where it listens; the same over `stop` and `start`."""
+        return self._port
+
+    @property
     def url(self) -> str:
-        """Its base URL; the port stays the same over `stop` and `start`."""
+        """Its base URL."""
         return f"http://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> FakeSlurmrestd:

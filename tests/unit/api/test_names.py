@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.core import Pod, PodSpec
+from penstock.api.core import Pod, PodSpec, PodStatus
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
@@ -115,16 +116,25 @@ def test_a_name_of_another_pod_has_no_ordinal(pod: str):
 
 
 @pytest.mark.parametrize(
-    ("spec", "node"),
+    ("spec", "host"),
     [
         (PodSpec(hostname="gpu-1", node_name="m1"), "gpu-1"),
         (PodSpec(node_name="m1"), "compute-1"),
         (PodSpec(hostname="gpu-1", node_name="m1", host_network=True), "m1"),
-        (PodSpec(hostname="gpu-1", host_network=True), None),
+        (PodSpec(hostname="gpu-1.cluster"), "gpu-1"),
+        (PodSpec(hostname="gpu-1", host_network=True), "compute-1"),
     ],
 )
-def test_the_slurm_node_of_a_pod(spec: PodSpec, node: str | None):
-    assert names.slurm_node_of_pod(Pod(metadata=ObjectMeta(name="compute-1"), spec=spec)) == node
+def test_the_host_name_of_a_pod(spec: PodSpec, host: str):
+    assert Pod(metadata=ObjectMeta(name="compute-1"), spec=spec).host == host
+
+
+def test_a_decoded_pod_tells_whether_it_is_ready_and_a_changed_one_anew():
+    text = b"""{"metadata": {"name": "compute-1"}, "spec": {"nodeName": "m1"},
+               "status": {"conditions": [{"type": "Ready", "status": "True"}]}}"""
+    pod = msgspec.json.decode(text, type=Pod)
+    assert (pod.ready, pod.host) == (True, "compute-1")
+    assert not msgspec.structs.replace(pod, status=PodStatus()).ready
 
 
 def test_other_objects():

@@ -70,7 +70,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         "nothing grants",
     ),
     ("NodeSet", {**REF, "slurmd": {"image": 5}}, "spec.slurmd.image", "one string"),
-    ("NodeSet", with_pod(containers=["x"]), "spec.template.spec.containers[0]", "a container"),
+    ("NodeSet", with_pod(containers=["x"]), "spec.template.spec.containers[0]", "a mapping"),
     ("NodeSet", with_pod(hostname="Big_One"), "spec.template.spec.hostname", "not a host name"),
     ("NodeSet", with_pod(hostname="n" * 63), "metadata.name", "64 characters"),
     ("NodeSet", {**REF, "extraConf": "Weight=1 Gres"}, "spec.extraConf", "Key=Value"),
@@ -169,12 +169,22 @@ def test_other_kinds_are_not_judged():
         problems(Pod())
 
 
+OUTSIDE: dict[str, Any] = {"service": {"spec": {"externalIPs": ["192.0.2.1"]}}}
 UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("Controller", {"external": True, "externalConfig": {"host": "h"}}, "spec.external"),
     ("Controller", {"accountingRef": {"name": "a"}}, "spec.accountingRef"),
     ("Controller", {"jwksKeyRef": KEY}, "spec.jwksKeyRef"),
     ("Controller", {"ha": {"enabled": True}}, "spec.ha"),
-    ("Controller", {"prologScriptRefs": [{"name": "p"}]}, "spec.prologScriptRefs"),
+    ("Controller", {"slurmKeyRef": {**KEY, "optional": True}}, "spec.slurmKeyRef.optional"),
+    ("Controller", OUTSIDE, "spec.service.spec.externalIPs"),
+    ("RestApi", {**REF, **OUTSIDE}, "spec.service.spec.externalIPs"),
+    ("LoginSet", {**REF, **OUTSIDE}, "spec.service.spec.externalIPs"),
+    ("LoginSet", {**REF, "sssdConfRef": {**KEY, "optional": True}}, "spec.sssdConfRef.optional"),
+    (
+        "NodeSet",
+        {**REF, "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}},
+        "spec.persistentVolumeClaimRetentionPolicy",
+    ),
     ("NodeSet", {**REF, "scalingMode": "DaemonSet"}, "spec.scalingMode"),
     ("NodeSet", {**REF, "ssh": {"enabled": True}}, "spec.ssh"),
     ("NodeSet", {**REF, "volumeClaimTemplates": [{}]}, "spec.volumeClaimTemplates"),
@@ -194,7 +204,7 @@ def test_what_is_not_served_is_named(kind: str, spec: dict[str, Any], path: str)
 @pytest.mark.parametrize(
     ("kind", "spec"),
     [
-        ("Controller", {"ha": {"enabled": False}, "prologScriptRefs": []}),
+        ("Controller", {"ha": {"enabled": False}, "prologScriptRefs": [{"name": "p"}]}),
         ("NodeSet", {**REF, "ssh": {"enabled": False}, "volumeClaimTemplates": []}),
         ("NodeSet", with_strategy(type="OnDelete")),
         ("NodeSet", with_strategy(rollingUpdate={"maxUnavailable": 1})),

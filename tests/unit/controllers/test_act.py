@@ -6,7 +6,11 @@ import msgspec
 import pytest
 
 from penstock.api.core import Pod
+from penstock.api.meta import ObjectMeta
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.act import AT_ONCE
 from penstock.decide.action import (
+    CreatePod,
     DeleteNodeRecord,
     DeletePod,
     DrainNode,
@@ -15,11 +19,13 @@ from penstock.decide.action import (
     UndrainNode,
     Why,
 )
-from penstock.kube import ConflictError
+from penstock.kube import ConflictError, ForbiddenError
+from penstock.render.context import Cluster, Images
 from penstock.slurm.known import Known
 from penstock.testing.faults import Fault
 from support import nodesets
-from unit.controllers.stage import Stage, stage
+from unit.controllers.stage import PODS_PATH, Stage, stage
+from unit.kube.fake_api import Fault as ApiFault
 
 WHY = Why("ScaleIn", "fewer are wanted")
 OURS = "slurm-operator: Pod (slurm/compute-0) is pending termination for scale-in"
@@ -191,3 +197,40 @@ async def test_a_record_that_came_to_life_again_stays():
         assert not await scene.act(DeleteNodeRecord("compute-1", WHY))
         assert scene.posts() == []
         assert len(scene.slurm.nodes) == 2
+
+
+def cluster() -> Cluster:
+    meta = ObjectMeta(name="slurm", namespace="slurm", uid="controller-uid")
+    return Cluster(Controller(metadata=meta), Images.of("registry/{role}"))
+
+
+def creates(scene: Stage) -> int:
+    return sum(one.method == "POST" and one.path == PODS_PATH for one in scene.api.requests)
+
+
+async def test_all_pods_that_are_missing_are_made():
+    async with stage(nodesets.nodeset(100)) as scene:
+        wanted = [CreatePod(number, WHY) for number in range(100)]
+        assert await scene.actor.act(scene.nodeset, cluster(), wanted, None, abandoned=False)
+        assert len(scene.pods) == creates(scene) == 100
+
+
+async def test_a_refusal_of_one_pod_is_not_repeated_for_each_of_them():
+    async with stage(nodesets.nodeset(100)) as scene:
+        refused = ApiFault(403, "Forbidden", times=1000, when=lambda one: one.method == "POST")
+        scene.api.faults.append(refused)
+        wanted = [CreatePod(number, WHY) for number in range(100)]
+        with pytest.raises(ForbiddenError):
+            await scene.actor.act(scene.nodeset, cluster(), wanted, None, abandoned=False)
+        assert creates(scene) <= AT_ONCE
+
+
+async def test_records_of_many_nodes_are_deleted_and_a_busy_one_stays():
+    names = [f"compute-{number}" for number in range(40)]
+    async with stage(nodesets.nodeset(), *names) as scene:
+        for name in names:
+            scene.slurm.nodes[name].flags.add("DRAIN")
+        scene.slurm.run("compute-7")
+        actions = [DeleteNodeRecord(name, WHY) for name in names]
+        assert not await scene.act(*actions)
+        assert list(scene.slurm.nodes) == ["compute-7"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,9 +13,20 @@ from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
 from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
-from penstock.decide.action import CreatePod, DeletePod, DrainNode, Ground, PatchPod, UndrainNode
+from penstock.decide.action import (
+    CreatePod,
+    DeleteNodeRecord,
+    DeletePod,
+    DrainNode,
+    Ground,
+    PatchPod,
+    SetNodeComment,
+    UndrainNode,
+    Why,
+)
 from penstock.decide.nodeset import Plan, plan
 from penstock.decide.recheck import still_right
+from penstock.decide.records import Record
 from penstock.decide.rollout import max_unavailable, rollout
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import ControllerState, NodeSetView
@@ -268,6 +280,52 @@ class TestReplacing:
         found = plan(view(rolling(1), old(0), pod(1)))
         (mark,) = (one for one in found.actions if isinstance(one, PatchPod))
         assert mark.name == "compute-0"
+
+
+class TestRecord:
+    """A record that was made by another template's slurmd goes before the new pod comes."""
+
+    def left(self, *state: str, reason: str = REASON.format(1), **more: Any) -> Node:
+        text = Record("slurm", "compute-1", "m", "compute", "nodeset-uid", **more).text
+        return node(1, *state, reason=reason, comment=text, slurmd_start_time=77)
+
+    def test_it_is_noted_while_the_old_pod_is_there(self) -> None:
+        found = plan(view(rolling(1), old(0)))
+        (comment,) = (one for one in found.actions if isinstance(one, SetNodeComment))
+        assert '"renew":"true"' in comment.comment
+        noted = known_nodes(node(0, comment=comment.comment))
+        back = plan(view(rolling(1), pod(0), nodes=noted))
+        (comment,) = (one for one in back.actions if isinstance(one, SetNodeComment))
+        assert "renew" not in comment.comment
+
+    def test_it_goes_before_the_pod_is_made(self) -> None:
+        nodes = known_nodes(node(0), self.left("IDLE", "DRAIN", renew=True))
+        kinds = plan(view(rolling(2), pod(0), nodes=nodes)).actions
+        found = [one for one in kinds if isinstance(one, DeleteNodeRecord | CreatePod)]
+        assert [type(one) for one in found] == [DeleteNodeRecord, CreatePod]
+
+    def test_it_stays_when_that_would_lose_something(self) -> None:
+        for one, jobs in (
+            (self.left("IDLE", "DRAIN"), ()),
+            (self.left("IDLE", "DRAIN", reason="bad disk", renew=True), ()),
+            (self.left("IDLE", "DRAIN", drain="bad disk", renew=True), ()),
+            (self.left("ALLOCATED", "DRAIN", renew=True), ()),
+            (self.left("IDLE", reason="", renew=True), ()),
+            (self.left("IDLE", "DRAIN", renew=True), (job(1, 1, state="SUSPENDED"),)),
+        ):
+            seen = view(rolling(2), pod(0), nodes=known_nodes(node(0), one), jobs=jobs)
+            kinds = [type(action) for action in plan(seen).actions]
+            assert DeleteNodeRecord not in kinds
+            assert CreatePod in kinds
+
+    def test_it_stays_when_another_slurmd_has_registered_meanwhile(self) -> None:
+        seen = self.left("IDLE", "DRAIN", renew=True)
+        action = DeleteNodeRecord("compute-1", Why("", ""), renews=77)
+        assert still_right(action, SlurmView.of(known_nodes(seen), Known((), 1.0)))
+        newer = replace(seen, slurmd_start_time=78)
+        assert not still_right(action, SlurmView.of(known_nodes(newer), Known((), 1.0)))
+        foreign = replace(seen, reason="bad disk")
+        assert not still_right(action, SlurmView.of(known_nodes(foreign), Known((), 1.0)))
 
 
 @given(

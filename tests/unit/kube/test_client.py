@@ -24,6 +24,7 @@ from penstock.kube import (
 )
 from penstock.kube.client import list_all
 from penstock.kube.credentials import FileCredentials, Material
+from penstock.kube.errors import Status, status_error
 from penstock.kube.store import version_of
 from penstock.testing.clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault, served
@@ -242,3 +243,9 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
             await client.get(CONFIG_MAPS, "a", "x")
     finally:
         await transport.close()
+
+
+def test_a_manifest_that_does_not_fit_its_kind_is_invalid_though_the_server_blames_itself() -> None:
+    message = "failed to create typed patch object (a/x; v1, Kind=ConfigMap): .data: expected map"
+    assert isinstance(status_error(Status(message=message, code=500)), InvalidError)
+    assert isinstance(status_error(Status(message="etcd is away", code=500)), ServerError)

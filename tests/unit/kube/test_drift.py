@@ -169,3 +169,15 @@ async def test_an_object_made_again_since_it_was_looked_at_is_not_touched() -> N
     with pytest.raises(Exception, match="uid is another"):
         await applier.ensure(CONFIG_MAPS, asked, made.live)
     assert api.objects[path]["data"] == {"k": "theirs"}
+
+
+def test_a_key_that_stays_in_a_map_owned_as_one_is_drift() -> None:
+    asked: Json = {"metadata": {"name": "x"}, "spec": {"selector": {"a": "1"}, "ref": {"b": "2"}}}
+    fields: Json = {"f:spec": {"f:selector": {}, "f:ref": {}}}
+    entry: Json = {"manager": "penstock", "operation": "Apply", "fieldsV1": fields}
+    found = copy.deepcopy(asked)
+    found["metadata"]["managedFields"] = [entry]
+    found["spec"]["ref"]["apiVersion"] = "a default of the server"
+    assert drift(asked, found, "penstock") == ()
+    found["spec"]["selector"]["once"] = "asked for"
+    assert drift(asked, found, "penstock") == ("spec.selector",)

@@ -309,3 +309,11 @@ def test_shared_objects_belong_to_every_nodeset_and_are_managed_by_none(load: An
         assert [o["name"] for o in owners] == ["compute", "slurm-worker-gpu"]
         assert not any("controller" in o for o in owners)
     assert worker.shared_objects(replace(cluster, nodesets=())) == []
+
+
+def test_a_service_account_is_ours_under_both_of_its_names(load: Any):
+    spec = {"template": {"spec": {"serviceAccountName": "mine"}}}
+    bundle = load("minimal", restapi=spec)
+    assert bundle.restapi is not None
+    found = restapi.objects(bundle.cluster, bundle.restapi)[1]["spec"]["template"]["spec"]
+    assert (found["serviceAccountName"], found["serviceAccount"]) == ("mine", "mine")

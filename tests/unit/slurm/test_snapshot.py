@@ -2,7 +2,16 @@ from __future__ import annotations
 
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.model import Job, Node
-from penstock.slurm.snapshot import LATE, NO_NODES, NOT_ASKED, Belief, NodeBelief, Snapshot, changed
+from penstock.slurm.snapshot import (
+    LATE,
+    NO_NODES,
+    NOT_ASKED,
+    Belief,
+    NodeBelief,
+    Snapshot,
+    changed,
+    reusing,
+)
 
 
 def nodes(*names: str, state: str = "IDLE") -> dict[str, Node]:
@@ -153,3 +162,11 @@ def test_an_empty_list_is_believed_only_when_we_deleted_the_last_record():
     belief.offer(nodes("c"), 1004, asked_at=4)
     belief.offer({}, 1005, asked_at=5)
     assert belief.fact(5) == Unknown(NO_NODES)
+
+
+def test_equal_records_are_the_same_objects_again():
+    old = {"a": Node("a", frozenset({"IDLE"})), "b": Node("b", frozenset({"IDLE"}))}
+    found = reusing(old, [Node("a", frozenset({"IDLE"})), Node("b", frozenset({"DOWN"}))])
+    assert found["a"] is old["a"]
+    assert found["b"].state == {"DOWN"}
+    assert reusing(None, [old["a"]]) == {"a": old["a"]}

@@ -41,7 +41,9 @@ class StorageConfig(KubeStruct, frozen=True, kw_only=True):
     """The MySQL or MariaDB database of slurmdbd."""
 
     host: Annotated[str, about("Host name or address of the database.")]
-    port: Annotated[int, about("Port of the database.", INT32)] = 3306
+    port: Annotated[
+        int, about("Port of the database.", INT32, {"minimum": 1, "maximum": 65535})
+    ] = 3306
     database: Annotated[str, about("Name of the database.")] = "slurm_acct_db"
     username: Annotated[str, about("User of the database.")] = ""
     password_key_ref: Annotated[

@@ -31,6 +31,9 @@ from penstock.api.slinky.shared import (
 )
 from penstock.api.slinky.volumes import ClaimSpec
 
+MOST_BACKUPS = 9
+"""A backup more than one or two is never seen; each is a line of slurm.conf and a pod."""
+
 # CEL expressions about one state of the spec. Without `persistence` a claim is made.
 _PERSISTENT = "(!has({0}.persistence) || {0}.persistence.enabled)"
 _CLAIM = (
@@ -55,7 +58,9 @@ class HighAvailability(KubeStruct, frozen=True):
     """Slurm's own high availability: backup slurmctld daemons over a shared state directory."""
 
     enabled: Annotated[bool, about("Whether to run backups.")] = False
-    backups: Annotated[int, about("Number of backups.", INT32, {"minimum": 1})] = 1
+    backups: Annotated[
+        int, about("Number of backups.", INT32, {"minimum": 1, "maximum": MOST_BACKUPS})
+    ] = 1
 
 
 class Persistence(ClaimSpec, frozen=True):
@@ -124,8 +129,8 @@ class ControllerSpec(KubeStruct, frozen=True):
     inplace_reconfigure: Annotated[
         bool | None,
         about(
-            "true: a changed configuration is taken over without a restart. false: the pod is "
-            "made anew. Absent: the operator chooses."
+            "A changed configuration is always taken over without a restart of slurmctld: true "
+            "and false mean the same. The field is there for manifests of slurm-operator."
         ),
     ] = None
     reconfigure: Container = field(default_factory=dict[str, Any])

@@ -6,7 +6,8 @@ here is a promise. Where two names exist, the older documentation used the secon
 
 from __future__ import annotations
 
-from penstock.api.core import Pod
+from functools import lru_cache
+
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
@@ -134,12 +135,22 @@ def padded(nodeset: NodeSet, ordinal: int) -> str:
 
 def pod_name(nodeset: NodeSet, ordinal: int) -> str:
     """Worker pod of an ordinal."""
-    return f"{nodeset.metadata.name}-{padded(nodeset, ordinal)}"
+    return padded_name(nodeset.metadata.name, nodeset.spec.ordinal_padding, ordinal)
+
+
+def padded_name(nodeset: str, padding: int, ordinal: int) -> str:
+    """As `pod_name`, for a NodeSet known by its name and `ordinalPadding` only."""
+    return f"{nodeset}-{str(ordinal).zfill(padding)}"
 
 
 def ordinal_of(nodeset: NodeSet, pod: str) -> int | None:
     """Ordinal of a worker pod's name; None when the name is not one of this NodeSet's."""
-    prefix = f"{nodeset.metadata.name}-"
+    return _ordinal(nodeset.metadata.name, pod)
+
+
+@lru_cache(maxsize=65536)
+def _ordinal(nodeset: str, pod: str) -> int | None:
+    prefix = f"{nodeset}-"
     digits = pod.removeprefix(prefix)
     if not pod.startswith(prefix) or not digits.isascii() or not digits.isdigit():
         return None
@@ -158,13 +169,6 @@ def slurm_node_name(nodeset: NodeSet, ordinal: int) -> str:
     if hostname:
         return f"{hostname}{padded(nodeset, ordinal)}"
     return pod_name(nodeset, ordinal)
-
-
-def slurm_node_of_pod(pod: Pod) -> str | None:
-    """Slurm's NodeName of a pod; None while a pod in the host's network has no node yet."""
-    if pod.spec.host_network:
-        return pod.spec.node_name
-    return pod.spec.hostname or pod.metadata.name
 
 
 def partition_name(nodeset: NodeSet) -> str:

@@ -33,6 +33,8 @@ from penstock.api.slinky.shared import (
     Status,
 )
 
+MOST_REPLICAS = 65_536
+"""More than any Slurm cluster has: a slip of the keyboard must not become two billion pods."""
 _CLAIMS = "(has({0}.volumeClaimTemplates) ? {0}.volumeClaimTemplates : [])"
 
 
@@ -122,7 +124,12 @@ class NodeSetSpec(KubeStruct, frozen=True):
         ControllerRef, about("The Slurm cluster of these nodes.", NON_EMPTY_REF, FIXED_REF)
     ]
     replicas: Annotated[
-        int, about("Number of pods; not used in DaemonSet mode.", INT32, {"minimum": 0})
+        int,
+        about(
+            "Number of pods; not used in DaemonSet mode.",
+            INT32,
+            {"minimum": 0, "maximum": MOST_REPLICAS},
+        ),
     ] = 1
     scaling_mode: Annotated[
         Literal["StatefulSet", "DaemonSet"],
@@ -170,12 +177,15 @@ class NodeSetSpec(KubeStruct, frozen=True):
             ),
         ),
     ] = UpdateStrategy()
-    revision_history_limit: Annotated[int, about("Number of old revisions to keep.", INT32)] = 0
+    revision_history_limit: Annotated[
+        int, about("Number of old revisions to keep.", INT32, {"minimum": 0})
+    ] = 0
     persistent_volume_claim_retention_policy: Annotated[
         ClaimRetentionPolicy, about("What becomes of the pods' claims.")
     ] = ClaimRetentionPolicy()
     min_ready_seconds: Annotated[
-        int, about("Seconds a pod must be ready before it counts as available.", INT32)
+        int,
+        about("Seconds a pod must be ready before it counts as available.", INT32, {"minimum": 0}),
     ] = 0
     ordinal_padding: Annotated[
         int, about("Digits of an ordinal, filled up with zeros.", {"minimum": 0, "maximum": 20})

@@ -12,7 +12,10 @@ from typing import Generic, TypeVar
 from penstock.api.meta import KubeObject
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller, ControllerSpec
-from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
+from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
+from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet, NodeSetSpec
+from penstock.api.slinky.restapi import RestApi, RestApiSpec
+from penstock.api.slinky.shared import ConfigMapKeySelector, SecretKeySelector, ServiceSpec
 from penstock.api.slinky.token import Token
 
 S = TypeVar("S")
@@ -27,23 +30,28 @@ class Row(Generic[S]):
     words: str
 
 
+_NEEDED = "what it names must be there"
+_NEVER = "left out for good: they can take over other people's traffic (CVE-2020-8554)"
+
+
+def _optional(ref: SecretKeySelector | ConfigMapKeySelector | None) -> bool:
+    return ref is not None and bool(ref.optional)
+
+
+def _outside(service: ServiceSpec) -> bool:
+    return bool(service.spec.get("externalIPs"))
+
+
 CONTROLLER: tuple[Row[ControllerSpec], ...] = (
     Row("spec.external", lambda s: s.external, "no outside slurmctld is used"),
+    Row("spec.slurmKeyRef.optional", lambda s: _optional(s.slurm_key_ref), _NEEDED),
+    Row("spec.jwtHs256KeyRef.optional", lambda s: _optional(s.jwt_hs256_key_ref), _NEEDED),
+    Row("spec.jwtKeyRef.optional", lambda s: _optional(s.jwt_key_ref), _NEEDED),
+    Row("spec.jwksKeyRef.optional", lambda s: _optional(s.jwks_key_ref), _NEEDED),
+    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
     Row("spec.accountingRef", lambda s: s.accounting_ref is not None, "nothing is accounted"),
     Row("spec.jwksKeyRef", lambda s: s.jwks_key_ref is not None, "outside tokens are refused"),
     Row("spec.ha", lambda s: s.ha is not None and s.ha.enabled, "one slurmctld runs, no backup"),
-    Row("spec.prologScriptRefs", lambda s: bool(s.prolog_script_refs), "no script runs"),
-    Row("spec.epilogScriptRefs", lambda s: bool(s.epilog_script_refs), "no script runs"),
-    Row(
-        "spec.prologSlurmctldScriptRefs",
-        lambda s: bool(s.prolog_slurmctld_script_refs),
-        "no script runs",
-    ),
-    Row(
-        "spec.epilogSlurmctldScriptRefs",
-        lambda s: bool(s.epilog_slurmctld_script_refs),
-        "no script runs",
-    ),
     Row(
         "spec.metrics.serviceMonitor",
         lambda s: s.metrics.service_monitor is not None and s.metrics.service_monitor.enabled,
@@ -54,6 +62,11 @@ CONTROLLER: tuple[Row[ControllerSpec], ...] = (
 NODESET: tuple[Row[NodeSetSpec], ...] = (
     Row("spec.scalingMode", lambda s: s.scaling_mode == "DaemonSet", "no pods are made"),
     Row("spec.ssh", lambda s: s.ssh is not None and s.ssh.enabled, "nobody can log in to workers"),
+    Row(
+        "spec.persistentVolumeClaimRetentionPolicy",
+        lambda s: s.persistent_volume_claim_retention_policy != ClaimRetentionPolicy(),
+        "no claim is made or deleted",
+    ),
     Row("spec.volumeClaimTemplates", lambda s: bool(s.volume_claim_templates), "no claim is made"),
     Row(
         "spec.updateStrategy.type",
@@ -68,6 +81,15 @@ NODESET: tuple[Row[NodeSetSpec], ...] = (
     ),
 )
 
+LOGINSET: tuple[Row[LoginSetSpec], ...] = (
+    Row("spec.sssdConfRef.optional", lambda s: _optional(s.sssd_conf_ref), _NEEDED),
+    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+)
+
+RESTAPI: tuple[Row[RestApiSpec], ...] = (
+    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+)
+
 KINDS: tuple[type[KubeObject], ...] = (Accounting, Token)
 
 
@@ -78,6 +100,10 @@ def not_served(obj: KubeObject) -> list[str]:
             return _rows(CONTROLLER, obj.spec)
         case NodeSet():
             return _rows(NODESET, obj.spec)
+        case LoginSet():
+            return _rows(LOGINSET, obj.spec)
+        case RestApi():
+            return _rows(RESTAPI, obj.spec)
         case _ if isinstance(obj, KINDS):
             return [f"{type(obj).__name__}: not served yet by this version"]
         case _:

@@ -62,7 +62,7 @@ class SecretKeySelector(KubeStruct, frozen=True, kw_only=True):
 
     name: Annotated[str, about("Name of the Secret.", _NAME)] = ""
     key: Annotated[str, about("Key within the Secret's data.", {"maxLength": 253})]
-    optional: Annotated[bool | None, about("Whether the Secret or its key may be absent.")] = None
+    optional: Annotated[bool | None, about("Not used: what is named must be there.")] = None
 
 
 class ConfigMapKeySelector(KubeStruct, frozen=True, kw_only=True):
@@ -70,9 +70,7 @@ class ConfigMapKeySelector(KubeStruct, frozen=True, kw_only=True):
 
     name: Annotated[str, about("Name of the ConfigMap.", _NAME)] = ""
     key: Annotated[str, about("Key within the ConfigMap's data.", {"maxLength": 253})]
-    optional: Annotated[bool | None, about("Whether the ConfigMap or its key may be absent.")] = (
-        None
-    )
+    optional: Annotated[bool | None, about("Not used: what is named must be there.")] = None
 
 
 class ControllerRef(KubeStruct, frozen=True):
@@ -138,11 +136,20 @@ class ServiceSpec(KubeStruct, frozen=True):
     ] = field(default_factory=dict[str, Any])
     port: Annotated[
         int | None,
-        about("Port of the Service. The daemon's own when absent.", INT32, {"maximum": 65535}),
+        about(
+            "Port of the Service. The daemon's own when absent or 0.",
+            INT32,
+            {"minimum": 0, "maximum": 65535},
+        ),
     ] = None
     node_port: Annotated[
         int | None,
-        about("Port on each Kubernetes node, for type NodePort.", INT32, {"maximum": 65535}),
+        about(
+            "Port on each Kubernetes node, for type NodePort. Chosen by Kubernetes when absent or "
+            "0.",
+            INT32,
+            {"minimum": 0, "maximum": 65535},
+        ),
     ] = None
 
 

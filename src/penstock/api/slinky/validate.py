@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from penstock.api import duration
 from penstock.api.meta import Json, KubeObject, ObjectMeta
-from penstock.api.slinky import names
+from penstock.api.slinky import names, shapes
 from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import MOST_BACKUPS, Controller
 from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.nodeset import NodeSet, UpdateStrategy
+from penstock.api.slinky.nodeset import MOST_REPLICAS, NodeSet, UpdateStrategy
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.served import not_served as not_served
 from penstock.api.slinky.shared import (
@@ -86,6 +86,8 @@ def _controller(obj: Controller) -> Iterator[Problem]:
             "high availability needs a shared state directory: name a ReadWriteMany claim in "
             "persistence.existingClaim",
         )
+    if spec.ha and spec.ha.backups > MOST_BACKUPS:
+        yield Problem("spec.ha.backups", f"{spec.ha.backups} are more than {MOST_BACKUPS}")
     for field, refs in (
         ("configFileRefs", spec.config_file_refs),
         ("prologScriptRefs", spec.prolog_script_refs),
@@ -101,6 +103,7 @@ def _controller(obj: Controller) -> Iterator[Problem]:
     ):
         yield from _container(f"spec.{field}", container)
     yield from _template(spec.template, host_network=False)
+    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
 
 
 def _nodeset(obj: NodeSet) -> Iterator[Problem]:
@@ -109,6 +112,8 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
     yield from _container("spec.slurmd", spec.slurmd)
     yield from _container("spec.logfile", spec.logfile)
     yield from _template(spec.template)
+    if spec.replicas > MOST_REPLICAS:
+        yield Problem("spec.replicas", f"{spec.replicas} are more than {MOST_REPLICAS}")
     longest = names.slurm_node_name(obj, max(spec.replicas - 1, 0))
     if len(longest) > HOST_LABEL_LIMIT:
         yield Problem(
@@ -126,6 +131,9 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
         yield from _named("spec.ssh.sssdConfRef.name", spec.ssh.sssd_conf_ref.name)
     yield from _strategy(spec.update_strategy)
     claims = [_claim_name(claim) for claim in spec.volume_claim_templates or ()]
+    for index, claim in enumerate(spec.volume_claim_templates or ()):
+        path = f"spec.volumeClaimTemplates[{index}]"
+        yield from _misshapen(path, claim, shapes.CLAIM)
     if "" in claims:
         yield Problem("spec.volumeClaimTemplates", "give each claim a metadata.name")
     yield from _duplicates("spec.volumeClaimTemplates", filter(None, claims))
@@ -139,12 +147,14 @@ def _loginset(obj: LoginSet) -> Iterator[Problem]:
     yield from _container("spec.login", spec.login)
     yield from _container("spec.initconf", spec.initconf)
     yield from _template(spec.template)
+    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
 
 
 def _restapi(obj: RestApi) -> Iterator[Problem]:
     yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
     yield from _container("spec.slurmrestd", obj.spec.slurmrestd)
     yield from _template(obj.spec.template)
+    yield from _misshapen("spec.service.spec", obj.spec.service.spec, shapes.SERVICE)
 
 
 def _accounting(obj: Accounting) -> Iterator[Problem]:
@@ -159,6 +169,7 @@ def _accounting(obj: Accounting) -> Iterator[Problem]:
             yield Problem("spec.storageConfig", "say where the database is")
     yield from _container("spec.slurmdbd", spec.slurmdbd)
     yield from _template(spec.template, host_network=False)
+    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
 
 
 def _token(obj: Token) -> Iterator[Problem]:
@@ -224,18 +235,31 @@ def _template(template: PodTemplate, *, host_network: bool = True) -> Iterator[P
             f"{hostname!r} is not a host name: write lower-case letters, digits and dashes; a "
             "trailing dash is followed by the ordinal",
         )
-    for field in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            yield from _container(f"{path}.{field}[{index}]", container)
+    found = list(_misshapen(path, spec, shapes.POD))
+    yield from found
+    if not found:
+        for field in ("initContainers", "containers"):
+            for index, container in enumerate(spec.get(field) or ()):
+                yield from _image(f"{path}.{field}[{index}]", container)
 
 
 def _container(path: str, container: object) -> Iterator[Problem]:
     if not isinstance(container, dict):
         yield Problem(path, "write a container: a mapping with image, env and so on")
         return
-    image = cast("Json", container).get("image")
+    fields = cast("Json", container)
+    yield from _misshapen(path, fields, shapes.CONTAINER)
+    yield from _image(path, fields)
+
+
+def _image(path: str, container: Json) -> Iterator[Problem]:
+    image = container.get("image")
     if image is not None and not isinstance(image, str):
         yield Problem(f"{path}.image", "write the image as one string: registry/name:tag")
+
+
+def _misshapen(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
+    return (Problem(*found) for found in shapes.misshapen(path, value, shape))
 
 
 def _references(path: str, refs: Sequence[LocalObjectReference]) -> Iterator[Problem]:

@@ -7,11 +7,11 @@ from typing import Annotated
 from penstock.api.meta import KubeStruct
 from penstock.api.schema import ATOMIC_LIST, ATOMIC_MAP, about
 
-_QUANTITY = (
+QUANTITY_PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-Quantity = Annotated[int | str, about("A Kubernetes quantity.", {"pattern": _QUANTITY})]
+Quantity = Annotated[int | str, about("A Kubernetes quantity.", {"pattern": QUANTITY_PATTERN})]
 
 
 class LabelSelectorRequirement(KubeStruct, frozen=True):

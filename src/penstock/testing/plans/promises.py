@@ -9,6 +9,7 @@ from penstock.decide.drain_reason import is_ours
 from penstock.slurm.rest.http import Answer
 from penstock.testing.apiserver import ApiServer
 from penstock.testing.kubelet import PODS, Machines, node_name
+from penstock.testing.plans.budget import Budget
 from penstock.testing.plans.process import OPERATOR
 from penstock.testing.slurm import Knowledge, SimulatedSlurm
 from penstock.testing.slurm_answers import Asked
@@ -24,9 +25,7 @@ class Promises:
 
     def __init__(self, server: ApiServer, slurm: SimulatedSlurm, machines: Machines) -> None:
         self.broken: list[str] = []
-        self.taken: set[str] = set()
-        """Nodes that an update took out of use and that are not in use again."""
-        self._nodeset = ""
+        self.budget = Budget(server, slurm, self.broken)
         self._server = server
         self._slurm = slurm
         self._machines = machines
@@ -64,10 +63,10 @@ class Promises:
         foreign = drained and not blameless
         reason = before.reason if before else ""
         in_use = name in self._slurm.slurmds and bool(self._slurm.jobs_on(name))
-        usable = self._usable(name)
+        usable = self.budget.usable(name)
         found = answer(asked)
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
-            self._took(name)
+            self.budget.took(name)
         if drained and blameless:
             self._slurm.drains.pop(name, None)
         after = ctld.nodes.get(name)
@@ -81,40 +80,6 @@ class Promises:
             elif after.reason != reason:
                 self.broken.append(f"the drain of {name} ({reason!r}) became {after.reason!r}")
         return found
-
-    def _took(self, name: str) -> None:
-        """No more are out because of an update than declared, whatever becomes of the others."""
-        space = "slurm"
-        pods = {one["metadata"]["name"]: one for one in self._server.objects(PODS, space)}
-        owners = pods[name]["metadata"].get("ownerReferences", ()) if name in pods else ()
-        nodeset = next((self._server.find(NODESETS, space, one["name"]) for one in owners), None)
-        if nodeset is None:
-            return
-        if nodeset["metadata"]["uid"] != self._nodeset:
-            self._nodeset = nodeset["metadata"]["uid"]
-            self.taken.clear()
-        prefix, replicas = f"{nodeset['metadata']['name']}-", nodeset["spec"]["replicas"]
-        alive = {
-            name
-            for name, pod in pods.items()
-            if name.startswith(prefix) and "deletionTimestamp" not in pod["metadata"]
-        }
-        self.taken = {one for one in self.taken if not self._usable(one)} | {name}
-        if len(alive) >= replicas:
-            # What is not there is not wanted any more.
-            self.taken &= alive
-        # A quarter, rounded up.
-        if len(self.taken) > max(1, (replicas + 3) // 4):
-            self.broken.append(f"an update has {sorted(self.taken)} out of {replicas}")
-
-    def _usable(self, name: str) -> bool:
-        node = self._slurm.ctld.nodes.get(name)
-        return (
-            node is not None
-            and name in self._slurm.slurmds
-            and node.base == "IDLE"
-            and not node.flags & {"DRAIN", "NOT_RESPONDING"}
-        )
 
     def _abandoned(self, pod: Json) -> bool:
         """Whether its NodeSet goes and its Controller is gone: nothing to ask, nothing to keep."""

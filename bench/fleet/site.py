@@ -1,0 +1,242 @@
+"""The place where fleets are measured: a built-in node of size `fleet`, one cluster, its Slurm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.fleet.operator import Operator
+from bench.fleet.slurm import FleetSlurm
+from penstock.api.core import PODS, Pod
+from penstock.api.meta import KubeObject
+from penstock.api.resource import Resource
+from penstock.api.slinky import wellknown
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
+from penstock.local import install
+from penstock.local.components import Size
+from penstock.local.node import Node
+
+SPACE = "fleet"
+BARE = "bare"
+CLUSTER = "slurm"
+NODESET = "worker"
+WORKERS = f"{wellknown.APP_NAME}=slurmd"
+ACCOUNT = "penstock-operator"
+WORKERS_A_MACHINE = 10
+"""So that simulating the machines does not take what is to be measured."""
+TIMEOUT_S = 1200.0
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Crowd:
+    """The worker pods of one namespace: names of those there are, and of those Ready."""
+
+    there: set[str] = field(default_factory=set[str])
+    ready: set[str] = field(default_factory=set[str])
+
+
+class Site:
+    """One cluster without workers, and an eye on its pods."""
+
+    def __init__(self, node: Node, client: Client, slurm: FleetSlurm, folder: Path) -> None:
+        self.node = node
+        self.client = client
+        self.slurm = slurm
+        self.folder = folder
+        self.crowds = {SPACE: Crowd(), BARE: Crowd()}
+        self.pods = Cache(client, PODS, labels=WORKERS)
+        self.nodesets = Cache(client, NODESETS, namespaces=[SPACE])
+        self._changed = asyncio.Event()
+        self.pods.subscribe(self._pod)
+        self.nodesets.subscribe(lambda _, __: self._changed.set())
+
+    @property
+    def nodeset(self) -> NodeSet:
+        """The cluster's only NodeSet."""
+        found = self.nodesets.get(f"{SPACE}/{NODESET}")
+        if found is None:
+            raise RuntimeError("the NodeSet is gone")
+        return found
+
+    @asynccontextmanager
+    async def operator(self) -> AsyncGenerator[Operator]:
+        """Run the operator until the block ends; it is ready, not yet settled.
+
+        Raises an ExceptionGroup when it ends before that.
+        """
+        async with await self.start() as operator, asyncio.TaskGroup() as group:
+            watched = group.create_task(operator.ended())
+            await operator.ready()
+            yield operator
+            watched.cancel()
+
+    async def start(self) -> Operator:
+        """The operator's process, just started."""
+        kubeconfig, log = self.folder / "operator.yaml", self.folder / "operator.log"
+        return await Operator.start(kubeconfig, self.folder / "hosts", log)
+
+    async def scale(self, replicas: int) -> None:
+        """Ask for so many workers."""
+        await self.client.patch(NODESETS, SPACE, NODESET, {"spec": {"replicas": replicas}})
+
+    async def until(self, holds: Callable[[], bool], what: str) -> float:
+        """Wait until pods or the NodeSet make it so; the moment at which they did (monotonic)."""
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                while not holds():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            counts = {k: (len(c.there), len(c.ready)) for k, c in self.crowds.items()}
+            told = f"not within {TIMEOUT_S:g} s: {what}; pods there and ready: {counts}"
+            raise TimeoutError(told) from None
+        return time.monotonic()
+
+    async def until_ready(self, space: str, count: int) -> float:
+        """Wait for so many Ready workers."""
+        crowd = self.crowds[space]
+        return await self.until(lambda: len(crowd.ready) == count, f"{count} Ready in {space}")
+
+    async def until_gone(self, space: str) -> float:
+        """Wait until there is no worker pod."""
+        return await self.until(lambda: not self.crowds[space].there, f"no pods in {space}")
+
+    def manifests(self) -> list[bytes]:
+        """The workers that there are as JSON lines, to be made anew by somebody else."""
+        text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", WORKERS, "-o", "json")
+        return [json.dumps(anew(pod)).encode() for pod in json.loads(text)["items"]]
+
+    async def bare(self, verb: str, lines: Iterable[bytes]) -> Json:
+        """Let the bare client do all of it; what it used."""
+        file = self.folder / "pods.jsonl"
+        file.write_bytes(b"\n".join(lines))
+        process = await self.bare_process(verb, str(file))
+        said, _ = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"the bare client ended with {process.returncode}")
+        return json.loads(said)
+
+    async def bare_process(self, *arguments: str) -> asyncio.subprocess.Process:
+        """The bare client, started."""
+        verb, *rest = arguments
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bench.fleet.bare", str(self.node.kubeconfig_path), verb),
+            *rest,
+            stdout=asyncio.subprocess.PIPE,
+        )
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        crowd = self.crowds.get(pod.metadata.namespace) if pod else None
+        if pod is None or crowd is None:
+            return
+        name = pod.metadata.name
+        if new is None:
+            crowd.there.discard(name)
+        else:
+            crowd.there.add(name)
+        runs = new is not None and new.ready and not new.metadata.deleting
+        (crowd.ready.add if runs else crowd.ready.discard)(name)
+        if pod.metadata.namespace == SPACE:
+            if runs and not (old and old.ready):
+                self.slurm.started(pod)
+            elif old is not None and not runs and old.ready and not old.metadata.deleting:
+                self.slurm.stopping(pod)
+        self._changed.set()
+
+
+@asynccontextmanager
+async def site(name: str, workers: int) -> AsyncGenerator[Site]:
+    """The place, on the built-in node `name` with simulated machines for so many workers."""
+    machines = max(10, workers // WORKERS_A_MACHINE)
+    node = await asyncio.to_thread(Node(name).up, Size.FLEET, nodes=machines)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
+        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
+        stack.push_async_callback(transport.close)
+        client = Client(transport, field_manager="bench")
+        slurm = await stack.enter_async_context(FleetSlurm())
+        await asyncio.to_thread(_install, node, folder, slurm.port)
+        made = Site(node, client, slurm, folder)
+        watching = [asyncio.ensure_future(one.run()) for one in (made.pods, made.nodesets)]
+        try:
+            await made.pods.wait_synced()
+            await made.nodesets.wait_synced()
+            yield made
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+
+def _install(node: Node, folder: Path, port: int) -> None:
+    """Kinds, the operator's rights, an account's kubeconfig for it, and the cluster."""
+    kinds = install.documents("deploy/crds")
+    _apply(node, kinds)
+    established = ("wait", "--for=condition=Established", "--timeout=60s")
+    node.kubectl(*established, *(f"crd/{one['metadata']['name']}" for one in kinds))
+    rights = install.documents("deploy/operator.yaml")
+    _apply(node, [one for one in rights if one["kind"] != "Deployment"])
+    duration = ("-n", install.SYSTEM, "--duration=48h")
+    token = node.kubectl("create", "token", ACCOUNT, *duration).strip()
+    config: Json = yaml.safe_load(node.kubeconfig_path.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    (folder / "operator.yaml").write_text(yaml.safe_dump(config))
+    hosts = Path("/etc/hosts").read_text()
+    (folder / "hosts").write_text(f"{hosts}\n127.0.0.1 {CLUSTER}-restapi.{SPACE}\n")
+    _apply(node, [_namespace(SPACE), _namespace(BARE)])
+    _apply(node, _cluster(port))
+
+
+def _apply(node: Node, objects: list[Json]) -> None:
+    text = yaml.safe_dump_all(objects)
+    node.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+
+
+def _namespace(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _cluster(port: int) -> list[Json]:
+    ref = {"controllerRef": {"name": CLUSTER}}
+    specs: dict[str, tuple[str, Json]] = {
+        "Controller": (CLUSTER, {"persistence": {"enabled": False}}),
+        "RestApi": (CLUSTER, {**ref, "service": {"port": port}}),
+        # Several workers may share a machine, so the scheduler has the least to do: whatever else
+        # takes time beside the operator would hide it.
+        "NodeSet": (NODESET, {**ref, "replicas": 0, "oversubscribeNode": True}),
+    }
+    return [
+        {
+            "apiVersion": "slinky.slurm.net/v1beta1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": SPACE},
+            "spec": spec,
+        }
+        for kind, (name, spec) in specs.items()
+    ]
+
+
+def anew(pod: Json) -> Json:
+    """A pod as it was asked for, in the other namespace and without an owner."""
+    meta, spec = pod["metadata"], {**pod["spec"]}
+    for given in ("nodeName", "serviceAccount", "serviceAccountName", "tolerations", "priority"):
+        spec.pop(given, None)
+    kept = {key: meta[key] for key in ("name", "labels", "annotations") if key in meta}
+    kept["namespace"] = BARE
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}

@@ -1,0 +1,77 @@
+"""A slurmrestd for thousands of nodes: whole records, kept encoded until they change."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from penstock.api.core import Pod
+from penstock.decide.drain_reason import TERMINATING
+from penstock.decide.pods import slurm_node_name
+from penstock.local.recipes import ROOT
+from penstock.slurm.rest.http import Answer
+from penstock.testing.slurm_answers import JSON, TEXT, Asked
+from penstock.testing.slurmctld import FakeNode
+from penstock.testing.slurmrestd import FakeSlurmrestd
+
+RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
+"""An answer of a real slurmrestd, for the fields that nobody here reads: they cost to skip."""
+
+
+class FleetSlurm(FakeSlurmrestd):
+    """The stand-in. slurmds are told of by `started` and `stopping`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._encoded: dict[str, tuple[tuple[Any, ...], bytes]] = {}
+
+    async def __aenter__(self) -> FleetSlurm:
+        await self.start()
+        return self
+
+    def started(self, pod: Pod) -> None:
+        """A pod's slurmd registers, unless it did so before."""
+        name, slurm = slurm_node_name(pod), self.slurmctld
+        node = slurm.nodes.get(name)
+        if node is None:
+            slurm.register(name, address=pod.status.pod_ip or "", started=int(slurm.clock()))
+        elif node.base != "IDLE":
+            node.base = "IDLE"
+            slurm.touch()
+
+    def stopping(self, pod: Pod) -> None:
+        """What the preStop hook of worker pods does."""
+        name = slurm_node_name(pod)
+        if name in self.slurmctld.nodes:
+            self.slurmctld.update_node(name, ["DOWN"], {"reason": TERMINATING})
+
+    def records(self) -> list[bytes]:
+        """Each node as slurmrestd writes it."""
+        return [self._bytes(node) for node in self.slurmctld.nodes.values()]
+
+    def _get_nodes(self, asked: Asked, _: str) -> Answer:
+        if self._unchanged(asked):
+            return Answer(304, TEXT, b"")
+        nodes = b",".join(self.records())
+        rest: dict[str, Any] = {
+            "last_update": self._now(),
+            "meta": {},
+            "errors": [],
+            "warnings": [],
+        }
+        return Answer(200, JSON, b'{"nodes":[%b],%b' % (nodes, json.dumps(rest).encode()[1:]))
+
+    def _bytes(self, node: FakeNode) -> bytes:
+        shown = (node.base, *sorted(node.flags), node.reason, node.comment, node.started)
+        known = self._encoded.get(node.name)
+        if known is None or known[0] != shown:
+            known = shown, json.dumps({**_others(), **self._node(node)}).encode()
+            self._encoded[node.name] = known
+        return known[1]
+
+
+@cache
+def _others() -> dict[str, Any]:
+    recorded = json.loads(RECORDED.read_text())
+    return recorded["body"]["nodes"][0]

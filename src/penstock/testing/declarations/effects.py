@@ -1,0 +1,64 @@
+"""Fields whose effect is in no rendered object, each with the test that shows it.
+
+What is neither rendered, nor said to be not served, nor in this list is ignored in silence, and
+the chains call it a finding.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.testing.declarations.properties import Path, dotted
+from penstock.testing.declarations.values import Case
+
+ELSEWHERE: Final[dict[str, str]] = {
+    "NodeSet.spec.updateStrategy.rollingUpdate.maxUnavailable": "tests/unit/decide/test_rollout.py",
+    "NodeSet.spec.revisionHistoryLimit": "tests/unit/decide/test_history.py",
+    "NodeSet.spec.replicas": "tests/unit/decide/test_plan.py",
+    "NodeSet.spec.minReadySeconds": "tests/unit/decide/test_plan.py",
+    "NodeSet.spec.workloadDisruptionProtection": "tests/unit/decide/test_promises.py",
+}
+"""By kind and path: the file whose tests show what the field does."""
+
+SAME: Final[dict[str, str]] = {
+    "Controller.spec.inplaceReconfigure": "either way the configuration is taken over in place",
+    "LoginSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
+    "NodeSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
+    "RestApi.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
+}
+"""By kind and path: why each legal value means the same."""
+
+
+def of(kind: str, path: Path) -> str | None:
+    """Where or why a field has an effect that no object shows; None when it has none such."""
+    name = f"{kind}.{dotted(path)}"
+    return ELSEWHERE.get(name) or SAME.get(name)
+
+
+SAID_BY: Final[dict[str, str]] = {
+    "spec.updateStrategy.scheduledUpdate": "spec.updateStrategy.type",
+    "spec.externalConfig": "spec.external",
+}
+"""By path: the field whose row in `served.py` speaks for it."""
+
+
+def said(words: str, path: Path) -> bool:
+    """Whether the condition Served names a field, one above it, or one that speaks for it."""
+    name = dotted(path)
+    rows = [part.partition(":")[0] for part in words.split("; ")]
+    rows += [one for one, speaker in SAID_BY.items() if speaker in rows]
+    return any(name == row or name.startswith((f"{row}.", f"{row}[")) for row in rows)
+
+
+def is_default(case: Case) -> bool:
+    """Whether a value is what the field means when it is absent."""
+    name = f"{case.kind}.{dotted(case.path)}"
+    if name in _DEFAULTS:
+        return case.value == _DEFAULTS[name]
+    return case.value in (False, None, case.default)
+
+
+_DEFAULTS: Final = {
+    "Controller.spec.persistence.enabled": True,
+    "Controller.spec.service.spec.publishNotReadyAddresses": True,
+}

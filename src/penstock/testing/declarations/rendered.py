@@ -1,0 +1,80 @@
+"""All that a set of declarations is rendered to, as one document to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.api.meta import Json, KubeObject
+from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.kinds import KINDS
+from penstock.api.slinky.loginset import LoginSet
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.restapi import RestApi
+from penstock.render import controller, loginset, restapi, worker
+from penstock.render.config import config_hash
+from penstock.render.context import Cluster, Images
+from penstock.testing.declarations import samples
+
+KIND_TYPES: dict[str, type[KubeObject]] = {info.resource.kind: info.type for info in KINDS}
+_SPACE = "stage"
+
+
+def manifest(kind: str, spec: Json) -> Json:
+    """An object of a stage, with the schema's placeholders filled in."""
+    meta = {"name": samples.NAMES[kind]}
+    api = "slinky.slurm.net/v1beta1"
+    return {"apiVersion": api, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def placed(value: Any, namespace: str) -> Any:
+    """A value in which the stage's namespace is named."""
+    text = msgspec.json.encode(value).decode()
+    return msgspec.json.decode(text.replace(samples.NAMESPACE, namespace))
+
+
+def decoded(kind: str, spec: Json) -> KubeObject:
+    """An object as the operator reads it. Raises msgspec.ValidationError."""
+    whole = manifest(kind, placed(spec, _SPACE))
+    whole["metadata"] |= {"namespace": _SPACE, "uid": f"uid-{kind}"}
+    return msgspec.json.decode(msgspec.json.encode(whole), type=KIND_TYPES[kind])
+
+
+def rendered(specs: Mapping[str, Json]) -> Json:
+    """What is made of a stage whose specs are `specs`, the stage's own for kinds it leaves out.
+
+    By kind and name; pods and the revision of the NodeSet are among it, Secrets by their name.
+    """
+    found = {kind: decoded(kind, spec) for kind, spec in {**samples.BASE, **specs}.items()}
+    one, nodes, rest, login, accounting = (
+        found[kind] for kind in ("Controller", "NodeSet", "RestApi", "LoginSet", "Accounting")
+    )
+    assert isinstance(one, Controller)  # noqa: S101
+    assert isinstance(nodes, NodeSet)  # noqa: S101
+    assert isinstance(rest, RestApi)  # noqa: S101
+    assert isinstance(login, LoginSet)  # noqa: S101
+    assert isinstance(accounting, Accounting)  # noqa: S101
+    cluster = Cluster(
+        controller=one,
+        images=Images.of("penstock/{role}"),
+        nodesets=(nodes,),
+        accounting=accounting if one.spec.accounting_ref else None,
+        config_maps=samples.CONFIG_MAPS,
+        slurm_key_hash="slurm-key",
+        jwt_key_hash="jwt-key",
+    )
+    revision = worker.revision(nodes)
+    objects = [
+        *controller.objects(cluster),
+        *restapi.objects(cluster, rest),
+        *worker.shared_objects(cluster),
+        *worker.objects(nodes),
+        *loginset.objects(cluster, login),
+        worker.controller_revision(nodes, revision, 1),
+        *(worker.pod(cluster, nodes, number) for number in range(min(nodes.spec.replicas, 3))),
+    ]
+    out: Json = {f"{each['kind']} {each['metadata']['name']}": each for each in objects}
+    return {**out, "configuration": config_hash(cluster)}

@@ -1,0 +1,78 @@
+"""What a real API server says to declarations, without anything being stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from penstock.api.meta import Json
+from penstock.kube import Client
+from penstock.kube.errors import api_error
+from penstock.kube.transport import Request
+from penstock.testing.declarations.rendered import manifest, placed
+from penstock.testing.declarations.rules import messages
+from penstock.testing.declarations.values import Case, Verdict
+from support.operator_kit import BY_KIND
+
+AT_ONCE = 8
+DRY = {"dryRun": "All", "fieldValidation": "Strict"}
+"""As kubectl: a field that the schema does not know is refused."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The answer to one declaration."""
+
+    taken: bool
+    words: str
+    stored: Json
+
+
+async def ask(client: Client, namespace: str, kind: str, spec: Json) -> Said:
+    """Create an object of another name, dry."""
+    body = placed(manifest(kind, spec), namespace)
+    body["metadata"] = {"name": "asked", "namespace": namespace}
+    path = BY_KIND[kind].path(namespace)
+    answer = await client.transport.send(Request("POST", path, DRY, msgspec.json.encode(body)))
+    if answer.status < 300:
+        return Said(True, "", msgspec.json.decode(answer.body))
+    error = api_error(answer.status, answer.body)
+    return Said(False, f"{error.code} {error}", {})
+
+
+def disagreement(case: Case, said: Said) -> str | None:
+    """How an answer differs from what the case expects; None when it does not."""
+    if case.verdict is Verdict.ANY:
+        return None
+    if not said.taken and case.verdict is Verdict.TAKEN and by_rule(case.kind, said.words):
+        return None
+    if said.taken != (case.verdict is Verdict.TAKEN):
+        return f"{case.name}: {case.verdict} expected, {said.words or 'taken'}"
+    if not said.taken and not _named(case, said.words):
+        return f"{case.name}: the refusal does not name {case.field}: {said.words}"
+    return None
+
+
+def _named(case: Case, words: str) -> bool:
+    """Whether a refusal names the field; where a CEL rule could not read it, the rule's object."""
+    parent = case.field.split(".")[:2]
+    return case.field in words or ("invalid data" in words and ".".join(parent) in words)
+
+
+def by_rule(kind: str, words: str) -> bool:
+    """Whether a refusal quotes one of the CEL rules of the kind."""
+    return any(message in words for of, message in messages() if of == kind)
+
+
+async def each(client: Client, namespace: str, cases: Iterable[Case]) -> list[tuple[Case, Said]]:
+    """The answers to many, several at once."""
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def one(case: Case) -> tuple[Case, Said]:
+        async with limit:
+            return case, await ask(client, namespace, case.kind, case.spec)
+
+    return await asyncio.gather(*(one(case) for case in cases))

@@ -1,0 +1,73 @@
+"""What belongs to a Controller does not follow it while it is wrong or lacks its files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.api.conditions import Check
+from penstock.api.core import ConfigMap, Secret
+from penstock.api.meta import ObjectMeta
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.world import World
+from penstock.render.config import config_hash
+from penstock.render.context import Cluster
+from unit.controllers.stage import put, world_of
+from unit.kube.fake_api import FakeApi
+
+JWKS: dict[str, Any] = {"jwksKeyRef": {"name": "keys", "key": "jwks.json"}}
+
+
+def made(kind: type[Any], spec: dict[str, Any]) -> Any:
+    meta = {"name": "slurm", "namespace": "slurm", "uid": kind.__name__}
+    return msgspec.convert({"metadata": meta, "spec": spec}, kind)
+
+
+def world(spec: dict[str, Any]) -> tuple[World, Controller, RestApi]:
+    found = world_of(FakeApi())
+    controller = made(Controller, spec)
+    put(found.controllers, controller)
+    for name in ("slurm", "jwt"):
+        meta = ObjectMeta(name=f"slurm-auth-{name}", namespace="slurm")
+        put(found.secrets, Secret(metadata=meta, data={f"{name}.key": "a2V5"}))
+    return found, controller, made(RestApi, {"controllerRef": {"name": "slurm"}})
+
+
+def files(version: int, **data: str) -> ConfigMap:
+    meta = ObjectMeta(name="keys", namespace="slurm", resource_version=str(version))
+    return ConfigMap(metadata=meta, data=data)
+
+
+def test_a_member_follows_a_controller_that_is_right() -> None:
+    found, _, restapi = world({})
+    assert isinstance(waits_for_cluster(found, restapi), Cluster)
+
+
+def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
+    found, _, restapi = world({"slurmctld": {"env": "A=b"}})
+    told = waits_for_cluster(found, restapi)
+    assert isinstance(told, Check)
+    assert (told.ok, told.reason) == (None, "ControllerInvalid")
+    assert "spec.slurmctld.env" in told.message
+
+
+def test_the_file_of_outside_keys_is_missed_until_it_has_its_key() -> None:
+    found, controller, _ = world(JWKS)
+    assert found.absent_config_maps(controller) == ["keys"]
+    put(found.config_maps, files(1, other="{}"))
+    assert found.absent_config_maps(controller) == ["keys"]
+    put(found.config_maps, files(2, **{"jwks.json": "{}"}))
+    assert found.absent_config_maps(controller) == []
+
+
+def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> None:
+    found, controller, _ = world(JWKS)
+    keys = files(3, **{"jwks.json": "{}"})
+    put(found.config_maps, keys)
+    assert found.users_of_config_map(keys) == ["slurm/slurm"]
+    before = config_hash(found.cluster(controller))
+    put(found.config_maps, files(4, **{"jwks.json": '{"keys": []}'}))
+    assert config_hash(found.cluster(controller)) != before

@@ -1,0 +1,122 @@
+"""A pod about which nothing was to be done is not looked at again until something of it changed.
+
+That memory never changes what is decided: the model of the NodeSet plans each view with and
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.api.core import Pod, PodCondition
+from penstock.api.slinky import wellknown
+from penstock.decide import nodeset as decide
+from penstock.decide.quiet import Quiet
+from penstock.decide.slurm_view import SlurmView
+from penstock.decide.view import NodeSetView
+from penstock.slurm.known import Known
+from penstock.slurm.model import Node
+from support import nodesets
+
+PODS = tuple(nodesets.pod(number) for number in range(3))
+
+
+@pytest.fixture
+def tended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the pods that were looked at."""
+    names: list[str] = []
+    inner: Callable[..., None] = decide._tend
+
+    def tend(view: NodeSetView, slurm: Any, pod: Pod, *rest: Any, **more: Any) -> None:
+        names.append(pod.metadata.name)
+        inner(view, slurm, pod, *rest, **more)
+
+    monkeypatch.setattr(decide, "_tend", tend)
+    return names
+
+
+def settled(quiet: Quiet) -> NodeSetView:
+    """A view that asks for nothing, as all its conditions and comments are written."""
+    records: dict[str, Node] = {}
+    pods: list[Pod] = []
+    for number, pod in enumerate(PODS):
+        name = pod.metadata.name
+        comment = decide.records.Record(
+            "slurm", name, f"machine-{number}", "compute", "nodeset-uid"
+        )
+        records[name] = nodesets.node(number, comment=comment.text)
+        conditions = pod.status.conditions or ()
+        idle = PodCondition(type="SlurmNodeStateIdle", status="True", message="")
+        status = msgspec.structs.replace(pod.status, conditions=(*conditions, idle))
+        pods.append(msgspec.structs.replace(pod, status=status))
+    machines = {f"machine-{number}": nodesets.machine(number) for number in range(3)}
+    view = nodesets.view(
+        nodesets.nodeset(3), *pods, nodes=Known(records, 1.0), kubernetes_nodes=machines
+    )
+    assert decide.plan(view, quiet).actions == ()
+    return view
+
+
+def test_a_settled_pod_is_not_looked_at_again(tended: list[str]):
+    quiet = Quiet()
+    view = settled(quiet)
+    tended.clear()
+    decide.plan(view, quiet)
+    assert tended == []
+
+
+def changed(view: NodeSetView, **values: Any) -> NodeSetView:
+    return NodeSetView(**{**{f: getattr(view, f) for f in view.__dataclass_fields__}, **values})
+
+
+def test_whatever_changes_of_a_pod_makes_it_be_looked_at(tended: list[str]):
+    quiet = Quiet()
+    view = settled(quiet)
+    assert isinstance(view.nodes, Known)
+    again = msgspec.structs.replace(view.pods[1])
+    record = nodesets.node(1, "ALLOCATED")
+    for other in (
+        changed(view, pods=(view.pods[0], again, view.pods[2])),
+        changed(view, nodes=Known({**view.nodes.value, "compute-1": record}, 2.0)),
+        changed(view, jobs=Known((nodesets.job(7, 1),), 2.0)),
+        changed(
+            view,
+            kubernetes_nodes={
+                **view.kubernetes_nodes,
+                "machine-1": nodesets.machine(1, cordoned=True),
+            },
+        ),
+    ):
+        decide.plan(view, quiet)
+        tended.clear()
+        decide.plan(other, quiet)
+        assert tended == ["compute-1"]
+
+
+def test_another_revision_makes_all_be_looked_at(tended: list[str]):
+    quiet = Quiet()
+    view = settled(quiet)
+    tended.clear()
+    decide.plan(changed(view, revision="newer"), quiet)
+    assert len(tended) == 3
+
+
+def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
+    quiet = Quiet()
+    view = settled(quiet)
+    jobs = (nodesets.job(7, 1, time_limit=None),)
+    busy = changed(view, jobs=Known(jobs, 2.0))
+    deadline = decide.deadline.changes(view.pods[1], SlurmView.of(busy.nodes, busy.jobs))
+    meta = view.pods[1].metadata
+    labels = {**meta.labels, wellknown.POD_PROTECT: wellknown.TRUE}
+    meta = msgspec.structs.replace(meta, annotations=deadline, labels=labels)
+    pod = msgspec.structs.replace(view.pods[1], metadata=meta)
+    busy = changed(busy, pods=(view.pods[0], pod, view.pods[2]))
+    assert decide.plan(busy, quiet).actions == ()
+    tended.clear()
+    decide.plan(busy, quiet)
+    assert tended == []
