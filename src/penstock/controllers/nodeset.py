@@ -53,7 +53,9 @@ class NodeSetLoop(Reporter[NodeSet]):
             return Result(requeue_after=1.0)
         hold = _hold(wrong, cluster)
         same = frozenset[str]()
-        if not nodeset.metadata.deleting:
+        there = isinstance(cluster, Cluster) or self.world.pods_of.get(nodeset.metadata.uid)
+        # A NodeSet that waits for its first pod makes nothing yet.
+        if there and not nodeset.metadata.deleting:
             same = await keep_revisions(self.client, self.world, nodeset)
         if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
