@@ -185,6 +185,11 @@ class Cluster:
         finally:
             connection.close()
 
+    @property
+    def url(self) -> str:
+        """Where its slurmrestd listens."""
+        return f"http://{self._address(self.restapi)}:6820"
+
     def token(self, user: str) -> str:
         """A token of a Slurm user."""
         return jwt.mint(self._key(), user, 600, time.time())

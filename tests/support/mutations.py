@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from penstock.api.core import Pod
+from penstock.api.core import PODS, Pod
 from penstock.api.meta import Json
 from penstock.api.resource import Resource
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.controllers import act
-from penstock.decide import drain_reason, guard, nodeset, remake, rollout
-from penstock.decide.action import Ground
+from penstock.api.slinky.wellknown import CONFIG_HASH
+from penstock.controllers import act, links, loop
+from penstock.controllers.anew import Anew
+from penstock.decide import drain_reason, guard, nodeset, records, remake, resume, rollout
+from penstock.decide.action import DrainNode, Ground
 from penstock.decide.guard import Verdict
 from penstock.decide.slurm_view import SlurmView
-from penstock.kube import Applied, Applier, Client
+from penstock.decide.view import NodeSetView
+from penstock.kube import Applied, Applier, Client, Lease, Result, rest
+from penstock.kube.queue import WorkQueue
+from penstock.kube.watch import Reflector
 from penstock.slurm.mirror import Mirror
+from penstock.slurm.model import Node
 from penstock.slurm.snapshot import Snapshot
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 real = guard.may_delete
+
+
+def always(value: Any) -> Callable[..., Any]:
+    """A function that gives this, whatever it is asked."""
+
+    def give(*_: object) -> Any:
+        return value
+
+    return give
 
 
 def _judge(patch: pytest.MonkeyPatch, blind_to: frozenset[str]) -> None:
@@ -110,14 +126,149 @@ def gone_pods_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rollout, "absent", none)
 
 
+def deletes_name_no_version(patch: pytest.MonkeyPatch) -> None:
+    """A delete that arrives late finds a pod that was changed since."""
+    delete = Client.delete
+
+    async def bare(self: Client, *args: Any, **kwargs: Any) -> None:
+        await delete(self, *args, **{**kwargs, "resource_version": None})
+
+    patch.setattr(Client, "delete", bare)
+
+
+def nothing_is_looked_at_again(patch: pytest.MonkeyPatch) -> None:
+    """What was decided is sent to Slurm, whatever it says now."""
+    patch.setattr(act, "still_right", always(True))
+
+    def as_decided(_: Node, action: DrainNode) -> str:
+        return action.reason
+
+    patch.setattr(act, "reason_to_send", as_decided)
+
+
+def drains_are_not_remembered(patch: pytest.MonkeyPatch) -> None:
+    """Somebody's drain is lost when its pod is replaced."""
+    patch.setattr(records, "_remembered", always(None))
+
+
+def records_are_left(patch: pytest.MonkeyPatch) -> None:
+    """Nodes of pods that are gone stay in Slurm."""
+    patch.setattr(records, "defunct", always(records.Defunct()))
+
+
+def nodesets_are_not_held(patch: pytest.MonkeyPatch) -> None:
+    """A deleted NodeSet is gone at once, and its pods with it."""
+    patch.setattr(nodeset, "finalizer_action", always(None))
+
+
+def nodes_stay_down(patch: pytest.MonkeyPatch) -> None:
+    """A node that its pod's end set DOWN is not resumed."""
+    patch.setattr(resume, "resume_action", always(None))
+
+
+def one_worker_less(patch: pytest.MonkeyPatch) -> None:
+    """One pod more than asked for is taken away."""
+    replicas = NodeSetView.replicas
+
+    def less(self: NodeSetView) -> int:
+        return max(0, replicas.__get__(self) - 1)
+
+    patch.setattr(NodeSetView, "replicas", property(less))
+
+
+def the_lease_is_not_heeded(patch: pytest.MonkeyPatch) -> None:
+    """Who has lost the Lease goes on."""
+    patch.setattr(Lease, "_left", always(10.0))
+
+
+def failures_are_final(patch: pytest.MonkeyPatch) -> None:
+    """What has failed is not tried again."""
+    patch.setattr(WorkQueue, "retry", always(0.0))
+    patch.setattr(rest, "_again", always(False))
+
+
+def watches_end(patch: pytest.MonkeyPatch) -> None:
+    """A watch that broke is not begun again."""
+    session = cast("Any", Reflector)._session
+
+    async def once(self: Reflector[Any]) -> Any:
+        await session(self)
+        await asyncio.get_running_loop().create_future()
+
+    patch.setattr(Reflector, "_session", once)
+
+
+def settled_objects_are_written(patch: pytest.MonkeyPatch) -> None:
+    """Each object is written now and then, whether it needs it or not."""
+    reconcile = cast("Any", loop.Loop).reconcile
+
+    async def each(self: loop.Loop[Any], key: str) -> Result:
+        await reconcile(self, key)
+        if (obj := self._cache.get(key)) is not None:
+            meta = obj.metadata
+            body = {"metadata": {"uid": meta.uid}}
+            await self.client.patch(self._resource, meta.namespace, meta.name, body)
+        return Result(requeue_after=20.0)
+
+    patch.setattr(loop.Loop, "reconcile", each)
+
+
+def configuration_is_not_delivered(patch: pytest.MonkeyPatch) -> None:
+    """The pod of slurmctld never hears of a changed configuration."""
+
+    async def never(*_: Any) -> bool:
+        return False
+
+    patch.setattr(Anew, "mark", never)
+
+
+def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
+    """A changed configuration costs a restart."""
+    mark = Anew.mark
+
+    async def restart(self: Anew, pod: Pod, wanted: str) -> bool:
+        had = pod.metadata.annotations.get(CONFIG_HASH)
+        if had is not None and had != wanted and not pod.metadata.deleting:
+            meta = pod.metadata
+            await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
+            return False
+        return await mark(self, pod, wanted)
+
+    patch.setattr(Anew, "mark", restart)
+
+
+def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
+    """A token that was minted by a wrong clock is kept."""
+    first = links.Tokens.__call__
+
+    def kept(self: links.Tokens) -> str:
+        return self._token or first(self)
+
+    patch.setattr(links.Tokens, "__call__", kept)
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
     drain_is_not_waited_for,
     deletes_name_no_uid,
+    deletes_name_no_version,
     slurm_is_not_asked_again,
+    nothing_is_looked_at_again,
     every_drain_is_ours,
+    drains_are_not_remembered,
+    records_are_left,
+    nodesets_are_not_held,
+    nodes_stay_down,
+    one_worker_less,
+    the_lease_is_not_heeded,
+    failures_are_final,
+    watches_end,
     edits_are_left,
     budget_is_dropped,
     gone_pods_are_not_counted,
+    settled_objects_are_written,
+    configuration_is_not_delivered,
+    configuration_restarts_slurmctld,
+    tokens_are_not_renewed,
 )

@@ -92,7 +92,10 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409: a precondition (uid, resourceVersion) or a field's owner stands against it."""
+    """409: a precondition (uid, resourceVersion) or a field's owner stands against it.
+
+    Also the 422 with which kube-apiserver answers a patch that names another uid.
+    """
 
 
 class AlreadyExistsError(ConflictError):
@@ -153,4 +156,7 @@ def status_error(status: Status, code: int = 0, retry_after: float | None = None
     if code == 409 and status.reason == "AlreadyExists":
         kind = AlreadyExistsError
     causes = (details.causes if details else None) or ()
+    if code == 422 and causes and all(cause.field == "metadata.uid" for cause in causes):
+        # A patch that names the uid of an object that was replaced meanwhile: a precondition.
+        kind = ConflictError
     return kind(code, status.reason, status.message, retry_after, causes)

@@ -27,6 +27,8 @@ class Fault(enum.Enum):
     UNAVAILABLE = "503"
     """An answer of something in between that knows no Slurm."""
     EXPIRED = "expired"
+    STANDBY = "standby"
+    """A slurmctld that waits beside the first one answers: it knows nothing."""
 
 
 def error(number: int, words: str, description: str = "", source: str = "test") -> dict[str, Any]:
@@ -43,6 +45,7 @@ def error(number: int, words: str, description: str = "", source: str = "test") 
 CONTROLLER_DOWN = error(1800, "Unable to contact slurm controller (connect failure)")
 AUTHENTICATION = error(1007, "Protocol authentication error")
 UNSPECIFIED = error(-1, "Unspecified error")
+STANDBY = error(2027, "Slurm backup controller in standby mode")
 
 
 def answer(fault: Fault) -> tuple[int, bytes, str] | None:
@@ -53,6 +56,7 @@ def answer(fault: Fault) -> tuple[int, bytes, str] | None:
         Fault.EXPIRED: (511, AUTHENTICATION),
         Fault.CONTROLLER_DOWN: (502, CONTROLLER_DOWN),
         Fault.ERROR_IN_200: (200, UNSPECIFIED),
+        Fault.STANDBY: (500, STANDBY),
     }
     if fault not in replies:
         return None

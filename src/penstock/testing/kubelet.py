@@ -8,7 +8,7 @@ and slurmrestd bring those. All of it happens in the running loop's time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
@@ -23,6 +23,7 @@ from penstock.testing.workloads import image_missing, running
 PODS, NODES = "/pods", "/nodes"
 MISSING = "missing:1"
 """An image that no machine can pull."""
+DAEMONS = ("slurmctld", "slurmrestd")
 Dice = Callable[[float, float], float]
 """A number between the two."""
 
@@ -54,26 +55,29 @@ class _Life:
 class Machines:
     """The machines of a cluster, each a Kubernetes Node, and what runs on them.
 
-    Machines in `silent` have a kubelet that does nothing; what runs there goes on.
+    `slurms` are the Slurm clusters by namespace. Machines in `silent` have a kubelet that does
+    nothing; what runs there goes on.
     """
 
     def __init__(
         self,
         server: ApiServer,
-        slurm: SimulatedSlurm,
+        slurms: Mapping[str, SimulatedSlurm],
         *,
         names: tuple[str, ...] = ("machine-0", "machine-1", "machine-2"),
         dice: Dice = lambda low, high: (low + high) / 2,
         pace: Pace | None = None,
     ) -> None:
         self.server = server
-        self.slurm = slurm
+        self.slurms = slurms
         self.silent: set[str] = set()
         self._dice = dice
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
         self._lives: dict[str, _Life] = {}
-        self._ready: dict[str, set[str]] = {"slurmctld": set(), "slurmrestd": set()}
+        self._ready: dict[tuple[str, str], set[str]] = {
+            (space, app): set() for space in slurms for app in DAEMONS
+        }
         for name in names:
             ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
             machine: Json = {"kind": "Node", "metadata": {"name": name}}
@@ -84,14 +88,14 @@ class Machines:
         """The kubelet of a machine stops; the node controller says so."""
         self.silent.add(name)
         self._tell(name, "Unknown", "NodeStatusUnknown")
-        for pod in self._on(name):
+        for pod in self.on(name):
             self._set_ready(pod, ready=False)
 
     def come_back(self, name: str) -> None:
         """The kubelet is back, and does what it missed."""
         self.silent.discard(name)
         self._tell(name, "True", "KubeletReady")
-        for pod in self._on(name):
+        for pod in self.on(name):
             life = self._lives.get(_key(pod))
             if life is not None and life.started and not life.ending:
                 self._set_ready(pod, ready=True)
@@ -102,7 +106,8 @@ class Machines:
         life = self._lives.get(f"{namespace}/{pod_name}")
         if pod is None or life is None or not life.started or life.ending:
             return
-        self.slurm.slurmd_ends(node_name(pod), life.uid)
+        slurm = self.slurms[namespace]
+        slurm.slurmd_ends(node_name(pod), life.uid)
         status = running(pod, self._stamp())
         for container in status["containerStatuses"]:
             if container["name"] == "slurmd":
@@ -114,15 +119,37 @@ class Machines:
         life.started = False
         self._write_status(pod, status)
         self._later(life, (10.0, 20.0), lambda: self._start(_key(pod), life.uid))
-        self._loop.call_later(self._pace.silent, self.slurm.give_up_silent_nodes)
+        self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
 
-    def runs(self, app: str) -> bool:
+    def taint(self, name: str, effect: str | None) -> None:
+        """Taint a machine, or take the taint back; `NoExecute` also ends the pods on it.
+
+        Source: Kubernetes documentation, "Taints and Tolerations".
+        """
+        taints = [{"key": "maintenance", "effect": effect}] if effect else None
+        self.server.ask("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
+        if effect == "NoExecute":
+            for pod in self.on(name):
+                meta = pod["metadata"]
+                path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+                self.server.ask("DELETE", path, {}, user="taint-eviction")
+
+    def on(self, name: str) -> list[Json]:
+        """The pods of a machine."""
+        return [pod for pod in self.server.objects(PODS) if pod["spec"].get("nodeName") == name]
+
+    def runs(self, namespace: str, app: str) -> bool:
         """Whether a pod of slurmctld or slurmrestd runs."""
-        return bool(self._ready[app])
+        return bool(self._ready[namespace, app])
+
+    def runs_daemon(self, pod: Json) -> bool:
+        """Whether the slurmctld or slurmrestd of that very pod runs, in truth."""
+        ready = self._ready.get((pod["metadata"]["namespace"], _app(pod)), set())
+        return pod["metadata"]["uid"] in ready
 
     def runs_slurmd(self, pod: Json) -> bool:
         """Whether a slurmd runs in that very pod, in truth."""
-        slurmd = self.slurm.slurmds.get(node_name(pod))
+        slurmd = self._slurm(pod).slurmds.get(node_name(pod))
         return slurmd is not None and slurmd.pod_uid == pod["metadata"]["uid"]
 
     def _changed(self, change: Change) -> None:
@@ -155,13 +182,14 @@ class Machines:
             one["metadata"]["name"]
             for one in self.server.objects(NODES)
             if not one.get("spec", {}).get("unschedulable")
+            and not one.get("spec", {}).get("taints")
             and one["metadata"]["name"] not in self.silent
         ]
         if not machines:
             life = self._lives[key]
             self._later(life, self._pace.retry, lambda: self._bind(key, uid))
             return
-        machine = min(machines, key=lambda name: (len(self._on(name)), name))
+        machine = min(machines, key=lambda name: (len(self.on(name)), name))
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{key.partition('/')[2]}"
         self.server.ask("POST", f"{path}/binding", {"metadata": {}, "target": {"name": machine}})
 
@@ -178,18 +206,19 @@ class Machines:
         life.started = True
         app = _app(pod)
         if app == "slurmd":
-            self.slurm.slurmd_starts(node_name(pod), uid)
+            self._slurm(pod).slurmd_starts(node_name(pod), uid)
             self._later(life, self._pace.register, lambda: self._register(key, uid))
-        elif app in self._ready:
-            self._ready[app].add(uid)
-            self._daemons()
+        elif app in DAEMONS:
+            space = pod["metadata"]["namespace"]
+            self._ready[space, app].add(uid)
+            self._daemons(space)
         self._write_status(pod, running(pod, self._stamp()))
 
     def _register(self, key: str, uid: str) -> None:
         pod, life = self._find(key, uid), self._lives.get(key)
         if pod is None or life is None or life.ending or not self.runs_slurmd(pod):
             return
-        heard = self.slurm.registers(node_name(pod))
+        heard = self._slurm(pod).registers(node_name(pod))
         # Also later: slurmctld may lose its state and has to hear of it again.
         again = (60.0, 90.0) if heard else self._pace.retry
         self._later(life, again, lambda: self._register(key, uid))
@@ -200,7 +229,7 @@ class Machines:
             self._later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
             return
         if self.runs_slurmd(pod):
-            self.slurm.pre_stop(node_name(pod), TERMINATING)
+            self._slurm(pod).pre_stop(node_name(pod), TERMINATING)
         self._later(life, self._pace.end, lambda: self._end(key, life.uid))
 
     def _end(self, key: str, uid: str) -> None:
@@ -215,26 +244,28 @@ class Machines:
     def _gone(self, pod: Json, life: _Life) -> None:
         for timer in life.timers:
             timer.cancel()
-        self.slurm.slurmd_ends(node_name(pod), life.uid)
-        if _app(pod) in self._ready:
-            self._ready[_app(pod)].discard(life.uid)
-            self._daemons()
+        self._slurm(pod).slurmd_ends(node_name(pod), life.uid)
+        if _app(pod) in DAEMONS:
+            space = pod["metadata"]["namespace"]
+            self._ready[space, _app(pod)].discard(life.uid)
+            self._daemons(space)
 
-    def _daemons(self) -> None:
-        ctld = bool(self._ready["slurmctld"])
-        if ctld and not self.slurm.up:
-            self.slurm.start()
-        elif not ctld and self.slurm.up:
-            self.slurm.stop()
-        self.slurm.rest_up = bool(self._ready["slurmrestd"])
+    def _daemons(self, space: str) -> None:
+        slurm = self.slurms[space]
+        ctld = bool(self._ready[space, "slurmctld"])
+        if ctld and not slurm.up:
+            slurm.start()
+        elif not ctld and slurm.up:
+            slurm.stop()
+        slurm.rest_up = bool(self._ready[space, "slurmrestd"])
+
+    def _slurm(self, pod: Json) -> SimulatedSlurm:
+        return self.slurms[pod["metadata"]["namespace"]]
 
     def _find(self, key: str, uid: str) -> Json | None:
         namespace, _, name = key.partition("/")
         pod = self.server.find(PODS, namespace, name)
         return pod if pod is not None and pod["metadata"]["uid"] == uid else None
-
-    def _on(self, machine: str) -> list[Json]:
-        return [p for p in self.server.objects(PODS) if p["spec"].get("nodeName") == machine]
 
     def _tell(self, machine: str, status: str, reason: str) -> None:
         ready = {"type": "Ready", "status": status, "reason": reason}
@@ -253,7 +284,7 @@ class Machines:
         self.server.ask("PATCH", path, body, kind="strategic", user="kubelet")
 
     def _stamp(self) -> str:
-        now = datetime.fromtimestamp(self.slurm.ctld.clock(), UTC)
+        now = datetime.fromtimestamp(self.server.now(), UTC)
         return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _later(

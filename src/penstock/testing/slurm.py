@@ -22,6 +22,9 @@ from penstock.testing.slurmrestd import InMemorySlurmrestd
 sent_at: ContextVar[float] = ContextVar("sent_at", default=0.0)
 NODE_FAIL = "NODE_FAIL"
 NOT_RESPONDING = "NOT_RESPONDING"
+LOW_MEMORY = "Low RealMemory (reported:900 < 100.00% of configured:1000)"
+UNSAVED_S = 5.0
+"""For how long after a registration slurmctld's saved state is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,13 @@ class SimulatedSlurm:
         """When somebody last drained or resumed a node by hand, in seconds of the running loop."""
         self.drains: dict[str, str] = {}
         """Reasons of the drains that somebody set by hand, by node."""
+        self.lifted_at: dict[str, float] = {}
+        """When a drain last ended by other than the operator's request, in the loop's seconds."""
+        self.remembered_after = float("inf")
+        """Seconds after which a drain must have been remembered by the operator."""
+        self.shrunk: set[str] = set()
+        """Nodes that come back with less memory than they had, when they register next."""
+        self._registered_at: dict[str, float] = {}
         self._clock = clock
 
     def slurmd_starts(self, name: str, pod_uid: str) -> None:
@@ -82,6 +92,12 @@ class SimulatedSlurm:
         node.flags.discard(NOT_RESPONDING)
         if node.base == "UNKNOWN":
             node.base = "IDLE"
+        self._registered_at[name] = _loop_time()
+        node.flags.discard("INVALID_REG")
+        if name in self.shrunk:
+            self.shrunk.discard(name)
+            node.flags.add("INVALID_REG")
+            self._drain(name, LOW_MEMORY, user="slurm")
         self.ctld.touch()
         return True
 
@@ -92,7 +108,9 @@ class SimulatedSlurm:
         """
         if self.up and name in self.ctld.nodes:
             record = records.read(self.ctld.nodes[name].comment)
-            if record is None or record.drain != self.drains.get(name):
+            kept = record is not None and record.drain == self.drains.get(name)
+            had_time = _loop_time() - self.drained_at.get(name, 0.0) > self.remembered_after
+            if not kept and not had_time:
                 self.drains.pop(name, None)
             self.ctld.update_node(name, ["DOWN"], {"reason": reason})
 
@@ -138,7 +156,7 @@ class SimulatedSlurm:
     def submit(self, width: int, **values: object) -> FakeJob | None:
         """Start a job on that many nodes, if they are free."""
         free = self.free_nodes()
-        if len(free) < width:
+        if not 0 < width <= len(free):
             return None
         start = int(self._clock())
         return self.ctld.run(*(node.name for node in free[:width]), start=start, **values)
@@ -162,21 +180,36 @@ class SimulatedSlurm:
     def drained_by_hand(self, name: str, reason: str) -> None:
         """Somebody drains a node; nobody else may undo or reword that."""
         if self.up and name in self.ctld.nodes:
-            self.ctld.update_node(name, ["DRAIN"], {"reason": reason}, user="root")
-            self.drains[name] = reason
-            self.drained_at[name] = asyncio.get_running_loop().time()
+            self._drain(name, reason, user="root")
+
+    def _drain(self, name: str, reason: str, *, user: str) -> None:
+        self.ctld.update_node(name, ["DRAIN"], {"reason": reason}, user=user)
+        self.drains[name] = reason
+        self.drained_at[name] = _loop_time()
 
     def resumed_by_hand(self, name: str) -> None:
         """Somebody resumes a node."""
         if self.up and name in self.ctld.nodes:
             self.ctld.update_node(name, ["RESUME"], {}, user="root")
             self.drains.pop(name, None)
+            self.lifted_at[name] = _loop_time()
 
     def deleted_by_hand(self, name: str) -> None:
         """Somebody deletes a node record."""
         if self.up and name in self.ctld.nodes and not self.jobs_on(name):
             self.ctld.delete_node(name)
             self.drains.pop(name, None)
+            self.lifted_at[name] = _loop_time()
+
+    def killed(self) -> bool:
+        """Slurmctld is killed; whether its saved state will be empty when it starts again.
+
+        Seen with Slurm 26.05: killed within about 5 s of a registration it listed no node at all
+        after its restart, with HTTP 200, and the slurmds did not come back for 25 s or more.
+        """
+        self.stop()
+        newest = max(self._registered_at.values(), default=float("-inf"))
+        return _loop_time() - newest < UNSAVED_S
 
     def start(self, *, lost: Callable[[FakeNode], bool] = lambda _: False) -> None:
         """Slurmctld starts: all nodes have to be heard of again; `lost` are not in its state."""
@@ -188,6 +221,7 @@ class SimulatedSlurm:
                     self.ctld.finish(job, NODE_FAIL)
                 self.ctld.lose(name)
                 self.drains.pop(name, None)
+                self.lifted_at[name] = _loop_time()
         self.ctld.touch()
 
     def stop(self) -> None:
@@ -228,11 +262,16 @@ class SlurmLine:
 class _Heard(InMemorySlurmrestd):
     def __init__(self, ctld: FakeSlurmctld, heard: Heard) -> None:
         super().__init__(ctld)
+        self.listed_at = float("-inf")
+        """When all nodes were last listed, in seconds of the running loop."""
         self._heard = heard
-        self._listed_at = float("-inf")
 
     def answer(self, asked: Asked) -> Answer:
-        knowledge = Knowledge(self._listed_at, sent_at.get())
+        knowledge = Knowledge(self.listed_at, sent_at.get())
         if asked.method == "GET" and asked.path.endswith("/nodes/"):
-            self._listed_at = asyncio.get_running_loop().time()
+            self.listed_at = _loop_time()
         return self._heard(asked, super().answer, knowledge)
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

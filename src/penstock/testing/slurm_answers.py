@@ -151,7 +151,8 @@ class SlurmAnswers:
         return _reply(jobs=jobs, last_update=self._now())
 
     def _delete_job(self, _: Asked, job_id: str) -> Answer:
-        self.slurmctld.cancel(int(job_id))
+        if int(job_id) in self.slurmctld.jobs:
+            self.slurmctld.cancel(int(job_id))
         return _reply(status=[])
 
     def _ping(self, asked: Asked, _: str) -> Answer:

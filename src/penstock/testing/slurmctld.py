@@ -127,7 +127,8 @@ class FakeSlurmctld:
                 node.flags.add("DRAIN")
             elif state in {"UNDRAIN", "RESUME", "IDLE"}:
                 node.flags -= {"DRAIN", "FAIL"}
-                node.reason = node.reason_user = ""
+                if state != "UNDRAIN" or node.base != "DOWN":
+                    node.reason = node.reason_user = ""
                 if state != "UNDRAIN":
                     node.base = "IDLE"
             elif state == "DOWN":

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from penstock.api.core import CONFIG_MAPS, PODS
@@ -24,7 +25,7 @@ from penstock.kube import (
 )
 from penstock.kube.client import list_all
 from penstock.kube.credentials import FileCredentials, Material
-from penstock.kube.errors import Status, status_error
+from penstock.kube.errors import Status, api_error, status_error
 from penstock.kube.store import version_of
 from penstock.testing.clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault, served
@@ -249,3 +250,15 @@ def test_a_manifest_that_does_not_fit_its_kind_is_invalid_though_the_server_blam
     message = "failed to create typed patch object (a/x; v1, Kind=ConfigMap): .data: expected map"
     assert isinstance(status_error(Status(message=message, code=500)), InvalidError)
     assert isinstance(status_error(Status(message="etcd is away", code=500)), ServerError)
+
+
+@pytest.mark.parametrize(
+    ("field", "error"), [("metadata.uid", ConflictError), ("spec.replicas", InvalidError)]
+)
+def test_a_patch_for_an_object_that_was_replaced_is_a_conflict(
+    field: str, error: type[Exception]
+) -> None:
+    """kube-apiserver calls it invalid: nobody may change a uid."""
+    details = {"causes": [{"reason": "FieldValueInvalid", "field": field, "message": "immutable"}]}
+    body = {"kind": "Status", "code": 422, "reason": "Invalid", "details": details}
+    assert type(api_error(422, msgspec.json.encode(body))) is error

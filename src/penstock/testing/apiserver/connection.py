@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import msgspec
@@ -28,7 +29,9 @@ class Trouble:
     """What happens to the next `times` requests that fit.
 
     With `status` they are refused; `cut` ends the connection before anything was done, `lost` does
-    it and cuts the answer, `slow` waits that many seconds first. A watch counts as a request.
+    it and cuts the answer, `slow` waits that many seconds first. `late` lets a request arrive so
+    many seconds after it was sent, also when its sender has given up or died meanwhile, and cuts
+    the answer. A watch counts as a request.
     """
 
     status: int = 0
@@ -36,16 +39,21 @@ class Trouble:
     cut: bool = False
     lost: bool = False
     slow: float = 0.0
+    late: float = 0.0
     times: int = 1
     when: Callable[[Request], bool] = lambda _: True
+
+
+sent_at: ContextVar[float] = ContextVar("sent_at", default=0.0)
+"""When the request that is handled now was sent, in seconds of the running loop."""
 
 
 class Connection:
     """A `Transport` to `server` for one client, who is called `user`.
 
     `latency` gives the seconds that the next request takes, `lag` those until an event of a watch
-    arrives; the order of one watch's events is kept. `wrote` is called after each write that was
-    done, before its answer goes out.
+    arrives; the order of one watch's events is kept. `sending` is called with each write when it
+    is sent, `wrote` after each that was done, before its answer goes out.
     """
 
     def __init__(
@@ -55,6 +63,7 @@ class Connection:
         *,
         latency: Callable[[], float] = lambda: 0.001,
         lag: Callable[[], float] = lambda: 0.001,
+        sending: Callable[[Request], None] | None = None,
         wrote: Callable[[Request, Response], None] | None = None,
     ) -> None:
         self.server = server
@@ -66,6 +75,7 @@ class Connection:
         """Whether each event comes twice."""
         self._latency = latency
         self._lag = lag
+        self._sending = sending
         self._wrote = wrote
         self._watches: list[_Watch] = []
         self._held = ""
@@ -103,14 +113,26 @@ class Connection:
 
     async def send(self, request: Request) -> Response:
         """Answer of whatever status. Raises UnreachableError."""
+        loop = asyncio.get_running_loop()
+        sent_at.set(loop.time())
+        if request.method != "GET" and self._sending is not None:
+            self._sending(request)
         trouble = await self._arrive(request)
         if trouble is not None and trouble.status:
             return failure(trouble.status, "made to fail", retry_after=trouble.retry_after)
+        if trouble is not None and trouble.late:
+            loop.call_later(trouble.late, self._handle, request)
+            await asyncio.sleep(trouble.late)
+            raise UnreachableError(f"{request.method} {request.path}: no answer")
+        answer = self._handle(request)
+        if self.dead or (trouble is not None and trouble.lost):
+            raise UnreachableError(f"{request.method} {request.path}: cut before the answer")
+        return answer
+
+    def _handle(self, request: Request) -> Response:
         answer = self.server.handle(request, self.user)
         if request.method != "GET" and answer.status < 300 and self._wrote is not None:
             self._wrote(request, answer)
-        if self.dead or (trouble is not None and trouble.lost):
-            raise UnreachableError(f"{request.method} {request.path}: cut before the answer")
         return answer
 
     @asynccontextmanager

@@ -29,6 +29,7 @@ UNTRACKED = frozenset(
     {PODS, "/nodes", "events.k8s.io/events", "coordination.k8s.io/leases", "/secrets"}
 )
 """Resources whose field owners nobody here asks for: keeping them costs time."""
+COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 SERVERS_OWN = ("uid", "creationTimestamp", "namespace", "name", "generation", "selfLink")
 SERVERS_OWN_AT_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 Deleting = Callable[[str, Json, str], None]
@@ -45,7 +46,7 @@ class ApiServer:
     def __init__(self, now: Callable[[], float], *, collect_after: float = 0.5) -> None:
         self.store = Store()
         self.deleting: list[Deleting] = []
-        self._now = now
+        self.now = now
         self._collect_after = collect_after
         self._made = 0
         self._garbage = GarbageCollector(self.store, self._collect)
@@ -164,7 +165,8 @@ class ApiServer:
             new = patches.strategic(old, patch)
         else:
             new = cast("Json", patches.merge(old, patch))
-        _check(new["metadata"], old["metadata"])
+        if not applying:
+            _check(new["metadata"], old["metadata"], patch=True)
         new = self._admit(address, old, new)
         if new == old:
             return Response(200, stored.raw)
@@ -278,6 +280,8 @@ class ApiServer:
         if stored is None or stored.obj["metadata"]["uid"] != uid:
             return
         if self._garbage.orphaned(target):
+            for hook in self.deleting:
+                hook(COLLECTOR, stored.obj, resource)
             grace = _grace(stored.obj, {}) if resource == PODS else 0
             self._end(resource, key, stored.obj, grace)
 
@@ -303,7 +307,7 @@ class ApiServer:
         return {**manifest, "apiVersion": address.api_version, "kind": kind, "metadata": meta}
 
     def _stamp(self, later: float = 0.0) -> str:
-        when = datetime.fromtimestamp(self._now() + later, UTC)
+        when = datetime.fromtimestamp(self.now() + later, UTC)
         return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -311,11 +315,14 @@ def _manager(request: Request, user: str) -> str:
     return request.params.get("fieldManager", user)
 
 
-def _check(asked: Json, had: Json) -> None:
+def _check(asked: Json, had: Json, *, patch: bool = False) -> None:
     """Whether uid and resourceVersion, where a request names them, are the object's."""
-    for field in ("uid", "resourceVersion"):
+    for field in ("resourceVersion", "uid"):
         if asked.get(field) and asked[field] != had[field]:
-            raise RefusedError(409, f"{field} {asked[field]} is not {had[field]}")
+            words = f"{field} {asked[field]} is not {had[field]}"
+            if patch and field == "uid":
+                raise RefusedError(422, words, field="metadata.uid")
+            raise RefusedError(409, words)
 
 
 def _grace(pod: Json, options: Json) -> int:

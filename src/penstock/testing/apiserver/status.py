@@ -26,15 +26,16 @@ REASONS = {
 class RefusedError(Exception):
     """The request is refused with this HTTP status and reason."""
 
-    def __init__(self, code: int, message: str, reason: str = "") -> None:
+    def __init__(self, code: int, message: str, reason: str = "", field: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.field = field
         self.reason = reason or REASONS[code]
 
     @property
     def response(self) -> Response:
         """The answer."""
-        return failure(self.code, str(self), self.reason)
+        return Response(self.code, status_body(self.code, str(self), self.reason, self.field))
 
 
 def failure(
@@ -44,8 +45,9 @@ def failure(
     return Response(code, status_body(code, message, reason), retry_after)
 
 
-def status_body(code: int, message: str, reason: str = "") -> bytes:
-    """A Status in JSON."""
+def status_body(code: int, message: str, reason: str = "", field: str = "") -> bytes:
+    """A Status in JSON; `field` is the one that is wrong."""
+    details = {"details": {"causes": [{"field": field, "message": message}]}} if field else {}
     return msgspec.json.encode(
         {
             "kind": "Status",
@@ -54,5 +56,6 @@ def status_body(code: int, message: str, reason: str = "") -> bytes:
             "code": code,
             "reason": reason or REASONS.get(code, ""),
             "message": message,
+            **details,
         }
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT
 from penstock.testing.kubelet import MISSING
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import LARGEST, Happening
-from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
+from penstock.testing.plans.world import CORE, GROUP, SPACE, World, path_of
+from penstock.testing.slurm import SimulatedSlurm
 from penstock.testing.slurmctld import FakeJob
 
 IMAGES = ("slurmd:1", "slurmd:2")
@@ -28,24 +31,26 @@ DELETIONS = (
 )
 
 
-def scale(world: World, replicas: int) -> None:
+def scale(world: World, replicas: int, which: int) -> None:
     """`kubectl scale`."""
-    world.scale(replicas)
+    world.scale(replicas, which)
 
 
-def job(world: World, width: int, seconds: float) -> None:
+def job(world: World, width: int, seconds: float, which: int) -> None:
     """A user's job, as soon as nodes are free."""
-    found = world.slurm.submit(width)
+    slurm = world.slurms[world.space(which)]
+    found = slurm.submit(width)
     if found is None:
-        world.later(1.0, lambda: world.slurm.submit(width) and None)
+        world.later(1.0, lambda: slurm.submit(width) and None)
         return
-    world.later(seconds, lambda: world.slurm.finish(found))
+    world.later(seconds, lambda: slurm.finish(found))
 
 
 def fill(world: World, seconds: float) -> None:
     """Jobs on all free nodes."""
-    while world.slurm.free_nodes():
-        job(world, 1, seconds)
+    for which, slurm in enumerate(world.slurms.values()):
+        while slurm.free_nodes():
+            job(world, 1, seconds, which)
 
 
 async def crowd(world: World, seconds: float, length: float) -> None:
@@ -58,30 +63,33 @@ async def crowd(world: World, seconds: float, length: float) -> None:
 
 def suspend(world: World, seconds: float) -> None:
     """An administrator suspends all jobs for a while; Slurm shows their nodes IDLE then."""
-    for one in world.slurm.running():
-        world.slurm.change(one, "SUSPENDED")
-        world.later(seconds, lambda one=one: _resume(world, one))
+    for slurm in world.slurms.values():
+        for one in slurm.running():
+            slurm.change(one, "SUSPENDED")
+            world.later(seconds, partial(_resume, slurm, one))
 
 
-def _resume(world: World, one: FakeJob) -> None:
+def _resume(slurm: SimulatedSlurm, one: FakeJob) -> None:
     if "SUSPENDED" in one.state:
-        world.slurm.change(one, "RUNNING")
+        slurm.change(one, "RUNNING")
 
 
-def drain(world: World, ordinal: int, reason: str) -> None:
+def drain(world: World, number: int, reason: str) -> None:
     """`scontrol update nodename=... state=drain reason=...`."""
-    world.slurm.drained_by_hand(f"{NODESET}-{ordinal}", reason)
+    space, name = world.worker(number)
+    world.slurms[space].drained_by_hand(name, reason)
 
 
-def resume(world: World, ordinal: int) -> None:
+def resume(world: World, number: int) -> None:
     """`scontrol update nodename=... state=resume`."""
-    world.slurm.resumed_by_hand(f"{NODESET}-{ordinal}")
+    space, name = world.worker(number)
+    world.slurms[space].resumed_by_hand(name)
 
 
-def cordon_pod(world: World, ordinal: int, key: str, on: bool) -> None:
+def cordon_pod(world: World, number: int, key: str, on: bool) -> None:
     """`kubectl annotate pod`."""
     body = {"metadata": {"annotations": {key: "true" if on else None}}}
-    world.ask("PATCH", f"{CORE}/pods/{NODESET}-{ordinal}", body)
+    world.ask("PATCH", _pod(world, number), body)
 
 
 def cordon_machine(world: World, number: int, seconds: float) -> None:
@@ -93,27 +101,78 @@ def cordon_machine(world: World, number: int, seconds: float) -> None:
     )
 
 
-def delete_pod(world: World, ordinal: int) -> None:
+async def drain_machine(world: World, number: int, seconds: float) -> None:
+    """`kubectl drain`: cordon, then evict what is there until it is gone; later `uncordon`."""
+    name = f"machine-{number}"
+    cordon_machine(world, number, seconds)
+    end = world.true_time() + seconds
+    while world.true_time() < end and not world.healed:
+        for pod in world.machines.on(name):
+            meta = pod["metadata"]
+            path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/eviction"
+            world.ask("POST", path, {"metadata": {}})
+        await asyncio.sleep(5.0)
+
+
+def taint_machine(world: World, number: int, effect: str, seconds: float) -> None:
+    """`kubectl taint node`, and back again."""
+    name = f"machine-{number}"
+    world.machines.taint(name, effect)
+    world.later(seconds, lambda: world.machines.taint(name, None))
+
+
+def delete_pod(world: World, number: int) -> None:
     """`kubectl delete pod`: a user may."""
-    world.ask("DELETE", f"{CORE}/pods/{NODESET}-{ordinal}", {})
+    world.ask("DELETE", _pod(world, number), {})
 
 
-def evict_pod(world: World, ordinal: int) -> None:
-    """What `kubectl drain` does."""
-    world.ask("POST", f"{CORE}/pods/{NODESET}-{ordinal}/eviction", {"metadata": {}})
+def evict_pod(world: World, number: int) -> None:
+    """What `kubectl drain` does to one pod."""
+    world.ask("POST", f"{_pod(world, number)}/eviction", {"metadata": {}})
 
 
-def remake_nodeset(world: World, seconds: float, replicas: int) -> None:
+def _pod(world: World, number: int) -> str:
+    space, name = world.worker(number)
+    return f"/api/v1/namespaces/{space}/pods/{name}"
+
+
+def remake_nodeset(world: World, seconds: float, replicas: int, which: int) -> None:
     """`kubectl delete nodeset`, and another one of that name later, as soon as it can be."""
-    world.ask("DELETE", f"{GROUP}/nodesets/{NODESET}", {})
-    world.later(seconds, lambda: _again(world, replicas))
+    space, name = world.place(which)
+    world.ask("DELETE", path_of(space, "nodesets", name), {})
+    _again(
+        world, seconds, ("nodesets", space, name), lambda: world.declare_nodeset(replicas, which)
+    )
 
 
-def _again(world: World, replicas: int) -> None:
-    if world.find("slinky.slurm.net/nodesets", NODESET) is None:
-        world.declare_nodeset(replicas)
-    else:
-        world.later(2.0, lambda: _again(world, replicas))
+def remake_restapi(world: World, seconds: float, which: int) -> None:
+    """`kubectl delete restapi`: Slurm cannot be asked until there is another one."""
+    space = world.space(which)
+    world.ask("DELETE", path_of(space, "restapis", "slurm"), {})
+    _again(world, seconds, ("restapis", space, "slurm"), lambda: world.declare_restapi(space))
+
+
+def remake_login(world: World, seconds: float, which: int) -> None:
+    """`kubectl delete loginset`, and another one later."""
+    space = world.space(which)
+    if world.layout.login:
+        world.ask("DELETE", path_of(space, "loginsets", "login"), {})
+        _again(world, seconds, ("loginsets", space, "login"), lambda: world.declare_login(space))
+
+
+def _again(
+    world: World, seconds: float, of: tuple[str, str, str], declare: Callable[[], None]
+) -> None:
+    """Declare something anew later, when nothing of its name is there any more."""
+
+    def look() -> None:
+        plural, space, name = of
+        if world.find(f"slinky.slurm.net/{plural}", name, space) is None:
+            declare()
+        else:
+            world.later(2.0, look)
+
+    world.later(seconds, look)
 
 
 def edit(world: World, number: int) -> None:
@@ -133,21 +192,28 @@ def configure(world: World, number: int) -> None:
     world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
 
 
-def template(world: World, image: str, seconds: float) -> None:
+def template(world: World, image: str, seconds: float, which: int) -> None:
     """A change of the workers' image; one that does not exist is set right a while later."""
     body = {"spec": {"slurmd": {"image": image}}}
-    world.ask("PATCH", f"{GROUP}/nodesets/{NODESET}", body)
+    space, name = world.place(which)
+    world.ask("PATCH", path_of(space, "nodesets", name), body)
     if image == MISSING:
-        world.later(seconds, lambda: template(world, IMAGES[0], 0.0))
+        world.later(seconds, lambda: template(world, IMAGES[0], 0.0, which))
 
 
-def delete_record(world: World, ordinal: int) -> None:
+def delete_record(world: World, number: int) -> None:
     """`scontrol delete nodename=...`."""
-    world.slurm.deleted_by_hand(f"{NODESET}-{ordinal}")
+    space, name = world.worker(number)
+    world.slurms[space].deleted_by_hand(name)
 
 
-def _ordinal(dice: Dice) -> int:
-    return dice.randrange(LARGEST)
+def _worker(dice: Dice) -> int:
+    """One of the workers, by `World.worker`; more of those of the first NodeSet."""
+    return dice.randrange(LARGEST) + LARGEST * dice.choice([0, 0, 1, 2])
+
+
+def _which(dice: Dice) -> int:
+    return dice.choice([0, 0, 1, 2])
 
 
 def _while(dice: Dice) -> float:
@@ -155,25 +221,37 @@ def _while(dice: Dice) -> float:
 
 
 ACTS = {
-    "scale": Happening(30, lambda d: (d.randint(0, LARGEST),), scale),
-    "job": Happening(14, lambda d: (d.randint(1, 2), _while(d)), job),
+    "scale": Happening(30, lambda d: (d.randint(0, LARGEST), _which(d)), scale),
+    "job": Happening(14, lambda d: (d.randint(1, 2), _while(d), _which(d)), job),
     "fill": Happening(10, lambda d: (_while(d),), fill),
     "crowd": Happening(10, lambda d: (_while(d), d.choice([3.0, 20.0])), crowd),
     "suspend": Happening(6, lambda d: (_while(d),), suspend),
-    "drain": Happening(10, lambda d: (_ordinal(d), d.choice(REASONS)), drain),
-    "resume": Happening(4, lambda d: (_ordinal(d),), resume),
+    "drain": Happening(10, lambda d: (_worker(d), d.choice(REASONS)), drain),
+    "resume": Happening(4, lambda d: (_worker(d),), resume),
     "cordon_pod": Happening(
         6,
-        lambda d: (_ordinal(d), d.choice([POD_CORDON, POD_CORDON_SHORT]), d.random() < 0.6),
+        lambda d: (_worker(d), d.choice([POD_CORDON, POD_CORDON_SHORT]), d.random() < 0.6),
         cordon_pod,
     ),
     "cordon_machine": Happening(5, lambda d: (d.randrange(3), _while(d)), cordon_machine),
-    "delete_pod": Happening(6, lambda d: (_ordinal(d),), delete_pod),
-    "evict_pod": Happening(3, lambda d: (_ordinal(d),), evict_pod),
-    "remake_nodeset": Happening(4, lambda d: (_while(d), d.randint(1, LARGEST)), remake_nodeset),
+    "drain_machine": Happening(3, lambda d: (d.randrange(3), _while(d)), drain_machine),
+    "taint_machine": Happening(
+        4,
+        lambda d: (d.randrange(3), d.choice(["NoSchedule", "NoExecute"]), _while(d)),
+        taint_machine,
+    ),
+    "delete_pod": Happening(6, lambda d: (_worker(d),), delete_pod),
+    "evict_pod": Happening(3, lambda d: (_worker(d),), evict_pod),
+    "remake_nodeset": Happening(
+        4, lambda d: (_while(d), d.randint(1, LARGEST), _which(d)), remake_nodeset
+    ),
+    "remake_restapi": Happening(2, lambda d: (_while(d), _which(d)), remake_restapi),
+    "remake_login": Happening(1, lambda d: (_while(d), _which(d)), remake_login),
     "edit": Happening(4, lambda d: (d.randrange(len(EDITS)),), edit),
     "delete": Happening(5, lambda d: (d.randrange(len(DELETIONS)),), delete),
     "configure": Happening(3, lambda d: (d.randint(1, 9),), configure),
-    "template": Happening(12, lambda d: (d.choice([*IMAGES, MISSING]), _while(d)), template),
-    "delete_record": Happening(2, lambda d: (_ordinal(d),), delete_record),
+    "template": Happening(
+        12, lambda d: (d.choice([*IMAGES, MISSING]), _while(d), _which(d)), template
+    ),
+    "delete_record": Happening(2, lambda d: (_worker(d),), delete_record),
 }

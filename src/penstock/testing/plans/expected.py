@@ -10,6 +10,7 @@ import msgspec
 
 from penstock.api.meta import Json
 from penstock.api.slinky.wellknown import (
+    CONFIG_HASH,
     POD_CORDON,
     POD_CORDON_SHORT,
     REASON_PREFIX,
@@ -17,10 +18,12 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.kubelet import PODS
-from penstock.testing.plans.world import NODESET, SPACE, World
+from penstock.testing.plans.world import World
+from penstock.testing.slurm import SimulatedSlurm
 
 NODESETS = "slinky.slurm.net/nodesets"
-KEPT = ("/services", "/configmaps", "apps/statefulsets", "apps/deployments", "/secrets")
+BUDGETS = "policy/poddisruptionbudgets"
+KEPT = ("/services", "/configmaps", "apps/statefulsets", "apps/deployments", "/secrets", BUDGETS)
 VOLATILE = frozenset(
     {
         "creationTimestamp",
@@ -36,16 +39,21 @@ VOLATILE = frozenset(
 
 def missing(world: World) -> list[str]:
     """What is not as it was declared."""
-    return [*_daemons(world), *_workers(world)]
+    found = [one for space in world.spaces for one in _daemons(world, space)]
+    found += [one for space in world.spaces for one in _configuration(world, space)]
+    return [*found, *(one for place in world.places for one in _workers(world, *place))]
 
 
-def _daemons(world: World) -> Iterator[str]:
-    if not world.slurm.up:
+def _daemons(world: World, space: str) -> Iterator[str]:
+    if not world.slurms[space].up:
         yield "slurmctld does not run"
-    if not world.slurm.rest_up:
+    if not world.slurms[space].rest_up:
         yield "slurmrestd does not run"
-    for plural, name in (("controllers", "slurm"), ("restapis", "slurm"), ("nodesets", NODESET)):
-        found = world.find(f"slinky.slurm.net/{plural}", name)
+    kinds = [("controllers", "slurm"), ("restapis", "slurm")]
+    kinds += [("loginsets", "login")] if world.layout.login else []
+    kinds += [("nodesets", name) for where, name in world.places if where == space]
+    for plural, name in kinds:
+        found = world.find(f"slinky.slurm.net/{plural}", name, space)
         if found is None:
             yield f"there is no {plural} {name}"
             continue
@@ -53,13 +61,26 @@ def _daemons(world: World) -> Iterator[str]:
         if status.get("observedGeneration") != found["metadata"]["generation"]:
             yield f"the status of {plural} {name} is old"
         ready = condition(found, "Ready")
-        waits = ready is not None and ready["reason"] == "RollingUpdate" and _update_waits(world)
+        waits = (
+            ready is not None and ready["reason"] == "RollingUpdate" and _update_waits(world, space)
+        )
         if ready is None or (ready["status"] != "True" and not waits):
             yield f"{plural} {name} is not ready: {ready}"
 
 
-def _workers(world: World) -> Iterator[str]:
-    nodeset = world.find(NODESETS, NODESET)
+def _configuration(world: World, space: str) -> Iterator[str]:
+    """Slurmctld's pod has been told of the configuration that is wanted now."""
+    controller = world.find("slinky.slurm.net/controllers", "slurm", space)
+    pod = world.find(PODS, "slurm-controller-0", space)
+    if controller is None or pod is None:
+        return
+    wanted = controller.get("status", {}).get("configHash")
+    if pod["metadata"].get("annotations", {}).get(CONFIG_HASH) != wanted:
+        yield f"slurmctld of {space} has not been told of its configuration"
+
+
+def _workers(world: World, space: str, of: str) -> Iterator[str]:
+    nodeset, slurm = world.find(NODESETS, of, space), world.slurms[space]
     if nodeset is None:
         return
     if "deletionTimestamp" in nodeset["metadata"]:
@@ -67,12 +88,12 @@ def _workers(world: World) -> Iterator[str]:
     replicas = cast("int", nodeset["spec"]["replicas"])
     pods = {
         pod["metadata"]["name"]: pod
-        for pod in world.server.objects(PODS, SPACE)
-        if pod["metadata"]["name"].startswith(f"{NODESET}-")
+        for pod in world.server.objects(PODS, space)
+        if pod["metadata"]["name"].startswith(f"{of}-")
     }
     revision = nodeset.get("status", {}).get("nodeSetHash")
     old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
-    if old and not _update_waits(world):
+    if old and not _update_waits(world, space):
         yield f"pods have an older template: {sorted(old)}"
     # Which ones go first is the policy's; a user's cordon may leave gaps.
     if len(pods) != replicas:
@@ -81,34 +102,34 @@ def _workers(world: World) -> Iterator[str]:
         ready = condition(pod, "Ready")
         if ready is None or ready["status"] != "True":
             yield f"pod {name} is not ready"
-        yield from _node(world, name, pod)
-    for name, node in sorted(world.slurm.ctld.nodes.items()):
+        yield from _node(slurm, name, pod)
+    for name, node in sorted(slurm.ctld.nodes.items()):
         if name in pods:
             continue
         record = records.read(node.comment)
         if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
-            yield f"the record {name} is left over: {world.slurm.ctld.states(node)} {node.reason}"
+            yield f"the record {name} is left over: {slurm.ctld.states(node)} {node.reason}"
 
 
-def _update_waits(world: World) -> bool:
+def _update_waits(world: World, space: str) -> bool:
     """Whether somebody holds a node back for as long as they like, and so an update."""
     cordoned = any(
         "true" in {notes.get(POD_CORDON), notes.get(POD_CORDON_SHORT)}
-        for pod in world.server.objects(PODS, SPACE)
+        for pod in world.server.objects(PODS, space)
         if (notes := pod["metadata"].get("annotations", {}))
     )
-    return cordoned or bool(world.slurm.drains)
+    return cordoned or bool(world.slurms[space].drains)
 
 
-def _node(world: World, name: str, pod: Json) -> Iterator[str]:
-    node = world.slurm.ctld.nodes.get(name)
+def _node(slurm: SimulatedSlurm, name: str, pod: Json) -> Iterator[str]:
+    node = slurm.ctld.nodes.get(name)
     if node is None:
         yield f"node {name} is not registered"
         return
-    told = f"node {name} is {'+'.join(world.slurm.ctld.states(node))} ({node.reason!r})"
+    told = f"node {name} is {'+'.join(slurm.ctld.states(node))} ({node.reason!r})"
     notes: dict[str, str] = pod["metadata"].get("annotations", {})
     cordoned = "true" in {notes.get(POD_CORDON), notes.get(POD_CORDON_SHORT)}
-    reason = world.slurm.drains.get(name)
+    reason = slurm.drains.get(name)
     if reason is not None:
         if "DRAIN" not in node.flags or node.reason != reason:
             yield f"{told}, but somebody drained it: {reason!r}"
@@ -131,12 +152,13 @@ def owned(world: World) -> dict[str, str]:
     """What the operator keeps besides pods, as JSON without what differs from run to run."""
     found: dict[str, str] = {}
     for resource in KEPT:
-        for obj in world.server.objects(resource, SPACE):
+        for obj in world.server.objects(resource):
             meta = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE}
             plain = {k: v for k, v in obj.items() if k != "status"} | {"metadata": meta}
             if resource == "/secrets":
                 plain["data"] = sorted(plain["data"])
             text = msgspec.json.encode(plain, order="deterministic").decode()
+            name = f"{resource} {meta['namespace']}/{meta['name']}"
             # Keys are random, and hashes of them are in annotations of templates.
-            found[f"{resource} {meta['name']}"] = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
+            found[name] = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
     return found

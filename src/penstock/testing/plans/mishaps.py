@@ -6,27 +6,44 @@ Everything here ends by itself, or when `World.heal` is called at the end of a p
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Callable
+from functools import partial
 
 from penstock.kube.transport import Request
-from penstock.testing.apiserver import Trouble
+from penstock.testing.apiserver import Connection, Trouble
 from penstock.testing.faults import Fault
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import LARGEST, Happening
-from penstock.testing.plans.world import NODESET, SPACE, World
+from penstock.testing.plans.world import World
 
 SLURM_FAULTS = tuple(one for one in Fault if one is not Fault.NONE)
 
 
-def _writes(request: Request) -> bool:
-    return request.method != "GET" and "/events" not in request.path
+LATEST_S = 50.0
+"""A request that is older is given up by the API server itself, after 60 s."""
+
+
+def _writes(method: str) -> Callable[[Request], bool]:
+    """Whether a request is a write, or one by that method only."""
+
+    def fits(request: Request) -> bool:
+        wanted = request.method == method if method else request.method != "GET"
+        return wanted and "/events" not in request.path and "/leases" not in request.path
+
+    return fits
 
 
 def _asks(request: Request) -> bool:
     return "/events" not in request.path
 
 
-async def crash(world: World, writes: int, seconds: float) -> None:
-    """The operator crashes after its n-th write from now, and starts again a while later."""
+async def crash(world: World, writes: int, seconds: float, same: bool) -> None:
+    """The operator crashes after its n-th write from now, and starts again a while later.
+
+    It comes back in the `same` pod, or in another one that has to wait for the Lease.
+    """
+    identity = world.processes[0].identity if same and world.processes else ""
     for process in list(world.processes):
         if writes:
             process.crash_after = writes
@@ -38,16 +55,37 @@ async def crash(world: World, writes: int, seconds: float) -> None:
         await world.crash(process)
     await asyncio.sleep(seconds)
     if not world.processes:
-        world.operator()
+        world.operator(identity=identity)
 
 
 async def two_leaders(world: World, seconds: float) -> None:
-    """Another process acts at the same time for a while."""
-    other = world.operator()
+    """Another process acts at the same time for a while, without regard to any Lease."""
+    other = world.operator(leased=False)
     await asyncio.sleep(seconds)
     await world.crash(other)
     if not world.processes:
         world.operator()
+
+
+def standby(world: World) -> None:
+    """Another process waits for its turn, if there are turns."""
+    if world.layout.leased and len(world.processes) < 2:
+        world.operator()
+
+
+def isolate(world: World, seconds: float) -> None:
+    """The process that leads reaches the API server no more; another one may take over."""
+    for process in world.processes[:1]:
+        trouble = Trouble(cut=True, times=sys.maxsize)
+        process.connection.trouble(trouble)
+        process.connection.hold()
+        world.later(seconds, partial(_rejoin, process.connection, trouble))
+
+
+def _rejoin(connection: Connection, trouble: Trouble) -> None:
+    if trouble in connection.troubles:
+        connection.troubles.remove(trouble)
+    connection.release()
 
 
 def hold(world: World, seconds: float) -> None:
@@ -83,15 +121,40 @@ def expire(world: World) -> None:
         process.connection.expire()
 
 
-def refuse(world: World, status: int, times: int) -> None:
+def refuse(world: World, status: int, times: int, method: str) -> None:
     """The next writes are refused."""
     after = 1.0 if status == 429 else None
-    _trouble(world, Trouble(status=status, retry_after=after, times=times, when=_writes))
+    _trouble(world, Trouble(status=status, retry_after=after, times=times, when=_writes(method)))
 
 
-def lose(world: World, times: int) -> None:
+def overtake(world: World, number: int) -> None:
+    """Just when a pod is to be deleted, somebody resumes its node, and a job comes to it.
+
+    The API server is busy at that moment, so that the delete has to be sent again and again.
+    """
+    space, name = world.worker(number)
+    slurm = world.slurms[space]
+
+    def resumed(request: Request) -> bool:
+        if request.method != "DELETE" or not request.path.endswith(f"/{space}/pods/{name}"):
+            return False
+        node = slurm.ctld.nodes.get(name)
+        if node is not None and "DRAIN" in node.flags:
+            slurm.resumed_by_hand(name)
+            slurm.submit(len(slurm.free_nodes()))
+        return True
+
+    _trouble(world, Trouble(status=500, times=3, when=resumed))
+
+
+def late(world: World, seconds: float, times: int, method: str) -> None:
+    """The next writes arrive long after they were sent, whatever became of who sent them."""
+    _trouble(world, Trouble(late=seconds, times=times, when=_writes(method)))
+
+
+def lose(world: World, times: int, method: str) -> None:
     """The next writes are done and their answers lost."""
-    _trouble(world, Trouble(lost=True, times=times, when=_writes))
+    _trouble(world, Trouble(lost=True, times=times, when=_writes(method)))
 
 
 def unreachable(world: World, times: int) -> None:
@@ -99,9 +162,10 @@ def unreachable(world: World, times: int) -> None:
     _trouble(world, Trouble(cut=True, times=times, when=_asks))
 
 
-def slow(world: World, seconds: float, times: int) -> None:
-    """The next requests take long."""
-    _trouble(world, Trouble(slow=seconds, times=times, when=_asks))
+def slow(world: World, seconds: float, times: int, method: str) -> None:
+    """The next requests, or writes by that method, take long."""
+    when = _writes(method) if method else _asks
+    _trouble(world, Trouble(slow=seconds, times=times, when=when))
 
 
 def _trouble(world: World, trouble: Trouble) -> None:
@@ -109,23 +173,28 @@ def _trouble(world: World, trouble: Trouble) -> None:
         process.connection.trouble(trouble)
 
 
-def slurm(world: World, fault: str, seconds: float) -> None:
+def slurm(world: World, fault: str, seconds: float, which: int) -> None:
     """Slurmrestd misbehaves for a while."""
-    world.slurm_fault(Fault(fault))
-    world.later(seconds, lambda: world.slurm_fault(Fault.NONE))
+    space = world.space(which)
+    world.slurm_fault(Fault(fault), space)
+    world.later(seconds, lambda: world.slurm_fault(Fault.NONE, space))
 
 
-async def restart_slurmctld(world: World, seconds: float, lost: str) -> None:
-    """Slurmctld restarts; it may have lost what it heard last, or everything."""
-    if not world.slurm.up:
+async def restart_slurmctld(world: World, seconds: float, lost: str, which: int) -> None:
+    """Slurmctld restarts; it may have lost what it heard last, or everything.
+
+    `killed` is what a kill -9 does: it has lost everything when a node had just registered.
+    """
+    space = world.space(which)
+    slurm = world.slurms[space]
+    if not slurm.up:
         return
-    world.slurm.stop()
+    if slurm.killed() and lost == "killed":
+        lost = "all"
     await asyncio.sleep(seconds)
     since = world.true_time() - seconds - 10.0
-    if world.machines.runs("slurmctld"):
-        world.slurm.start(
-            lost=lambda node: lost == "all" or (lost == "fresh" and node.started >= since)
-        )
+    if world.machines.runs(space, "slurmctld"):
+        slurm.start(lost=lambda node: lost == "all" or (lost == "fresh" and node.started >= since))
 
 
 def kubelet(world: World, number: int, seconds: float) -> None:
@@ -135,14 +204,30 @@ def kubelet(world: World, number: int, seconds: float) -> None:
     world.later(seconds, lambda: world.machines.come_back(name))
 
 
-def crash_slurmd(world: World, ordinal: int) -> None:
+def crash_slurmd(world: World, number: int) -> None:
     """A slurmd ends."""
-    world.machines.crash_slurmd(f"{NODESET}-{ordinal}", SPACE)
+    space, name = world.worker(number)
+    world.machines.crash_slurmd(name, space)
+
+
+def shrink(world: World, number: int) -> None:
+    """A slurmd ends and comes back with less memory, on which slurmctld drains its node."""
+    space, name = world.worker(number)
+    world.slurms[space].shrunk.add(name)
+    world.machines.crash_slurmd(name, space)
 
 
 def jump(world: World, seconds: float) -> None:
     """The operator's wall clock is set."""
     world.clock.jump(seconds)
+
+
+def _method(dice: Dice) -> str:
+    return dice.choice(["", "", "PATCH", "POST", "DELETE"])
+
+
+def _worker(dice: Dice) -> int:
+    return dice.randrange(LARGEST) + LARGEST * dice.choice([0, 0, 1])
 
 
 def _short(dice: Dice) -> float:
@@ -158,8 +243,10 @@ def _either(dice: Dice) -> float:
 
 
 MISHAPS = {
-    "crash": Happening(20, lambda d: (d.randint(0, 12), _short(d)), crash),
+    "crash": Happening(20, lambda d: (d.randint(0, 12), _short(d), d.random() < 0.6), crash),
     "two_leaders": Happening(6, lambda d: (_short(d),), two_leaders),
+    "standby": Happening(6, lambda _: (), standby),
+    "isolate": Happening(6, lambda d: (_long(d),), isolate),
     "hold": Happening(10, lambda d: (_either(d),), hold),
     "skew": Happening(
         8, lambda d: (_either(d), d.choice(["pods", "nodesets", "nodes", "controllers"])), skew
@@ -167,17 +254,28 @@ MISHAPS = {
     "duplicate": Happening(3, lambda d: (_long(d),), duplicate),
     "cut": Happening(4, lambda _: (), cut),
     "expire": Happening(4, lambda _: (), expire),
-    "refuse": Happening(10, lambda d: (d.choice([409, 429, 500, 503]), d.randint(1, 6)), refuse),
-    "lose": Happening(6, lambda d: (d.randint(1, 4),), lose),
+    "refuse": Happening(
+        10, lambda d: (d.choice([409, 429, 500, 503]), d.randint(1, 6), _method(d)), refuse
+    ),
+    "overtake": Happening(5, lambda d: (_worker(d),), overtake),
+    "lose": Happening(6, lambda d: (d.randint(1, 4), _method(d)), lose),
+    "late": Happening(6, lambda d: (min(_long(d), LATEST_S), d.randint(1, 4), _method(d)), late),
     "unreachable": Happening(4, lambda d: (d.randint(1, 20),), unreachable),
-    "slow": Happening(5, lambda d: (d.choice([2.0, 29.0, 40.0]), d.randint(1, 5)), slow),
+    "slow": Happening(
+        5, lambda d: (d.choice([2.0, 29.0, 40.0]), d.randint(1, 5), _method(d)), slow
+    ),
     "slurm": Happening(
-        20, lambda d: (d.choice([one.value for one in SLURM_FAULTS]), _long(d)), slurm
+        20,
+        lambda d: (d.choice([one.value for one in SLURM_FAULTS]), _long(d), d.choice([0, 0, 1])),
+        slurm,
     ),
     "restart_slurmctld": Happening(
-        8, lambda d: (_short(d), d.choice(["", "fresh", "all"])), restart_slurmctld
+        8,
+        lambda d: (_short(d), d.choice(["", "fresh", "all", "killed"]), d.choice([0, 0, 1])),
+        restart_slurmctld,
     ),
     "kubelet": Happening(5, lambda d: (d.randrange(3), _long(d)), kubelet),
-    "crash_slurmd": Happening(4, lambda d: (d.randrange(LARGEST),), crash_slurmd),
+    "crash_slurmd": Happening(4, lambda d: (_worker(d),), crash_slurmd),
+    "shrink": Happening(3, lambda d: (_worker(d),), shrink),
     "jump": Happening(4, lambda d: (d.choice([-7200, -600, -5, 5, 600, 7200]),), jump),
 }

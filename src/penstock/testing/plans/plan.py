@@ -34,27 +34,57 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """What there is beside one Controller, one RestApi and the NodeSet `compute` in `slurm`."""
+
+    others: tuple[tuple[str, str], ...] = ()
+    """Further NodeSets: namespace and name. Each namespace is a Slurm cluster of its own."""
+    login: bool = False
+    """Whether there is a LoginSet."""
+    leased: bool = False
+    """Whether processes of the operator take turns by a Lease; else there is only one."""
+
+
+LAYOUTS = (
+    (8, Layout()),
+    (3, Layout(leased=True)),
+    (2, Layout(others=(("slurm", "gpu"),), login=True)),
+    (1, Layout(others=(("other", "compute"),))),
+    (1, Layout(others=(("slurm", "gpu"), ("other", "compute")), login=True, leased=True)),
+)
+"""With how often a plan has each."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All that happens in one run."""
 
     seed: int
     replicas: int
     steps: tuple[Step, ...]
+    layout: Layout = Layout()
 
     def __str__(self) -> str:
         steps = "\n".join(f"  {step}" for step in self.steps)
-        return f"plan {self.seed}: {self.replicas} workers\n{steps}"
+        return f"plan {self.seed}: {self.replicas} workers, {self.layout}\n{steps}"
 
 
-def draw(seed: int, happenings: Mapping[str, Happening]) -> Plan:
+def draw(
+    seed: int,
+    happenings: Mapping[str, Happening],
+    *,
+    swarm: bool = True,
+    layout: Layout | None = None,
+) -> Plan:
     """The plan of a seed.
 
-    Each plan leaves out most kinds of happenings, so that those it has meet more often.
+    With `swarm` each plan leaves out most kinds of happenings, so that those it has meet more
+    often.
     Source: Groce et al., "Swarm Testing", ISSTA 2012.
     """
     dice = Dice(seed)
     share = dice.choice([0.15, 0.3, 0.6])
-    names = [name for name in happenings if name == "scale" or dice.random() < share]
+    names = [name for name in happenings if not swarm or name == "scale" or dice.random() < share]
     weights = [happenings[name].weight for name in names]
     steps: list[Step] = []
     at = dice.choice([0.0, 5.0, 15.0])
@@ -62,4 +92,6 @@ def draw(seed: int, happenings: Mapping[str, Happening]) -> Plan:
         at = round(at + dice.expovariate(1 / dice.choice([0.3, 3.0, 12.0])), 2)
         name = dice.choices(names, weights)[0]
         steps.append(Step(at, name, happenings[name].draw(dice)))
-    return Plan(seed, dice.randint(1, LARGEST), tuple(steps))
+    replicas = dice.randint(1, LARGEST)
+    (drawn,) = dice.choices([one for _, one in LAYOUTS], [weight for weight, _ in LAYOUTS])
+    return Plan(seed, replicas, tuple(steps), layout or drawn)

@@ -8,7 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import msgspec
@@ -17,12 +17,13 @@ from penstock.testing.loop import simulate
 from penstock.testing.plans import expected
 from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.mishaps import MISHAPS
-from penstock.testing.plans.plan import Plan, Step, draw
-from penstock.testing.plans.world import World
+from penstock.testing.plans.plan import Layout, Plan, Step, draw
+from penstock.testing.plans.world import Declared, World
 
 HAPPENINGS = {**ACTS, **MISHAPS}
+REMEMBERED_S = 20.0
+"""Where nothing goes wrong, somebody's drain is remembered within these seconds."""
 PATIENCE_S = 1200.0
-"""How long, after all is healed, the operator may take to bring about what is declared."""
 
 
 @dataclass
@@ -51,10 +52,19 @@ def plan_of(seed: int) -> Plan:
     return draw(seed, HAPPENINGS)
 
 
-def play(plan: Plan, *, silence: float = 600.0) -> Outcome:
-    """Play a plan to its end; `silence` are the seconds at the end without any write."""
+def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:
+    """A plan in which only these things happen, one as often as the other."""
+    chosen = {name: replace(HAPPENINGS[name], weight=1) for name in names}
+    return draw(seed, chosen, swarm=False, layout=layout)
+
+
+def play(plan: Plan, *, silence: float = 600.0, patience: float = PATIENCE_S) -> Outcome:
+    """Play a plan to its end; `silence` are the seconds at the end without any write.
+
+    `patience` are those that the operator has, after all is healed, to do what is declared.
+    """
     with _without_gc():
-        outcome = simulate(_play(plan, silence))
+        outcome = simulate(_play(plan, silence, patience))
         if not any(one.startswith("at the end") for one in outcome.broken):
             want = reference(outcome.declared)
             outcome.broken += [
@@ -75,8 +85,9 @@ def reference(declared: bytes) -> Mapping[str, str]:
 
 
 async def _reference(declared: bytes) -> Mapping[str, str]:
-    world = World(0)
-    world.declare_all(msgspec.json.decode(declared))
+    layout, found = msgspec.json.decode(declared, type=tuple[Layout, list[Declared]])
+    world = World(0, replace(layout, leased=False))
+    world.declare_all(found)
     process = world.operator()
     for _ in range(60):
         if not expected.missing(world):
@@ -98,9 +109,12 @@ def _without_gc() -> Generator[None]:
             gc.enable()
 
 
-async def _play(plan: Plan, silence: float) -> Outcome:
-    world = World(plan.seed)
+async def _play(plan: Plan, silence: float, patience: float) -> Outcome:
+    world = World(plan.seed, plan.layout)
     outcome = Outcome(plan, world.promises.broken, world.writes, world.summary)
+    if all(step.name in ACTS for step in plan.steps):
+        for slurm in world.slurms.values():
+            slurm.remembered_after = REMEMBERED_S
     world.declare(plan.replicas)
     world.operator()
     loop = asyncio.get_running_loop()
@@ -108,16 +122,14 @@ async def _play(plan: Plan, silence: float) -> Outcome:
         for step in plan.steps:
             await asyncio.sleep(max(0.0, step.at - loop.time()))
             _happen(world, step, group)
-            _died(world)
     world.heal()
     healed = loop.time()
     wrong = expected.missing(world)
-    while wrong and loop.time() < healed + PATIENCE_S:
+    while wrong and loop.time() < healed + patience:
         await asyncio.sleep(2.0)
         wrong = expected.missing(world)
     outcome.healed_after = loop.time() - healed
     outcome.broken += [f"at the end: {one}" for one in wrong]
-    _died(world)
     # What is under way now, such as the last event, may end.
     await asyncio.sleep(120.0)
     written = len(world.writes)
@@ -134,9 +146,3 @@ def _happen(world: World, step: Step, group: asyncio.TaskGroup) -> None:
     waits = HAPPENINGS[step.name].run(world, *step.values)
     if waits is not None:
         group.create_task(waits)
-
-
-def _died(world: World) -> None:
-    for process in world.processes:
-        if process.failure is not None:
-            world.promises.broken.append(f"the operator died: {process.failure!r}")

@@ -3,56 +3,84 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import cast
+from urllib.parse import urlsplit
 
 from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.operator import REPORTER, Operator
+from penstock.controllers.operator import LEASE, REPORTER, Operator
 from penstock.controllers.settings import Settings
-from penstock.kube import Client, Manager, Recorder
+from penstock.kube import Client, Lease, Manager, NotLeaderError, Recorder
 from penstock.kube.clock import Clock
 from penstock.kube.transport import Request, Response
+from penstock.slurm.rest.http import Answer
 from penstock.testing.apiserver import ApiServer, Connection
 from penstock.testing.slurm import SlurmLine
 
 OPERATOR = "operator"
+LEASE_SPACE = "penstock"
+listed_at: ContextVar[Mapping[str, float]] = ContextVar(
+    "listed_at", default=MappingProxyType({})
+)
+"""By namespace, when the sender of a request was last told of all Slurm nodes, in loop seconds."""
 
 
 class Process:
-    """Use `start`, then `crash` or `stop`. `crash_after` counts down with each write."""
+    """Use `start`, then `crash` or `stop`. `crash_after` counts down with each write.
+
+    `lines` are the ways to the Slurm clusters by namespace. With `leased` it acts only while it
+    holds the operator's Lease as `identity`; `acts` is called when it sends something that changes
+    Kubernetes or Slurm, with whether it had to hold the Lease for it.
+    """
 
     def __init__(
         self,
         server: ApiServer,
-        line: SlurmLine,
+        lines: Mapping[str, SlurmLine],
         clock: Clock,
         *,
+        identity: str,
+        leased: bool,
         latency: Callable[[], float],
         lag: Callable[[], float],
+        acts: Callable[[str, str], None],
         wrote: Callable[[Request, Response], None],
     ) -> None:
-        self.connection = Connection(server, OPERATOR, latency=latency, lag=lag, wrote=self._count)
-        self.line = line
+        self.connection = Connection(
+            server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count
+        )
+        self.lines = lines
+        self.identity = identity
+        self.leased = leased
         self.crash_after: int | None = None
         self.crashed = asyncio.Event()
+        self._acts = acts
         self._wrote = wrote
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
         self._manager: Manager | None = None
 
-    def start(self) -> None:
-        """Begin."""
+    def start(self, ended: Callable[[Process], None] = lambda _: None) -> None:
+        """Begin; `ended` is called when it ends by itself."""
         client = Client(self.connection, clock=self._clock)
         recorder = Recorder(client, REPORTER, "simulated")
-        self._manager = Manager(client, recorder=recorder)
+        lease = None
+        if self.leased:
+            own = Client(self.connection, clock=self._clock, metrics=client.metrics)
+            lease = Lease(own, LEASE_SPACE, LEASE, self.identity)
+        self._manager = Manager(client, lease=lease, recorder=recorder)
         Operator(
             client,
             self._manager,
             recorder,
             Settings(),
             url_of=_url,
-            exchange=self.line.exchange,
+            exchange=self._exchange,
         )
         self._task = asyncio.create_task(self._manager.run())
+        self._task.add_done_callback(lambda _: None if self._dead else ended(self))
 
     @property
     def failure(self) -> BaseException | None:
@@ -60,6 +88,11 @@ class Process:
         if self._task is None or not self._task.done() or self._task.cancelled():
             return None
         return self._task.exception()
+
+    @property
+    def deposed(self) -> bool:
+        """Whether it ended because it had lost its Lease, as it should then."""
+        return _all(self.failure, NotLeaderError)
 
     async def crash(self) -> None:
         """End at once, with everything under way cut off in the middle."""
@@ -74,9 +107,26 @@ class Process:
             self._manager.stop()
             await self._task
 
+    @property
+    def _dead(self) -> bool:
+        return self.connection.dead
+
+    async def _exchange(
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+    ) -> Answer:
+        if method != "GET" and self.leased:
+            self._acts(self.identity, f"{method} {url}")
+        space = (urlsplit(url).hostname or "").partition(".")[2]
+        return await self.lines[space].exchange(url, method, headers, body)
+
+    def _sending(self, request: Request) -> None:
+        listed_at.set({space: line.rest.listed_at for space, line in self.lines.items()})
+        if self.leased and "/leases" not in request.path:
+            self._acts(self.identity, f"{request.method} {request.path}")
+
     def _count(self, request: Request, response: Response) -> None:
         self._wrote(request, response)
-        if self.crash_after is None or "/events" in request.path:
+        if self.crash_after is None or "/events" in request.path or "/leases" in request.path:
             return
         self.crash_after -= 1
         if self.crash_after <= 0:
@@ -85,9 +135,17 @@ class Process:
 
     def _cut(self) -> None:
         self.connection.kill()
-        self.line.dead = True
+        for line in self.lines.values():
+            line.dead = True
         self.crashed.set()
 
 
-def _url(_: RestApi) -> str:
-    return "http://slurmrestd"
+def _url(restapi: RestApi) -> str:
+    return f"http://slurmrestd.{restapi.metadata.namespace}"
+
+
+def _all(error: BaseException | None, kind: type[Exception]) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return all(_all(one, kind) for one in group.exceptions)
+    return isinstance(error, kind)

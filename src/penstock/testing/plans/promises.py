@@ -2,52 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 
 from penstock.api.meta import Json
+from penstock.api.slinky.wellknown import APP_NAME, REVISION_HASH
+from penstock.controllers.operator import LEASE
 from penstock.decide.drain_reason import is_ours
 from penstock.slurm.rest.http import Answer
-from penstock.testing.apiserver import ApiServer
+from penstock.testing.apiserver import ApiServer, Change
+from penstock.testing.apiserver.connection import sent_at
+from penstock.testing.apiserver.server import COLLECTOR
 from penstock.testing.kubelet import PODS, Machines, node_name
 from penstock.testing.plans.budget import Budget
-from penstock.testing.plans.process import OPERATOR
+from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at
 from penstock.testing.slurm import Knowledge, SimulatedSlurm
 from penstock.testing.slurm_answers import Asked
 
 NODESETS = "slinky.slurm.net/nodesets"
 CONTROLLERS = "slinky.slurm.net/controllers"
-AT_ONCE_S = 0.5
+REVISIONS = "apps/controllerrevisions"
+LEASES = "coordination.k8s.io/leases"
+AT_ONCE_S = 0.1
 """How soon after a fresh answer a request must be sent that relies on it."""
+STALE_S = 120.0
+"""The oldest view that anybody may act on: a silent watch is given up after 90 s."""
 
 
 class Promises:
-    """Notes in `broken` what the operator did and must never do."""
+    """Notes in `broken` what the operator did and must never do. `slurms` are by namespace."""
 
-    def __init__(self, server: ApiServer, slurm: SimulatedSlurm, machines: Machines) -> None:
+    def __init__(
+        self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], machines: Machines
+    ) -> None:
         self.broken: list[str] = []
-        self.budget = Budget(server, slurm, self.broken)
+        self.budget = Budget(server, slurms, self.broken)
         self._server = server
-        self._slurm = slurm
+        self._slurms = slurms
         self._machines = machines
+        self._wanted: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
+        self._templates: dict[str, tuple[float, Json]] = {}
+        """By uid of a NodeSet, since when its pods are wanted as they are, and how."""
         server.deleting.append(self._delete)
+        server.store.listeners.append(self._changed)
+
+    def acts(self, identity: str, what: str) -> None:
+        """Whoever sends something that changes the world holds the Lease when it does."""
+        lease = self._server.find(LEASES, LEASE_SPACE, LEASE)
+        holder = lease["spec"].get("holderIdentity") if lease is not None else None
+        if holder != identity:
+            self.broken.append(f"{identity} sent {what} while {holder} held the Lease")
+
+    def _changed(self, change: Change) -> None:
+        if change.resource != NODESETS:
+            return
+        meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
+        gone = change.new is None or "deletionTimestamp" in meta
+        self._wanted[meta["uid"]].append((_now(), 0 if gone else spec["replicas"]))
+        template = {key: value for key, value in spec.items() if key != "replicas"}
+        if self._templates.get(meta["uid"], (0.0, {}))[1] != template:
+            self._templates[meta["uid"]] = _now(), template
 
     def _delete(self, user: str, obj: Json, resource: str) -> None:
-        """No pod is deleted whose slurmd runs and whose node has a job or may get one."""
-        if user != OPERATOR or resource != PODS or "deletionTimestamp" in obj["metadata"]:
+        """No pod is deleted whose slurmd runs and whose node has a job or may get one.
+
+        A drain that somebody lifted after Slurm's fresh answer, on which the request was sent at
+        once, cannot be seen by anybody.
+        """
+        if user == COLLECTOR and resource == PODS:
+            self._collected(obj)
+        if user != OPERATOR or "deletionTimestamp" in obj["metadata"]:
             return
+        space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        if resource != PODS:
+            if resource != REVISIONS:
+                self.broken.append(f"{resource} {name} was deleted")
+            return
+        if self._machines.runs_daemon(obj):
+            app = obj["metadata"]["labels"][APP_NAME]
+            self.broken.append(f"pod {name} was deleted though its {app} runs")
         if not self._machines.runs_slurmd(obj) or self._abandoned(obj):
             return
-        name, node = obj["metadata"]["name"], node_name(obj)
-        jobs = [job.id for job in self._slurm.jobs_on(node)]
+        slurm, node = self._slurms[space], node_name(obj)
+        asked = listed_at.get().get(space, float("-inf"))
+        at_once = sent_at.get() - asked < AT_ONCE_S
+        if at_once and slurm.lifted_at.get(node, float("-inf")) >= asked:
+            return
+        jobs = [job.id for job in slurm.jobs_on(node)]
         if jobs:
             self.broken.append(f"pod {name} was deleted while jobs {jobs} ran on it")
-        record = self._slurm.ctld.nodes.get(node)
+        record = slurm.ctld.nodes.get(node)
         if record is None:
             self.broken.append(f"pod {name} was deleted though its slurmd runs unregistered")
         elif "DRAIN" not in record.flags:
             self.broken.append(f"pod {name} was deleted while its node took jobs")
+        self._needed(obj)
 
-    def heard(self, asked: Asked, answer: Callable[[Asked], Answer], knew: Knowledge) -> Answer:
+    def _collected(self, pod: Json) -> None:
+        """A NodeSet does not go before its pods, and takes no job along."""
+        if not self._machines.runs_slurmd(pod) or "deletionTimestamp" in pod["metadata"]:
+            return
+        slurm, node = self._slurms[pod["metadata"]["namespace"]], node_name(pod)
+        controller = self._server.find(CONTROLLERS, pod["metadata"]["namespace"], "slurm")
+        if controller is not None and (jobs := [job.id for job in slurm.jobs_on(node)]):
+            name = pod["metadata"]["name"]
+            self.broken.append(f"pod {name} went with its NodeSet while jobs {jobs} ran on it")
+
+    def _needed(self, pod: Json) -> None:
+        """No more pods are taken away than somebody asked for, by a view of two minutes ago.
+
+        Pods of an older template go as well, and for two minutes any pod may be one of those.
+        """
+        meta = pod["metadata"]
+        owner = next(iter(meta.get("ownerReferences", ())), {"uid": "", "name": ""})
+        nodeset = self._server.find(NODESETS, meta["namespace"], owner["name"])
+        if nodeset is not None and nodeset["metadata"]["uid"] == owner["uid"]:
+            revision = nodeset.get("status", {}).get("nodeSetHash")
+            changed, _ = self._templates[owner["uid"]]
+            old = meta["labels"].get(REVISION_HASH) != revision
+            if old or (changed > 0.0 and _now() - changed < STALE_S):
+                return
+        living = [
+            one
+            for one in self._server.objects(PODS, meta["namespace"])
+            if "deletionTimestamp" not in one["metadata"]
+            and any(o["uid"] == owner["uid"] for o in one["metadata"].get("ownerReferences", ()))
+        ]
+        history = self._wanted[owner["uid"]]
+        late = [wanted for when, wanted in history if when > _now() - STALE_S]
+        before = [wanted for when, wanted in history if when <= _now() - STALE_S][-1:]
+        fewest = min(late + before, default=0)
+        if len(living) <= fewest:
+            self.broken.append(
+                f"pod {meta['name']} was deleted though all {len(living)} of {fewest} are wanted"
+            )
+
+    def heard(
+        self,
+        space: str,
+        asked: Asked,
+        answer: Callable[[Asked], Answer],
+        knew: Knowledge,
+    ) -> Answer:
         """Drains of others are never cleared or reworded, records in use never deleted.
 
         Slurm knows no preconditions: a drain that was set between a fresh answer and the request
@@ -55,23 +152,24 @@ class Promises:
         """
         if asked.method == "GET":
             return answer(asked)
-        ctld, name = self._slurm.ctld, asked.path.rpartition("/")[2]
+        slurm = self._slurms[space]
+        ctld, name = slurm.ctld, asked.path.rpartition("/")[2]
         before = ctld.nodes.get(name)
-        unseen = self._slurm.drained_at.get(name, 0.0) >= knew.listed_at
+        unseen = slurm.drained_at.get(name, 0.0) >= knew.listed_at
         blameless = unseen and knew.sent_at - knew.listed_at < AT_ONCE_S
         drained = before is not None and "DRAIN" in before.flags and not is_ours(before.reason)
         foreign = drained and not blameless
         reason = before.reason if before else ""
-        in_use = name in self._slurm.slurmds and bool(self._slurm.jobs_on(name))
-        usable = self.budget.usable(name)
+        in_use = name in slurm.slurmds and bool(slurm.jobs_on(name))
+        usable = self.budget.usable(space, name)
         found = answer(asked)
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
-            self.budget.took(name)
+            self.budget.took(space, name)
         if drained and blameless:
-            self._slurm.drains.pop(name, None)
+            slurm.drains.pop(name, None)
         after = ctld.nodes.get(name)
         if after is None:
-            self._slurm.drains.pop(name, None)
+            slurm.drains.pop(name, None)
         if before is not None and after is None and in_use:
             self.broken.append(f"record {name} was deleted under a job")
         if foreign and after is not None:
@@ -93,3 +191,7 @@ class Promises:
             found = self._server.find(CONTROLLERS, space, controller)
             return found is None or "deletionTimestamp" in found["metadata"]
         return False
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""The world that a plan is played in: one small Slurm cluster, and who uses it."""
+"""The world that a plan is played in: a small Slurm cluster or two, and who uses them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -19,6 +20,7 @@ from penstock.testing.faults import Fault
 from penstock.testing.kubelet import Machines
 from penstock.testing.loop import EPOCH, LoopClock
 from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.plan import LARGEST, Layout
 from penstock.testing.plans.process import Process
 from penstock.testing.plans.promises import Promises
 from penstock.testing.slurm import SimulatedSlurm, SlurmLine
@@ -27,21 +29,38 @@ SPACE = "slurm"
 NODESET = "compute"
 GROUP = f"/apis/slinky.slurm.net/v1beta1/namespaces/{SPACE}"
 CORE = f"/api/v1/namespaces/{SPACE}"
-KINDS = (("controllers", "Controller"), ("restapis", "RestApi"), ("nodesets", "NodeSet"))
+KINDS = (
+    ("controllers", "Controller"),
+    ("restapis", "RestApi"),
+    ("nodesets", "NodeSet"),
+    ("loginsets", "LoginSet"),
+)
+REF: Json = {"controllerRef": {"name": "slurm"}}
+QUIET = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
+"""What a settled operator may write: an event a last time, and its Lease."""
+Declared = tuple[str, str, str, str, Json]
+"""Namespace, plural, kind, name and spec of one of our objects."""
+RESTART_S = 1.0
+"""After which a process that has ended by itself is started again."""
 
 
 class World:
     """Everything but the plan. Make it inside a simulated loop."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, layout: Layout | None = None) -> None:
         self.dice = Dice(seed)
+        self.layout = layout = layout or Layout()
+        self.places = ((SPACE, NODESET), *layout.others)
+        """The NodeSets: namespace and name."""
+        self.spaces = tuple(dict.fromkeys(space for space, _ in self.places))
         JITTER.set(self.dice.random)
         loop = asyncio.get_running_loop()
         self.server = ApiServer(self.true_time)
-        self.slurm = SimulatedSlurm(self.true_time)
-        self.machines = Machines(self.server, self.slurm, dice=self.dice.between)
+        self.slurms = {space: SimulatedSlurm(self.true_time) for space in self.spaces}
+        self.slurm = self.slurms[SPACE]
+        self.machines = Machines(self.server, self.slurms, dice=self.dice.between)
         self.workloads = WorkloadControllers(self.server)
-        self.promises = Promises(self.server, self.slurm, self.machines)
+        self.promises = Promises(self.server, self.slurms, self.machines)
         self.clock = LoopClock()
         self.processes: list[Process] = []
         self.writes: list[tuple[float, str]] = []
@@ -49,53 +68,88 @@ class World:
         self.healed = False
         """Whether nothing more goes wrong, and nobody does anything any more."""
         self._loop = loop
-        self._fault = Fault.NONE
+        self._started = 0
+        self._faults = dict.fromkeys(self.spaces, Fault.NONE)
         self._coming: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def true_time(self) -> float:
         """Unix seconds, as everybody but a jumping operator has them."""
         return EPOCH + asyncio.get_running_loop().time()
 
+    # Who is meant: a number stands for one of what the layout has
+
+    def place(self, number: int) -> tuple[str, str]:
+        """Namespace and name of a NodeSet."""
+        return self.places[number % len(self.places)]
+
+    def space(self, number: int) -> str:
+        """A namespace."""
+        return self.spaces[number % len(self.spaces)]
+
+    def worker(self, number: int) -> tuple[str, str]:
+        """Namespace and name of a worker pod, which is also its node's name."""
+        space, nodeset = self.place(number // LARGEST)
+        return space, f"{nodeset}-{number % LARGEST}"
+
     # Users
 
     def declare(self, replicas: int) -> None:
-        """Make the cluster's objects."""
-        ref = {"controllerRef": {"name": "slurm"}}
-        self._make("controllers", "Controller", "slurm", {"persistence": {"enabled": True}})
-        self._make("restapis", "RestApi", "slurm", ref)
-        self.declare_nodeset(replicas)
+        """Make the objects of all clusters."""
+        for space in self.spaces:
+            self._make(space, "controllers", "Controller", "slurm", PERSISTENT)
+            self.declare_restapi(space)
+            if self.layout.login:
+                self.declare_login(space)
+        for number in range(len(self.places)):
+            self.declare_nodeset(replicas, number)
 
     def declared(self) -> bytes:
-        """All that users declare now, as JSON that `declare_all` takes."""
+        """All that users declare now but for how many workers, as JSON for `declare_all`.
+
+        What the operator keeps besides pods does not depend on their number.
+        """
         found = [
-            (plural, kind, obj["metadata"]["name"], obj["spec"])
+            (space, plural, kind, obj["metadata"]["name"], _with_one_worker(plural, obj["spec"]))
+            for space in self.spaces
             for plural, kind in KINDS
-            for obj in self.server.objects(f"slinky.slurm.net/{plural}", SPACE)
+            for obj in self.server.objects(f"slinky.slurm.net/{plural}", space)
         ]
-        return msgspec.json.encode(found, order="deterministic")
+        return msgspec.json.encode((self.layout, found), order="deterministic")
 
-    def declare_all(self, found: list[tuple[str, str, str, Json]]) -> None:
+    def declare_all(self, found: list[Declared]) -> None:
         """Declare what is declared in another world."""
-        for plural, kind, name, spec in found:
-            self._make(plural, kind, name, spec)
+        for space, plural, kind, name, spec in found:
+            if plural == "loginsets":
+                self._host_keys(space)
+            self._make(space, plural, kind, name, spec)
 
-    def declare_nodeset(self, replicas: int) -> None:
-        """Make the NodeSet."""
-        spec: Json = {"controllerRef": {"name": "slurm"}, "replicas": replicas}
-        spec["partition"] = {"enabled": True}
-        self._make("nodesets", "NodeSet", NODESET, spec)
+    def declare_nodeset(self, replicas: int, number: int = 0) -> None:
+        """Make a NodeSet."""
+        space, name = self.place(number)
+        spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}}
+        self._make(space, "nodesets", "NodeSet", name, spec)
 
-    def scale(self, replicas: int) -> None:
+    def declare_restapi(self, space: str) -> None:
+        """Make a RestApi."""
+        self._make(space, "restapis", "RestApi", "slurm", REF)
+
+    def declare_login(self, space: str) -> None:
+        """Make a LoginSet."""
+        self._host_keys(space)
+        self._make(space, "loginsets", "LoginSet", "login", REF)
+
+    def scale(self, replicas: int, number: int = 0) -> None:
         """`kubectl scale`."""
-        self.ask("PATCH", f"{GROUP}/nodesets/{NODESET}", {"spec": {"replicas": replicas}})
+        space, name = self.place(number)
+        self.ask("PATCH", path_of(space, "nodesets", name), {"spec": {"replicas": replicas}})
 
     def ask(self, method: str, path: str, body: Json) -> Response:
         """What `kubectl` asks; it may be refused."""
         return self.server.ask(method, path, body, user="kubectl")
 
-    def find(self, resource: str, name: str) -> Json | None:
-        """An object of the cluster's namespace."""
-        return self.server.find(resource, SPACE, name)
+    def find(self, resource: str, name: str, space: str = SPACE) -> Json | None:
+        """An object."""
+        return self.server.find(resource, space, name)
 
     def later(self, seconds: float, callback: Callable[[], None]) -> None:
         """Do that in so many seconds, or when the plan ends if that is sooner."""
@@ -107,48 +161,66 @@ class World:
             timer.cancel()
             callback()
 
+    def _make(self, space: str, plural: str, kind: str, name: str, spec: Json) -> None:
+        body = {"kind": kind, "metadata": {"name": name}, "spec": spec}
+        self.ask("POST", path_of(space, plural), body)
+
+    def _host_keys(self, space: str) -> None:
+        # Generated ones take a second of true time each.
+        secret = {"kind": "Secret", "metadata": {"name": "login-ssh-host-keys"}}
+        self.ask("POST", f"/api/v1/namespaces/{space}/secrets", {**secret, "data": HOST_KEYS})
+
     # What goes wrong
 
-    def slurm_fault(self, fault: Fault) -> None:
-        """Have slurmrestd misbehave, for all who ask."""
-        self._fault = fault
+    def slurm_fault(self, fault: Fault, space: str) -> None:
+        """Have a cluster's slurmrestd misbehave, for all who ask."""
+        self._faults[space] = fault
         for process in self.processes:
-            process.line.rest.fault = fault
+            process.lines[space].rest.fault = fault
 
     def heal(self) -> None:
         """End all that goes wrong, and all jobs."""
         self.healed = True
         for callback in list(self._coming):
             self._due(callback)
-        self.slurm_fault(Fault.NONE)
+        for space in self.spaces:
+            self.slurm_fault(Fault.NONE, space)
         self.clock.set_right()
         for process in self.processes:
             process.connection.troubles.clear()
             process.crash_after = None
-        for job in list(self.slurm.ctld.jobs.values()):
-            self.slurm.finish(job)
-
-    def _make(self, plural: str, kind: str, name: str, spec: Json) -> None:
-        body = {"kind": kind, "metadata": {"name": name}, "spec": spec}
-        self.server.ask("POST", f"{GROUP}/{plural}", body, user="kubectl")
+        for slurm in self.slurms.values():
+            for job in list(slurm.ctld.jobs.values()):
+                slurm.finish(job)
 
     # The operator
 
-    def operator(self) -> Process:
-        """Start a process of it."""
-        line = SlurmLine(self.slurm, self._jwt_key, self.promises.heard)
+    def operator(self, *, leased: bool | None = None, identity: str = "") -> Process:
+        """Start a process of it; without a Lease when `leased` says so, whatever the layout."""
+        self._started += 1
+        identity = identity or f"operator-{self._started}"
+        lines = {
+            space: SlurmLine(
+                slurm, partial(self._jwt_key, space), partial(self.promises.heard, space)
+            )
+            for space, slurm in self.slurms.items()
+        }
         dice = self.dice
         process = Process(
             self.server,
-            line,
+            lines,
             self.clock,
+            identity=identity,
+            leased=self.layout.leased if leased is None else leased,
             latency=lambda: dice.between(0.001, 0.02),
             lag=lambda: dice.between(0.0, 0.1),
+            acts=self.promises.acts,
             wrote=self._wrote,
         )
-        line.rest.fault = self._fault
+        for space, line in lines.items():
+            line.rest.fault = self._faults[space]
         self.processes.append(process)
-        process.start()
+        process.start(self._ended)
         return process
 
     async def crash(self, process: Process) -> None:
@@ -157,12 +229,23 @@ class World:
             self.processes.remove(process)
             await process.crash()
 
+    def _ended(self, process: Process) -> None:
+        """A process ended by itself, as it must when it has lost its Lease: it is started again."""
+        if process not in self.processes:
+            return
+        if not process.deposed:
+            self.promises.broken.append(f"the operator died: {process.failure!r}")
+        self.processes.remove(process)
+        self._loop.call_later(RESTART_S, lambda: self.operator(identity=process.identity))
+
     def _wrote(self, request: Request, response: Response) -> None:
         address = parse(request.path)
+        if address.resource == "coordination.k8s.io/leases":
+            return
         path = request.path.partition("/events/")[0]
         # The names of events are random, and nothing else is.
         self.writes.append((self._loop.time(), f"{request.method} {path}"))
-        if address.resource == "events.k8s.io/events":
+        if address.resource in QUIET:
             return
         name = address.name
         if request.method == "POST":
@@ -170,10 +253,24 @@ class World:
             name = body["metadata"].get("name", name)
         if request.method in {"POST", "DELETE"} or response.status == 201:
             verb = "delete" if request.method == "DELETE" else "create"
-            self.summary[f"{verb} {address.resource} {name}"] += 1
+            self.summary[f"{verb} {address.resource} {address.namespace}/{name}"] += 1
 
-    def _jwt_key(self) -> bytes | None:
-        for secret in self.server.objects("/secrets", SPACE):
+    def _jwt_key(self, space: str) -> bytes | None:
+        for secret in self.server.objects("/secrets", space):
             if "jwt" in secret["metadata"]["name"]:
                 return base64.b64decode(next(iter(secret["data"].values())))
         return b""
+
+
+PERSISTENT: Json = {"persistence": {"enabled": True}}
+HOST_KEYS = {"ssh_host_ed25519_key": base64.b64encode(b"key").decode()}
+
+
+def path_of(space: str, plural: str, name: str = "") -> str:
+    """The URL path of one of our kinds."""
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{space}/{plural}"
+    return f"{path}/{name}" if name else path
+
+
+def _with_one_worker(plural: str, spec: Json) -> Json:
+    return {**spec, "replicas": 1} if plural == "nodesets" else spec

@@ -1,0 +1,78 @@
+"""The simulated Slurm answers as the real one does, scenario by scenario."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.cluster import Cluster
+from penstock.slurm.model import Node
+from penstock.slurm.rest import Slurmrestd
+from penstock.testing.loop import EPOCH, simulate
+from penstock.testing.slurmctld import FakeSlurmctld
+from penstock.testing.slurmrestd import InMemorySlurmrestd
+from support.scenarios import SLURM, Notes, Slurm
+
+NODE = "compute-0"
+Scenario = Callable[[Slurm], Awaitable[Notes]]
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
+    cluster = clusters("agree")
+    cluster.create(manifests.controller(), manifests.restapi(), manifests.nodeset(1))
+    cluster.until_ready("nodesets", "compute")
+    cluster.until_idle(NODE)
+    return cluster
+
+
+@pytest.mark.parametrize("scenario", SLURM, ids=lambda one: one.__name__)
+async def test_the_simulation_agrees_with_a_real_slurm(
+    cluster: Cluster, scenario: Scenario
+) -> None:
+    rest = Slurmrestd(cluster.url, lambda: cluster.token("slurm"))
+
+    async def start() -> int:
+        options = ("--nodelist", NODE, "--exclusive", "--output=/dev/null")
+        job = await asyncio.to_thread(cluster.submit, "sleep 600", *options)
+        await asyncio.to_thread(cluster.until_job, job, "RUNNING")
+        return job
+
+    async def cancel(job: int) -> None:
+        await asyncio.to_thread(cluster.run, "scancel", str(job))
+
+    async def settle(wanted: Callable[[Node], bool]) -> None:
+        for _ in range(300):
+            if wanted(await rest.node(NODE)):
+                return
+            await asyncio.sleep(0.2)
+        raise AssertionError(f"the node is {await rest.node(NODE)}")
+
+    real = await scenario(Slurm(rest, NODE, start, cancel, settle))
+    assert await asyncio.to_thread(simulated, scenario) == real
+
+
+def simulated(scenario: Scenario) -> Notes:
+    async def main() -> Notes:
+        loop = asyncio.get_running_loop()
+        ctld = FakeSlurmctld(lambda: EPOCH + loop.time())
+        ctld.register(NODE)
+        rest = Slurmrestd(
+            "http://simulated", lambda: "token", exchange=InMemorySlurmrestd(ctld).exchange
+        )
+
+        async def start() -> int:
+            return ctld.run(NODE).id
+
+        async def cancel(job: int) -> None:
+            ctld.cancel(job)
+
+        async def settle(wanted: Callable[[Node], bool]) -> None:
+            assert wanted(await rest.node(NODE))
+
+        return await scenario(Slurm(rest, NODE, start, cancel, settle))
+
+    return simulate(main())
