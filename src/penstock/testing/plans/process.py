@@ -21,9 +21,7 @@ from penstock.testing.slurm import SlurmLine
 
 OPERATOR = "operator"
 LEASE_SPACE = "penstock"
-listed_at: ContextVar[Mapping[str, float]] = ContextVar(
-    "listed_at", default=MappingProxyType({})
-)
+listed_at: ContextVar[Mapping[str, float]] = ContextVar("listed_at", default=MappingProxyType({}))
 """By namespace, when the sender of a request was last told of all Slurm nodes, in loop seconds."""
 
 
