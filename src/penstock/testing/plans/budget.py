@@ -49,10 +49,11 @@ class Budget:
         if nodeset is None:
             return
         self._taken[key] = {one for one in self._taken[key] if not self.usable(space, one)} | {name}
-        self._forget_unwanted(key, nodeset)
+        alive = self._forget_unwanted(key, nodeset)
         replicas = nodeset["spec"]["replicas"]
-        # A quarter, rounded up.
-        if len(self._taken[key]) > max(1, (replicas + 3) // 4):
+        # A quarter, rounded up. Of more than are wanted, some go anyhow, and which is not known.
+        surplus = max(0, len(alive) - replicas)
+        if len(self._taken[key]) > max(1, (replicas + 3) // 4) + surplus:
             self._broken.append(f"an update has {sorted(self._taken[key])} out of {replicas}")
 
     def _changed(self, change: Change) -> None:
@@ -63,7 +64,8 @@ class Budget:
         else:
             self._forget_unwanted(change.key, change.new.obj)
 
-    def _forget_unwanted(self, key: Key, nodeset: Json) -> None:
+    def _forget_unwanted(self, key: Key, nodeset: Json) -> set[str]:
+        """Returns the pods that are not being deleted."""
         space, name = key
         alive = {
             pod["metadata"]["name"]
@@ -73,3 +75,4 @@ class Budget:
         }
         if len(alive) >= nodeset["spec"]["replicas"]:
             self._taken[key] &= alive
+        return alive
