@@ -41,6 +41,9 @@ class Outcome:
     kept: dict[str, str] = field(default_factory=dict[str, str])
     """What the operator kept at the end besides pods, by name."""
 
+    made: Counter[str] = field(default_factory=Counter[str])
+    """How much more often the operator made each object but pods than it was taken away."""
+
     @property
     def digest(self) -> str:
         """A hash of all writes and their times: equal for equal runs."""
@@ -73,6 +76,30 @@ def play(plan: Plan, *, silence: float = 600.0, patience: float = PATIENCE_S) ->
                 if outcome.kept.get(name) != want.get(name)
             ]
     return outcome
+
+
+def beside_its_twin(outcome: Outcome) -> list[str]:
+    """What differs from a run of the same users in a world in which nothing goes wrong.
+
+    The operator must keep the same in the end, and must not have made anything but pods more often
+    than it was taken away. Source: Sieve's oracles, OSDI 2022.
+    """
+    plan = outcome.plan
+    steps = tuple(step for step in plan.steps if step.name in ACTS)
+    twin = play(replace(plan, steps=steps), silence=0.0)
+    found = [f"without faults: {one}" for one in twin.broken]
+    if twin.declared != outcome.declared:
+        found.append("without faults: something else is declared in the end")
+    found += [
+        f"without faults: {name} is another one in the end"
+        for name in sorted(twin.kept.keys() | outcome.kept.keys())
+        if twin.kept.get(name) != outcome.kept.get(name)
+    ]
+    for name in sorted(twin.made.keys() | outcome.made.keys()):
+        if twin.made[name] != outcome.made[name]:
+            told = f"{outcome.made[name]} times more often than it went, not {twin.made[name]}"
+            found.append(f"without faults: {name} was made {told}")
+    return found
 
 
 @lru_cache(maxsize=512)
@@ -111,7 +138,7 @@ def _without_gc() -> Generator[None]:
 
 async def _play(plan: Plan, silence: float, patience: float) -> Outcome:
     world = World(plan.seed, plan.layout)
-    outcome = Outcome(plan, world.promises.broken, world.writes, world.summary)
+    outcome = Outcome(plan, world.promises.broken, world.writes, world.summary, made=world.made)
     if all(step.name in ACTS for step in plan.steps):
         for slurm in world.slurms.values():
             slurm.remembered_after = REMEMBERED_S

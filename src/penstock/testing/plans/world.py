@@ -13,7 +13,7 @@ import msgspec
 from penstock.api.meta import Json
 from penstock.kube.backoff import JITTER
 from penstock.kube.transport import Request, Response
-from penstock.testing.apiserver import ApiServer
+from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.address import parse
 from penstock.testing.controllers import WorkloadControllers
 from penstock.testing.faults import Fault
@@ -36,6 +36,16 @@ KINDS = (
     ("loginsets", "LoginSet"),
 )
 REF: Json = {"controllerRef": {"name": "slurm"}}
+MADE = frozenset(
+    {
+        "/configmaps",
+        "/secrets",
+        "/services",
+        "apps/deployments",
+        "apps/statefulsets",
+        "policy/poddisruptionbudgets",
+    }
+)
 QUIET = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
 """What a settled operator may write: an event a last time, and its Lease."""
 Declared = tuple[str, str, str, str, Json]
@@ -65,6 +75,9 @@ class World:
         self.processes: list[Process] = []
         self.writes: list[tuple[float, str]] = []
         self.summary: Counter[str] = Counter()
+        self.made: Counter[str] = Counter()
+        """Creates by the operator less removals by anybody, of each object but pods."""
+        self.server.store.listeners.append(self._removed)
         self.healed = False
         """Whether nothing more goes wrong, and nobody does anything any more."""
         self._loop = loop
@@ -254,6 +267,12 @@ class World:
         if request.method in {"POST", "DELETE"} or response.status == 201:
             verb = "delete" if request.method == "DELETE" else "create"
             self.summary[f"{verb} {address.resource} {address.namespace}/{name}"] += 1
+            if verb == "create" and address.resource in MADE:
+                self.made[f"{address.resource} {address.namespace}/{name}"] += 1
+
+    def _removed(self, change: Change) -> None:
+        if change.new is None and change.resource in MADE:
+            self.made[f"{change.resource} {'/'.join(change.key)}"] -= 1
 
     def _jwt_key(self, space: str) -> bytes | None:
         for secret in self.server.objects("/secrets", space):
