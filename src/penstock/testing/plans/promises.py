@@ -26,6 +26,8 @@ REVISIONS = "apps/controllerrevisions"
 LEASES = "coordination.k8s.io/leases"
 AT_ONCE_S = 0.1
 """How soon after a fresh answer a request must be sent that relies on it."""
+LONG_S = 1.0
+"""How long a request takes that is not held up on its way."""
 STALE_S = 120.0
 """The oldest view that anybody may act on: a silent watch is given up after 90 s."""
 
@@ -112,8 +114,11 @@ class Promises:
     def _needed(self, pod: Json) -> None:
         """No more pods are taken away than somebody asked for, by a view of two minutes ago.
 
-        Pods of an older template go as well, and for two minutes any pod may be one of those.
+        Pods of an older template go as well, and for two minutes any pod may be one of those. What
+        was long on its way was decided on when there were others.
         """
+        if _now() - sent_at.get() > LONG_S:
+            return
         meta = pod["metadata"]
         owner = next(iter(meta.get("ownerReferences", ())), {"uid": "", "name": ""})
         nodeset = self._server.find(NODESETS, meta["namespace"], owner["name"])
