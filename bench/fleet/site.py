@@ -20,7 +20,7 @@ from bench.fleet.slurm import FleetSlurm
 from penstock.api.core import PODS, Pod
 from penstock.api.meta import KubeObject
 from penstock.api.resource import Resource
-from penstock.api.slinky import wellknown
+from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
 from penstock.local import install
@@ -116,7 +116,13 @@ class Site:
         return await self.until(lambda: not self.crowds[space].there, f"no pods in {space}")
 
     def manifests(self) -> list[bytes]:
-        """The workers that there are as JSON lines, to be made anew by somebody else."""
+        """The workers that there are as JSON lines, to be made anew by somebody else.
+
+        What they share is made there now: Kubernetes' controllers have the same work with both.
+        """
+        shared = (f"service/{names.worker_service(CLUSTER)}", f"pdb/{names.worker_budget(CLUSTER)}")
+        said = self.node.kubectl("get", *shared, "-n", SPACE, "-o", "json")
+        _apply(self.node, [_shared_anew(one) for one in json.loads(said)["items"]])
         text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", WORKERS, "-o", "json")
         return [json.dumps(anew(pod)).encode() for pod in json.loads(text)["items"]]
 
@@ -230,6 +236,12 @@ def _cluster(port: int) -> list[Json]:
         }
         for kind, (name, spec) in specs.items()
     ]
+
+
+def _shared_anew(one: Json) -> Json:
+    spec = {key: value for key, value in one["spec"].items() if key != "clusterIPs"}
+    meta = {"name": one["metadata"]["name"], "namespace": BARE}
+    return {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": meta, "spec": spec}
 
 
 def anew(pod: Json) -> Json:

@@ -125,8 +125,21 @@ def test_the_node_knows_its_images(web: Node) -> None:
     assert web.images()[IMAGE].startswith("sha256:")
 
 
+def answers(node: Node, url: str) -> str:
+    """What answers a pod; nothing while nobody does."""
+    try:
+        return probe(node, "web-0", "get", url)
+    except LocalError as error:
+        if "connection refused" not in str(error):
+            raise
+        return ""
+
+
 def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
-    assert probe(web, "web-0", "get", "http://web.web.svc.cluster.local") in ("web-0", "web-1")
+    url = "http://web.web.svc.cluster.local"
+    # kube-proxy writes its rules a moment after the first pod is ready, and refuses until then.
+    eventually(lambda: answers(web, url) != "", "the Service is there")
+    assert probe(web, "web-0", "get", url) in ("web-0", "web-1")
     assert probe(web, "web-0", "get", "http://web-1.pods:8080") == "web-1"
     assert probe(web, "web-0", "get", "http://web-0.pods:8080") == "web-0"
 
@@ -134,9 +147,9 @@ def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
 def test_the_machine_reaches_cluster_ips_and_pods(web: Node) -> None:
     ip = web.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
     pod = web.kubectl("-n", "web", "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
-    answers = {"web-0", "web-1"}
+    both = {"web-0", "web-1"}
     # kube-proxy writes its rules a moment after the last pod is ready.
-    eventually(lambda: {fetch(f"http://{ip}") for _ in range(20)} == answers, "both pods answer")
+    eventually(lambda: {fetch(f"http://{ip}") for _ in range(20)} == both, "both pods answer")
     assert fetch(f"http://{pod}:8080") == "web-1"
 
 

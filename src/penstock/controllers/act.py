@@ -49,6 +49,9 @@ from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
 
 NEEDS_NO_SLURM = frozenset({Ground.NEVER_BOUND, Ground.FINISHED, Ground.ABANDONED})
 AT_ONCE = 32
+BESIDE = 4
+"""In flight of what nobody waits for: a pod's conditions are as dear to the API server as three
+pods, and those that are still to become Ready need it more."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -107,7 +110,8 @@ class Actor:
         if cluster is not None:
             await self._create(nodeset, cluster, _of(actions, CreatePod), told)
         await _all(self._patch(nodeset, one, told) for one in _of(actions, PatchPod))
-        await _all(self._conditions(nodeset, one) for one in _of(actions, SetPodConditions))
+        told_pods = _of(actions, SetPodConditions)
+        await _all((self._conditions(nodeset, one) for one in told_pods), BESIDE)
         if link is not None and link.client is not None:
             done += await self._tell_slurm(link, link.client, actions, told)
         deletes = _of(actions, DeletePod)
@@ -355,9 +359,9 @@ def _of(actions: Sequence[Action], kind: type[A]) -> list[A]:
     return [one for one in actions if isinstance(one, kind)]
 
 
-async def _all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def _all(calls: Iterable[Coroutine[Any, Any, T]], at_once: int = AT_ONCE) -> list[T]:
     """Run all, some at once. The first error is raised when all have ended."""
-    limit = asyncio.Semaphore(AT_ONCE)
+    limit = asyncio.Semaphore(at_once)
 
     async def one(call: Coroutine[Any, Any, T]) -> T:
         async with limit:

@@ -12,7 +12,7 @@ from penstock.decide.guard import Verdict
 from penstock.decide.pods import slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
 from penstock.decide.slurm_view import SlurmView
-from penstock.decide.status import available_in, current
+from penstock.decide.status import available_in, old_ones
 from penstock.decide.trouble import Trouble, trouble
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.decide.words import some
@@ -180,9 +180,8 @@ def _silent(view: NodeSetView, slurm: SlurmView) -> Check | None:
 def _not_registered(roles: Roles, slurm: SlurmView) -> Check | None:
     if slurm.silence is not None:
         return None
-    names = _names(
-        pod for pod in roles.kept if pod.ready and slurm.node(slurm_node_name(pod)) is None
-    )
+    known = slurm.records
+    names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
     if not names:
         return None
     message = f"{len(names)} ready pods are not known to Slurm: {some(names)}"
@@ -194,7 +193,7 @@ def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> C
     update = roles.update
     if not update.budget:
         return None
-    done = sum(1 for pod in roles.kept if current(view, pod))
+    done = len(roles.kept) - len(old_ones(view, roles.kept))
     told = f"{done} of {view.replicas} pods have the new template, {update.budget} may be out"
     shown = [
         _held(pod, held[pod.metadata.name]) for pod in update.condemned if pod.metadata.name in held
@@ -205,7 +204,7 @@ def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> C
 
 
 def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
-    names = _names(pod for pod in roles.kept if not current(view, pod))
+    names = _names(old_ones(view, roles.kept))
     if not names or view.deleting or roles.update.budget:
         return None
     message = (

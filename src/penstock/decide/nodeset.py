@@ -34,7 +34,7 @@ from penstock.decide.checks import checks
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
 from penstock.decide.pod_conditions import conditions_action
-from penstock.decide.pods import finished, slurm_node_name
+from penstock.decide.pods import ENDED, finished, slurm_node_name
 from penstock.decide.quiet import Looked, Quiet
 from penstock.decide.remake import outdated, remake_in
 from penstock.decide.roles import Roles, assign
@@ -255,7 +255,8 @@ def _shared(names: frozenset[str]) -> Check:
 
 def _wake_after(view: NodeSetView) -> float | None:
     seconds = view.nodeset.spec.min_ready_seconds
-    waits = [wait for pod in view.pods if (wait := remake_in(pod, view.now))]
+    ended = [pod for pod in view.pods if pod.status.phase in ENDED]
+    waits = [wait for pod in ended if (wait := remake_in(pod, view.now))]
     if seconds > 0:
         waits += [wait for pod in view.pods if (wait := available_in(pod, seconds, view.now))]
     patience = patience_in(view)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from penstock.api.core import ContainerStatus, Pod
 
 SLURMD = "slurmd"
+ENDED = frozenset({"Failed", "Succeeded"})
+"""Phases of pods all of whose containers ended for good."""
 
 
 def slurm_node_name(pod: Pod) -> str:
@@ -22,7 +24,7 @@ def slurmd_container(pod: Pod) -> ContainerStatus | None:
 
 def finished(pod: Pod) -> bool:
     """Whether all its containers ended for good."""
-    return pod.status.phase in {"Failed", "Succeeded"}
+    return pod.status.phase in ENDED
 
 
 def never_bound(pod: Pod) -> bool:

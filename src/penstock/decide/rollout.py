@@ -30,7 +30,7 @@ from penstock.decide.pods import slurm_node_name
 from penstock.decide.resume import registered
 from penstock.decide.scale_in_order import rank
 from penstock.decide.slurm_view import SlurmView
-from penstock.decide.status import available_in, current
+from penstock.decide.status import available_in, current, old_ones
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.slurm.model import Node
 
@@ -96,7 +96,7 @@ def works(view: NodeSetView, slurm: SlurmView, pod: Pod) -> bool:
 
 def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout:
     """Decide on the pods that scale-in leaves: `kept`, of which there may be too few."""
-    old = [pod for pod in kept if not current(view, pod)]
+    old = old_ones(view, kept)
     if not old or not serves(view):
         return Rollout()
     budget = max_unavailable(view.nodeset)

@@ -4,7 +4,9 @@ The order is slurm-operator's documented one: not assigned to a Kubernetes node,
 Unknown before Running, not ready, lower deletion cost, earlier deadline of jobs (no job is
 earliest), cordoned; then, before the higher ordinal, the one of an older revision and the one that
 is idle in Slurm; then more recently ready, then newer. A pod that an update takes already is as
-good as not ready. So is one that scale-in has taken, or the two would change places for ever.
+good as not ready. So is one that scale-in has taken, or the two would change places for ever. Of
+neither is that said while its node has a job: it was taken a moment too late, and one that is idle
+goes in its place.
 """
 
 from __future__ import annotations
@@ -40,18 +42,20 @@ def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
     """Sort key: the pod with the lowest goes first. Pods that have ended go before all others."""
     name = slurm_node_name(pod)
     node = slurm.node(name)
+    busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
+    taken = drain.condemned_since(pod) is not None and not busy
     ready = pod.condition("Ready")
     ordinal = ordinal_of(view.nodeset, pod.metadata.name)
     return (
         0.0 if finished(pod) else 1.0,
         1.0 if pod.spec.node_name else 0.0,
         _PHASES.get(pod.status.phase or "Pending", 0.0),
-        1.0 if pod.ready and drain.condemned_since(pod) is None else 0.0,
+        1.0 if pod.ready and not taken else 0.0,
         float(deletion_cost(pod)),
         deadline.sort_key(pod, slurm),
         0.0 if wellknown.pod_cordoned(pod.metadata.annotations) else 1.0,
         1.0 if current(view, pod) else 0.0,
-        1.0 if node is not None and node.busy else 0.0,
+        1.0 if busy else 0.0,
         -float(ordinal if ordinal is not None else -1),
         -(times.parse(ready.last_transition_time if ready else None) or 0.0),
         -(times.parse(pod.metadata.creation_timestamp) or 0.0),

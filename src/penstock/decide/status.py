@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -39,6 +39,12 @@ def current(view: NodeSetView, pod: Pod) -> bool:
     return found == view.revision or found in view.same_revisions
 
 
+def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
+    """Those that are not `current`."""
+    wanted = {view.revision, *view.same_revisions}
+    return [pod for pod in pods if pod.metadata.labels.get(wellknown.REVISION_HASH) not in wanted]
+
+
 def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> NodeSetStatus:
     """The new status, with conditions made of `checks`.
 
@@ -57,7 +63,7 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
         old,
         observed_generation=meta.generation,
         replicas=sum(1 for pod in view.pods if pod.status.phase),
-        updated_replicas=sum(1 for pod in view.pods if current(view, pod)),
+        updated_replicas=len(view.pods) - len(old_ones(view, view.pods)),
         ready_replicas=len(ready),
         available_replicas=len(available),
         unavailable_replicas=max(0, view.replicas - len(available)),

@@ -104,14 +104,17 @@ class SimulatedSlurm:
     def pre_stop(self, name: str, reason: str) -> None:
         """What the preStop hook of worker pods does, when slurmctld answers.
 
-        It puts its own words in the place of any drain that nobody had the time to remember.
+        It puts its own words in the place of any drain that nobody had the time to remember: the
+        one that was remembered before, if any, is what is left.
         """
         if self.up and name in self.ctld.nodes:
             record = records.read(self.ctld.nodes[name].comment)
             kept = record is not None and record.drain == self.drains.get(name)
             had_time = _loop_time() - self.drained_at.get(name, 0.0) > self.remembered_after
-            if not kept and not had_time:
-                self.drains.pop(name, None)
+            if not kept and not had_time and self.drains.pop(name, None) is not None:
+                before = record.drain if record is not None else None
+                if before is not None:
+                    self.drains[name] = before
             self.ctld.update_node(name, ["DOWN"], {"reason": reason})
 
     def slurmd_ends(self, name: str, pod_uid: str) -> None:

@@ -7,7 +7,9 @@ import itertools
 import pytest
 
 from penstock.api.core import Pod
+from penstock.api.slinky.wellknown import CORDONED_FOR
 from penstock.decide import ordinals
+from penstock.decide.drain import Cause
 from penstock.decide.scale_in_order import deletion_cost, victims
 from penstock.decide.slurm_view import SlurmView
 from penstock.slurm.known import Known
@@ -62,6 +64,14 @@ def test_a_deadline_counts_more_than_a_cordon() -> None:
 
 def test_an_idle_node_goes_before_a_busy_one_with_a_higher_ordinal() -> None:
     assert first(pod(0), pod(1), nodes=(node(0), node(1, "MIXED"))) == "compute-0"
+
+
+def test_who_was_taken_stays_the_one_that_goes_unless_its_node_got_a_job() -> None:
+    taken = pod(1, annotations={CORDONED_FOR: f"{Cause.SCALE_IN} since 2027-01-15T09:00:00Z"})
+    assert first(pod(2), taken) == "compute-1"
+    assert first(pod(2), taken, jobs=(job(1, 1),)) == "compute-2"
+    assert first(pod(2), taken, jobs=(job(1, 1), job(2, 2, time_limit=90))) == "compute-1"
+    assert first(pod(2), taken, silent=True) == "compute-1"
 
 
 def test_without_an_answer_the_written_deadline_counts() -> None:

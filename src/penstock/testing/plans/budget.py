@@ -42,13 +42,19 @@ class Budget:
             and not node.flags & {"DRAIN", "NOT_RESPONDING"}
         )
 
+    def look(self, space: str) -> None:
+        """Forget what is in use again. What somebody takes out of use later is not the update's."""
+        for (where, of), taken in self._taken.items():
+            if where == space:
+                self._taken[where, of] = {one for one in taken if not self.usable(space, one)}
+
     def took(self, space: str, name: str) -> None:
         """The operator has drained a node that was in use, for an update."""
         key = space, name.rpartition("-")[0]
         nodeset = self._server.find(NODESETS, *key)
         if nodeset is None:
             return
-        self._taken[key] = {one for one in self._taken[key] if not self.usable(space, one)} | {name}
+        self._taken[key] |= {name}
         alive = self._forget_unwanted(key, nodeset)
         replicas = nodeset["spec"]["replicas"]
         # A quarter, rounded up. Of more than are wanted, some go anyhow, and which is not known.

@@ -155,6 +155,7 @@ class Promises:
         Slurm knows no preconditions: a drain that was set between a fresh answer and the request
         that follows it at once cannot be seen by anybody.
         """
+        self.budget.look(space)
         if asked.method == "GET":
             return answer(asked)
         slurm = self._slurms[space]
