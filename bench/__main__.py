@@ -12,7 +12,7 @@ import sys
 
 from bench import decide, machine, ranges, start
 from bench.figures import Result
-from bench.fleet import growth, scale, sizes
+from bench.fleet import growth, scale, sizes, update
 from bench.registry import Bench, Given
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
@@ -22,6 +22,7 @@ BENCHES: tuple[Bench, ...] = (
     start.BENCH,
     decide.BENCH,
     scale.BENCH,
+    update.BENCH,
     sizes.BENCH,
     sizes.LARGE_BENCH,
 )

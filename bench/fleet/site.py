@@ -91,7 +91,19 @@ class Site:
 
     async def scale(self, replicas: int) -> None:
         """Ask for so many workers."""
-        await self.client.patch(NODESETS, SPACE, NODESET, {"spec": {"replicas": replicas}})
+        await self._change({"replicas": replicas})
+
+    async def strategy(self, kind: str, out: str) -> None:
+        """How pods get a new template, and how many of them may be out for it."""
+        rolling = {"maxUnavailable": out}
+        await self._change({"updateStrategy": {"type": kind, "rollingUpdate": rolling}})
+
+    async def image(self, image: str) -> None:
+        """Another template for the workers."""
+        await self._change({"slurmd": {"image": image}})
+
+    async def _change(self, spec: Json) -> None:
+        await self.client.patch(NODESETS, SPACE, NODESET, {"spec": spec})
 
     async def until(self, holds: Callable[[], bool], what: str) -> float:
         """Wait until pods or the NodeSet make it so; the moment at which they did (monotonic)."""

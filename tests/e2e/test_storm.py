@@ -71,7 +71,7 @@ def test_in_a_storm_of_faults_every_job_is_accounted_for(site: Site, cluster: Cl
         print(f"calm {time.monotonic() - began:.0f} s later; faults: {dict(storm.counts)}")
     told = _settle(cluster, flow)
     print(f"{len(flow.jobs)} jobs: {dict(told.counts)}; changes by users: {users.changes}")
-    assert told.lost == ()
+    assert told.lost == (), _said_of(cluster, told)
     assert _deleted_under_a_job(site, cluster, told) == []
     assert told.counts["completed"] > 0
 
@@ -177,6 +177,17 @@ def _settle(cluster: Cluster, flow: JobFlow) -> Account:
         name, _, rest = line.partition(":")
         texts[name] = texts.get(name, "") + rest + "\n"
     return account(flow.jobs, texts, _states(cluster))
+
+
+def _said_of(cluster: Cluster, told: Account) -> str:
+    """What Slurm's daemons logged of the jobs that are not accounted for, as far as it is kept."""
+    numbers = [number for one in told.lost if (number := one.partition("(")[2].partition(")")[0])]
+    found = list(told.lost)
+    for number in numbers:
+        found.append(json.dumps(cluster.rest("GET", f"job/{number}").get("jobs")))
+        search = f"grep -rhwE 'JobId={number}|[Jj]ob {number}' /var/log/pods | sort -u | tail -n 80"
+        found.append(cluster.site.node.run("sh", "-c", search))
+    return "\n".join(found)
 
 
 def _deleted_under_a_job(site: Site, cluster: Cluster, told: Account) -> list[tuple[Write, str]]:

@@ -17,7 +17,7 @@ from penstock.testing.plans.pool import play_all
 from penstock.testing.plans.quiet import logging
 from support.mutations import MUTATIONS, Mutation
 
-COUNT = int(os.environ.get("PENSTOCK_PLANS") or (300 if os.environ.get("CI") else 40))
+COUNT = int(os.environ.get("PENSTOCK_PLANS") or (2000 if os.environ.get("CI") else 40))
 FIRST = int(os.environ.get("PENSTOCK_SEED", "1"))
 
 

@@ -33,7 +33,7 @@ from penstock.decide.action import (
 from penstock.decide.checks import checks
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
-from penstock.decide.pod_conditions import conditions_action
+from penstock.decide.pod_conditions import LATER_S, conditions_action, must_wait
 from penstock.decide.pods import ENDED, finished, slurm_node_name
 from penstock.decide.quiet import Looked, Quiet
 from penstock.decide.remake import outdated, remake_in
@@ -113,6 +113,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
             if len(doing) == before and not finished(pod):
                 quiet.note(pod.metadata.uid, looked)
 
+    wait = bool(doing.conditions) and must_wait(view.pods, view.now)
     defunct = records.defunct(view.nodeset, view.pods, roles.wanted, slurm)
     last = finalizer_action(view, slurm, defunct)
     actions: tuple[Action, ...] = (
@@ -123,7 +124,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *doing.comments,
         *doing.drains,
         *doing.returns,
-        *doing.conditions,
+        *(() if wait else doing.conditions),
         *doing.deletes,
         *defunct.actions,
         *((last,) if last is not None and not isinstance(last, AddFinalizer) else ()),
@@ -131,7 +132,8 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     said = checks(view, slurm, roles, held)
     if shared:
         said = (_shared(shared), *said)
-    return Plan(actions, status(view, slurm, said), said, _wake_after(view))
+    wake = [seconds for seconds in (_wake_after(view), LATER_S if wait else None) if seconds]
+    return Plan(actions, status(view, slurm, said), said, min(wake, default=None))
 
 
 def _moved(

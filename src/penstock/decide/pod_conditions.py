@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from penstock.api.core import Pod, PodCondition
 from penstock.api.slinky.wellknown import NODE_STATE_PREFIX
 from penstock.decide import times
@@ -31,6 +33,27 @@ FLAGS = {
     "UNDRAIN": "Undrain",
 }
 """All that apply are shown."""
+
+CROWD = 32
+"""Pods that start at the same time before the conditions of others wait for them."""
+START_S = 30.0
+"""Age up to which a pod that is not Ready counts as starting."""
+LATER_S = 5.0
+"""After so long it is looked again whether they still wait."""
+
+
+def must_wait(pods: Iterable[Pod], now: float) -> bool:
+    """Whether so many pods start that conditions, which nobody waits for, are written later.
+
+    A pod's conditions are as dear to the API server as its start. A pod that does not become Ready
+    holds nobody up: it does not count for long.
+    """
+    starting = [pod for pod in pods if not pod.ready and not pod.metadata.deleting]
+    if len(starting) <= CROWD:
+        return False
+    oldest = now - START_S
+    born = (times.parse(pod.metadata.creation_timestamp) for pod in starting)
+    return sum(1 for when in born if when is not None and when > oldest) > CROWD
 
 
 def shown_states(node: Node) -> tuple[str, ...]:

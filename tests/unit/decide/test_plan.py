@@ -23,6 +23,7 @@ from penstock.decide.action import (
     Ground,
     PatchPod,
     RemoveFinalizer,
+    SetPodConditions,
     UndrainNode,
 )
 from penstock.decide.nodeset import Plan, plan
@@ -66,6 +67,19 @@ class TestScaleOut:
     def test_an_unknown_slurm_does_not_stop_it(self) -> None:
         found = plan(view(nodeset(2), nodes=UNKNOWN, jobs=UNKNOWN))
         assert len(of(found, CreatePod)) == 2
+
+    @pytest.mark.parametrize(
+        ("starting", "age", "wait"), [(33, 5.0, True), (32, 5.0, False), (33, 40.0, False)]
+    )
+    def test_conditions_of_pods_wait_while_many_others_start(
+        self, starting: int, age: float, wait: bool
+    ) -> None:
+        born = NOW - age
+        pods = [pod(n, phase="Pending", ready=False, created=born) for n in range(starting)]
+        found = plan(view(nodeset(starting + 1), *pods, pod(starting)))
+        told_of = {action.name for action in of(found, SetPodConditions)}
+        assert (f"compute-{starting}" in told_of) is not wait
+        assert found.wake_after == (5.0 if wait else None)
 
     @pytest.mark.parametrize("state", [ControllerState.ABSENT, ControllerState.DELETING])
     def test_it_waits_for_the_controller(self, state: ControllerState) -> None:
