@@ -1,0 +1,115 @@
+"""What a change of the configuration needs, and the page that shows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.slurm.force import Force, Plan, needs
+from penstock.slurm.force_table import SINCE_26_05, TABLE, TABLES, page
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+BEGIN, END = (
+    "<!-- table: written by tests/unit/slurm/test_force.py -->\n",
+    "<!-- end of table -->\n",
+)
+BASE = "ClusterName=x\nMaxNodeCount=8\nPartitionName=a Nodes=ALL\n"
+
+
+def plan(text: str, base: str = BASE, file: str = "slurm.conf", version: str = "26.05") -> Plan:
+    return needs({file: base}, {file: text}, TABLES[version])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# a remark\n{BASE}",
+        "MaxNodeCount=8\nClusterName=x # here\nPartitionName=a Nodes=ALL\n",
+        "clustername=x\nMAXNODECOUNT=8\npartitionname=a Nodes=ALL\n",
+    ],
+)
+def test_comments_order_and_spelling_need_nothing(text: str):
+    assert plan(text) == Plan()
+    assert plan(text).force is Force.NOTHING
+
+
+def test_a_partition_needs_a_rest_call_where_slurm_has_it_and_else_a_reconfigure():
+    text = f"{BASE}PartitionName=b Nodes=ALL\n"
+    (item,) = plan(text).items
+    assert (item.need.force, str(item)) == (Force.REST, "PartitionName=b")
+    assert plan(text, version="25.11").force is Force.RECONFIGURE
+
+
+def test_the_force_of_a_change_is_the_greatest_of_its_parts():
+    found = plan(f"{BASE}SchedulerTimeSlice=5\nSlurmctldPort=7000\n")
+    assert found.force is Force.RESTART
+    assert found.daemons == ("slurmctld",)
+    assert [str(one) for one in found.of(Force.RECONFIGURE)] == ["SchedulerTimeSlice"]
+
+
+def test_a_key_that_nobody_knows_is_reconfigured_and_told():
+    found = plan(f"{BASE}Bogus=1\n")
+    assert found.force is Force.RECONFIGURE
+    assert [str(one) for one in found.unknown] == ["bogus"]
+
+
+@pytest.mark.parametrize("line", ["Bogus", "Include other.conf", '"'])
+def test_a_line_that_is_no_setting_is_never_taken_for_nothing(line: str):
+    found = plan(f"{BASE}{line}\n")
+    assert found.force is Force.RECONFIGURE
+    assert found.unknown
+
+
+def test_one_option_of_a_list_may_need_more_than_the_others():
+    def change(value: str) -> Plan:
+        old = f"{BASE}CommunicationParameters=keepaliveinterval=5\n"
+        return plan(f"{BASE}CommunicationParameters={value}\n", old)
+
+    assert change("keepaliveinterval=9").force is Force.RECONFIGURE
+    assert change("EnableIPv6,keepaliveinterval=5").daemons == ("slurmctld", "slurmd")
+
+
+def test_lines_of_gres_conf_that_begin_alike_are_told_apart():
+    base = "Name=gpu Type=a Cores=0-3\nName=gpu Type=a Cores=4-7\n"
+    assert plan(base.replace("4-7", "4-6"), base, "gres.conf").daemons == ("slurmctld",)
+    found = plan(base.replace("Type=a Cores=4", "Type=b Cores=4"), base, "gres.conf")
+    assert [str(one) for one in found.items] == ["Type (gres.conf)"]
+
+
+@pytest.mark.parametrize(
+    ("file", "force", "known"),
+    [
+        ("job_submit.lua", Force.RECONFIGURE, True),
+        ("prolog.sh", Force.RECONFIGURE, True),
+        ("topology.yaml", Force.RECONFIGURE, True),
+        ("namespace.yaml", Force.RESTART, True),
+        ("strange.conf", Force.RECONFIGURE, False),
+    ],
+)
+def test_other_files_count_as_a_whole(file: str, force: Force, known: bool):
+    for old, new in (({}, {file: "x"}), ({file: "x"}, {file: "y"}), ({file: ""}, {})):
+        found = needs(old, new, TABLE)
+        assert (found.force, not found.unknown) == (force, known)
+
+
+def test_no_key_is_in_the_table_twice():
+    keys = [(row.file, key.lower()) for row in TABLE.rows for key in row.keys or ("",)]
+    assert len(keys) == len(set(keys))
+    assert len(keys) > 250
+
+
+def test_25_11_lacks_what_26_05_added():
+    old = TABLES["25.11"]
+    assert all(TABLE.find("slurm.conf", key) for key in SINCE_26_05)
+    assert not any(old.find("slurm.conf", key) for key in SINCE_26_05)
+
+
+def test_the_page_shows_the_table():
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    table, _, after = rest.partition(END)
+    if os.environ.get("PENSTOCK_WRITE_DOCS"):
+        table = page()
+        PAGE.write_text(f"{before}{BEGIN}{table}{END}{after}")
+    assert table == page()
