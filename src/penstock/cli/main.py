@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import demo, images, local
+from penstock.cli import demo, images, local, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -12,6 +12,7 @@ app = typer.Typer(
 app.add_typer(demo.app, name="demo")
 app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
+app.command()(plan.plan)
 
 
 def main() -> None:

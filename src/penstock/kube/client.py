@@ -131,6 +131,24 @@ class Client:
         async with self._rest.stream(Call("watch", resource.plural, request)) as stream:
             yield stream
 
+    async def rehearse(self, resource: Resource[Any], live: Json | None, body: Json) -> Json:
+        """What would become of a create (`live` is None) or of a merge patch; nothing is changed.
+
+        Source: Kubernetes API concepts, "Dry-run". Raises KubeError with what would be refused.
+        """
+        meta = (live or body)["metadata"]
+        params = {"fieldManager": self.field_manager, "dryRun": "All"}
+        name = meta["name"] if live is not None else None
+        request = Request(
+            "POST" if live is None else "PATCH",
+            resource.path(meta.get("namespace"), name),
+            params,
+            msgspec.json.encode(body),
+            "application/json" if live is None else PATCHES["merge"],
+        )
+        verb = "create" if live is None else "patch"
+        return msgspec.json.decode(await self._send(verb, resource, request))
+
     async def create(self, resource: Resource[T], manifest: Json, *, subresource: str = "") -> T:
         """POST a new object, or a subresource such as `eviction` of the named one.
 

@@ -103,6 +103,11 @@ class Manager:
         found.keep_raw = found.keep_raw or raw
         return found
 
+    @property
+    def watched(self) -> tuple[tuple[Resource[Any], str], ...]:
+        """What its caches hold: resource and label selector of each."""
+        return tuple((key.resource, key.labels) for key in self._caches)
+
     def add(self, controller: Controller) -> None:
         """Run this controller while leading."""
         self._controllers.append(controller)

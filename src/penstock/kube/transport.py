@@ -23,6 +23,8 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
     content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More of them; those of the connection itself win."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class HttpTransport:
 
     async def _once(self, request: Request) -> aiohttp.ClientResponse:
         access = await self._config.credentials.access()
-        headers = {"Accept": "application/json", **access.headers}
+        headers = {**request.headers, "Accept": "application/json", **access.headers}
         if request.body:
             headers["Content-Type"] = request.content_type
         return await self._sessions().request(

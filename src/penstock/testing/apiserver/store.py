@@ -65,6 +65,11 @@ class Store:
         self._objects: defaultdict[str, dict[Key, Stored]] = defaultdict(dict)
         self._history: defaultdict[str, deque[Change]] = defaultdict(deque)
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources of which there ever were objects."""
+        return tuple(self._objects)
+
     def get(self, resource: str, key: Key) -> Stored | None:
         """The object of that key."""
         return self._objects[resource].get(key)

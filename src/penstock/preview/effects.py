@@ -1,0 +1,209 @@
+"""What a rehearsal means: which objects change, what Slurm's files need, which pods restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from penstock.api.core import Pod
+from penstock.api.meta import Json
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.pods import slurm_node_name
+from penstock.preview.live import Key, Live, Slurm
+from penstock.preview.rehearsal import Rehearsal
+from penstock.render import worker
+from penstock.render.config import files
+from penstock.slurm.force import Plan, needs
+from penstock.slurm.force_table import TABLE
+
+PODS = "/pods"
+SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
+SHOWN_WORKLOADS = ("apps/statefulsets", "apps/deployments")
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """An object that is created, updated or deleted; `paths` are what changes in it."""
+
+    verb: str
+    kind: str
+    key: Key
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A Controller whose configuration changes, and what that needs."""
+
+    key: Key
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A StatefulSet or Deployment whose pods are replaced, since their template changes."""
+
+    kind: str
+    key: Key
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """What happens to the pods of a NodeSet.
+
+    `deleted` go at once, since Slurm says that their nodes are drained and empty; `drained` are to
+    go when their jobs have ended, `jobs` by pod; `outdated` have an older template than the NodeSet
+    and stay (`strategy` says until when).
+    """
+
+    key: Key
+    created: tuple[str, ...]
+    deleted: tuple[str, ...]
+    drained: tuple[str, ...]
+    outdated: tuple[str, ...]
+    strategy: str
+    jobs: Mapping[str, tuple[int, ...]]
+    """Job ids by pod, of those that are named above; empty when Slurm is not known."""
+
+    @property
+    def happens(self) -> bool:
+        """Whether any pod is concerned."""
+        return bool(self.created or self.deleted or self.drained or self.outdated)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Everything that a change would do."""
+
+    objects: tuple[Touched, ...]
+    files: tuple[Files, ...]
+    workloads: tuple[Workload, ...]
+    workers: tuple[Workers, ...]
+    unknown: tuple[str, ...]
+    """Clusters whose Slurm could not be asked, and why."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing at all would happen."""
+        return not (self.objects or self.files or self.workers)
+
+
+def effects(live: Live, rehearsal: Rehearsal) -> Effects:
+    """All effects, in the order of their names."""
+    world = rehearsal.world
+    controllers = sorted(world.controllers, key=lambda one: one.metadata.key)
+    nodesets = sorted(world.nodesets, key=lambda one: one.metadata.key)
+    workers = [_workers(live, rehearsal, one) for one in nodesets]
+    return Effects(
+        tuple(_touched(rehearsal)),
+        tuple(found for one in controllers if (found := _files(live, rehearsal, one)) is not None),
+        tuple(_workloads(rehearsal)),
+        tuple(one for one in workers if one.created or one.deleted or one.drained or one.outdated),
+        tuple(
+            f"{key}: {said}" for key, said in sorted(live.slurm.items()) if isinstance(said, str)
+        ),
+    )
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """Paths at which two objects differ, but for what only the server writes, and status."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        before, after = cast("Json", old), cast("Json", new)
+        for key in sorted(before.keys() | after.keys()):
+            here = f"{path}.{key}" if path else key
+            if (path == "metadata" and key in SERVERS) or here == "status":
+                continue
+            if key not in before or key not in after:
+                yield here
+            else:
+                yield from differences(before[key], after[key], here)
+    elif old != new:
+        yield path
+
+
+def _touched(rehearsal: Rehearsal) -> Iterator[Touched]:
+    for (resource, key), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
+        before = rehearsal.before[resource, key]
+        known = after or before
+        if resource == PODS or known is None:
+            continue
+        kind = str(known.get("kind", ""))
+        if before is None:
+            yield Touched("create", kind, key)
+        elif after is None:
+            yield Touched("delete", kind, key)
+        elif paths := tuple(differences(before, after)):
+            yield Touched("update", kind, key, paths)
+
+
+def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | None:
+    """Compares with the file that slurmctld has; a cluster that is new has none."""
+    meta = controller.metadata
+    there = live.objects["/configmaps"].get((meta.namespace, names.config_map(controller)))
+    if there is None or controller.spec.external:
+        return None
+    wanted = files(rehearsal.world.cluster(controller))
+    plan = needs(there.get("data") or {}, wanted, TABLE)
+    return Files((meta.namespace, meta.name), plan) if plan.items else None
+
+
+def _workloads(rehearsal: Rehearsal) -> Iterator[Workload]:
+    for (resource, key), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
+        before = rehearsal.before[resource, key]
+        if resource not in SHOWN_WORKLOADS or before is None or after is None:
+            continue
+        paths = tuple(differences(before["spec"]["template"], after["spec"]["template"]))
+        if paths:
+            yield Workload(str(after["kind"]), key, paths)
+
+
+def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
+    meta = nodeset.metadata
+    pods = sorted(rehearsal.world.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
+    there = live.objects[PODS]
+    key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
+    drained = rehearsal.drained.get(key, frozenset[str]())
+    wanted = worker.revision(nodeset).hash
+    created, deleted, leaving, outdated = list[str](), list[str](), list[str](), list[str]()
+    touched: list[Pod] = []
+    for pod in pods:
+        name = pod.metadata.name
+        before = there.get((meta.namespace, name))
+        if before is None or before["metadata"].get("uid") != pod.metadata.uid:
+            created.append(name)
+            continue
+        if pod.metadata.deleting and "deletionTimestamp" not in before["metadata"]:
+            deleted.append(name)
+        elif slurm_node_name(pod) in drained:
+            leaving.append(name)
+            touched.append(pod)
+        elif pod.metadata.labels.get(wellknown.REVISION_HASH) != wanted:
+            outdated.append(name)
+            touched.append(pod)
+    return Workers(
+        (meta.namespace, meta.name),
+        tuple(created),
+        tuple(deleted),
+        tuple(leaving),
+        tuple(outdated),
+        nodeset.spec.update_strategy.type,
+        _jobs(live.slurm.get(key), touched),
+    )
+
+
+def _jobs(slurm: Slurm | str | None, pods: list[Pod]) -> dict[str, tuple[int, ...]]:
+    if not isinstance(slurm, Slurm):
+        return {}
+    by_node: dict[str, list[int]] = {}
+    for job in slurm.jobs:
+        for node in job.nodes:
+            by_node.setdefault(node, []).append(job.id)
+    return {
+        pod.metadata.name: tuple(found)
+        for pod in pods
+        if (found := by_node.get(slurm_node_name(pod)))
+    }

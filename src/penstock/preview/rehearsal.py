@@ -1,0 +1,160 @@
+"""The operator at work on a copy of a cluster, in simulated time: nothing real is touched.
+
+The copy has no kubelet and no scheduler: what waits for a pod to start or to end stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from penstock.api.meta import Json
+from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.operator import REPORTER, Operator
+from penstock.controllers.world import World, cluster_keys
+from penstock.kube import Client, Manager, Recorder
+from penstock.preview.live import Key, Live, Slurm
+from penstock.preview.wanted import Wanted
+from penstock.slurm.rest.http import Answer
+from penstock.testing.apiserver import ApiServer, Change, Connection
+from penstock.testing.faults import Fault
+from penstock.testing.loop import EPOCH, LoopClock, simulate
+from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld
+from penstock.testing.slurmrestd import InMemorySlurmrestd
+
+LONG_S = 60.0
+"""Simulated seconds that the operator gets: for several looks at Slurm and what follows."""
+UNSEEN = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
+BASES = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What the operator did: objects before and after, and what it asked of Slurm."""
+
+    before: Mapping[tuple[str, Key], Json | None]
+    after: Mapping[tuple[str, Key], Json | None]
+    drained: Mapping[str, frozenset[str]]
+    """By Controller, names of the Slurm nodes that it drained."""
+    world: World
+    """What the operator saw at the end."""
+
+
+def rehearse(live: Live, wanted: Iterable[Wanted], now: float | None = None) -> Rehearsal:
+    """Let the operator work on `live` with the wanted objects in it.
+
+    `now` are the Unix seconds at which it begins; by default it is now.
+    """
+    return simulate(_rehearse(live, tuple(wanted), time.time() if now is None else now))
+
+
+async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehearsal:
+    clock = LoopClock()
+    clock.jump(now - EPOCH)
+    server = ApiServer(clock.time)
+    for resource, objects in live.objects.items():
+        for key, obj in objects.items():
+            server.store.put(resource, key, obj)
+    for resource, obj in wanted:
+        meta = obj["metadata"]
+        server.store.put(resource, (meta.get("namespace", ""), meta["name"]), obj)
+    before: dict[tuple[str, Key], Json | None] = {}
+    after: dict[tuple[str, Key], Json | None] = {}
+
+    def note(change: Change) -> None:
+        if change.resource not in UNSEEN:
+            what = change.resource, change.key
+            before.setdefault(what, change.old.obj if change.old else None)
+            after[what] = change.new.obj if change.new else None
+
+    server.store.listeners.append(note)
+    slurms = {key: _slurm(said, clock) for key, said in live.slurm.items()}
+    connection = Connection(server, "operator")
+    client = Client(connection, clock=clock)
+    recorder = Recorder(client, REPORTER, "rehearsal")
+    manager = Manager(client, recorder=recorder)
+    operator = Operator(
+        client,
+        manager,
+        recorder,
+        live.settings,
+        url_of=_url,
+        exchange=_Exchange(slurms).exchange,
+    )
+    running = asyncio.create_task(manager.run())
+    await asyncio.sleep(LONG_S)
+    manager.stop()
+    await running
+    drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
+    return Rehearsal(before, after, drained, operator.world)
+
+
+def _drains(slurm: InMemorySlurmrestd) -> frozenset[str]:
+    return frozenset(n for n, node in slurm.slurmctld.nodes.items() if "DRAIN" in node.flags)
+
+
+def _drained(said: Slurm | str) -> frozenset[str]:
+    nodes = said.nodes if isinstance(said, Slurm) else ()
+    return frozenset(node.name for node in nodes if "DRAIN" in node.state)
+
+
+class _Exchange:
+    """Each cluster's simulated slurmrestd, by the name in the URL."""
+
+    def __init__(self, slurms: Mapping[str, InMemorySlurmrestd]) -> None:
+        self._slurms = slurms
+
+    async def exchange(
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+    ) -> Answer:
+        """Answer as that cluster's Slurm would. Raises ConnectionRefusedError."""
+        space, _, name = (urlsplit(url).hostname or "").partition(".")
+        slurm = self._slurms.get(f"{space}/{name}")
+        if slurm is None:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return await slurm.exchange(url, method, headers, body)
+
+
+def _url(restapi: RestApi) -> str:
+    space, _, name = next(iter(cluster_keys(restapi)), "/").partition("/")
+    return f"http://{space}.{name}"
+
+
+def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
+    ctld = FakeSlurmctld(clock.time)
+    rest = InMemorySlurmrestd(ctld)
+    if isinstance(said, str):
+        rest.fault = Fault.REFUSE
+        return rest
+    for node in said.nodes:
+        base = next((one for one in BASES if one in node.state), "IDLE")
+        ctld.nodes[node.name] = FakeNode(
+            node.name,
+            base,
+            set(node.state) - {*BASES, "IDLE", "ALLOCATED", "MIXED", "COMPLETING"},
+            node.reason,
+            node.reason_user,
+            node.comment,
+            list(node.features),
+            list(node.active_features),
+            list(node.partitions),
+            node.address,
+            node.topology,
+            node.slurmd_start_time,
+        )
+    for job in said.jobs:
+        ctld.jobs[job.id] = FakeJob(
+            job.id,
+            list(job.nodes),
+            set(job.state),
+            job.name,
+            job.user,
+            job.partition,
+            job.start_time or 0,
+            job.time_limit,
+        )
+    ctld.touch()
+    return rest

@@ -1,0 +1,151 @@
+"""What `penstock plan` says of a change, on a copy of a simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from penstock.api.meta import Json
+from penstock.preview.effects import Effects, effects
+from penstock.preview.live import Live, Slurm
+from penstock.preview.rehearsal import rehearse
+from penstock.preview.wanted import LAST_APPLIED, merge_patch
+from penstock.preview.words import words
+from penstock.slurm.force import Force
+from penstock.slurm.model import Job, Node
+from penstock.testing.loop import EPOCH, simulate
+from penstock.testing.plans import expected
+from penstock.testing.plans.plan import Layout
+from penstock.testing.plans.world import World
+
+SETTLED_S = 120.0
+CLUSTER = "slurm/slurm"
+
+
+async def _settled() -> Live:
+    """A cluster of two workers with one job, as long after its start as it takes to be calm."""
+    world = World(1, Layout())
+    world.declare(2)
+    process = world.operator()
+    await asyncio.sleep(SETTLED_S)
+    assert expected.missing(world) == []
+    ctld = world.slurm.ctld
+    job = ctld.run("compute-1", start=int(world.true_time()))
+    await asyncio.sleep(SETTLED_S)
+    await world.crash(process)
+    store = world.server.store
+    objects = {
+        resource: {
+            (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in all_
+        }
+        for resource in store.resources
+        if (all_ := world.server.objects(resource))
+    }
+    nodes = tuple(
+        Node(n.name, frozenset(ctld.states(n)), comment=n.comment, slurmd_start_time=n.started)
+        for n in ctld.nodes.values()
+    )
+    jobs = (Job(job.id, frozenset({"RUNNING"}), ("compute-1",), start_time=job.start),)
+    return Live(objects, {CLUSTER: Slurm(nodes, jobs)})
+
+
+def stored_key(obj: Json) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+@pytest.fixture(scope="module")
+def live() -> Live:
+    return simulate(_settled())
+
+
+def changed(live: Live, plural: str, name: str, **spec: object) -> Effects:
+    """What a change of these fields of a spec would do."""
+    resource = f"slinky.slurm.net/{plural}"
+    obj: Json = deepcopy(live.objects[resource]["slurm", name])
+    obj["spec"] |= spec
+    obj["metadata"]["generation"] += 1
+    return effects(live, rehearse(live, [(resource, obj)], EPOCH + 3 * SETTLED_S))
+
+
+def test_a_cluster_that_is_as_declared_has_nothing_to_do(live: Live) -> None:
+    found = effects(live, rehearse(live, [], EPOCH + 3 * SETTLED_S))
+    assert words(found) == "Nothing would change."
+
+
+def test_a_key_of_slurm_conf_is_named_with_what_it_needs(live: Live) -> None:
+    found = changed(live, "controllers", "slurm", extraConf="MessageTimeout=20\n")
+    assert [item.need.force for one in found.files for item in one.plan.items] == [
+        Force.RECONFIGURE
+    ]
+    assert found.workloads == found.workers == ()
+    told = words(found)
+    assert "slurm/slurm: MessageTimeout takes effect by a reconfigure; nothing restarts" in told
+    assert "No pod restarts or ends at once." in told
+    assert "No job is touched or waited for." in told
+
+
+def test_a_key_that_nobody_knows_is_said_to_be_unknown(live: Live) -> None:
+    told = words(changed(live, "controllers", "slurm", extraConf="BogusKey=1\n"))
+    assert "is not known to this version" in told
+
+
+def test_a_new_image_names_the_pods_and_the_jobs_that_are_waited_for(live: Live) -> None:
+    found = changed(live, "nodesets", "compute", slurmd={"image": "slurmd:2"})
+    (workers,) = found.workers
+    assert {*workers.deleted, *workers.drained, *workers.outdated} == {"compute-0", "compute-1"}
+    assert workers.deleted == ("compute-0",), "the idle one goes first"
+    assert list(workers.jobs) == ["compute-1"]
+    assert "compute-1 has job 1" in words(found)
+
+
+def test_pods_that_are_updated_by_hand_stay(live: Live) -> None:
+    strategy = {"type": "OnDelete"}
+    image = {"image": "slurmd:2"}
+    found = changed(live, "nodesets", "compute", slurmd=image, updateStrategy=strategy)
+    (workers,) = found.workers
+    assert (workers.deleted, workers.outdated) == ((), ("compute-0", "compute-1"))
+    assert "until somebody deletes them" in words(found)
+
+
+def test_fewer_replicas_end_the_idle_and_wait_for_the_busy(live: Live) -> None:
+    (workers,) = changed(live, "nodesets", "compute", replicas=0).workers
+    assert workers.deleted == ("compute-0",)
+    assert workers.drained == ("compute-1",)
+    assert list(workers.jobs) == ["compute-1"]
+
+
+def test_more_replicas_are_created(live: Live) -> None:
+    (workers,) = changed(live, "nodesets", "compute", replicas=3).workers
+    assert workers.created == ("compute-2",)
+    assert workers.jobs == {}
+
+
+def test_another_image_of_slurmctld_restarts_its_pod(live: Live) -> None:
+    found = changed(live, "controllers", "slurm", slurmctld={"image": "slurmctld:2"})
+    assert [(one.kind, one.key) for one in found.workloads] == [
+        ("StatefulSet", ("slurm", "slurm-controller"))
+    ]
+    assert "Pods that restart" in words(found)
+
+
+def test_a_slurm_that_cannot_be_asked_is_said_and_nothing_is_deleted(live: Live) -> None:
+    silent = replace(live, slurm={CLUSTER: "Connection refused"})
+    found = changed(silent, "nodesets", "compute", replicas=0)
+    assert all(one.deleted == () for one in found.workers)
+    assert "Slurm could not be asked, so its jobs are not known: slurm/slurm" in words(found)
+
+
+def test_what_the_file_had_before_and_has_no_more_is_taken_away() -> None:
+    last = '{"spec":{"replicas":2,"slurmd":{"image":"a"}},"metadata":{"labels":{"x":"y"}}}'
+    live = {
+        "metadata": {"name": "n", "annotations": {LAST_APPLIED: last}},
+        "spec": {"replicas": 2, "slurmd": {"image": "a"}, "ssh": {}},
+    }
+    document = {"kind": "NodeSet", "metadata": {"name": "n"}, "spec": {"slurmd": {"image": "b"}}}
+    assert merge_patch(live, document) == {
+        "metadata": {"labels": None, "name": "n"},
+        "spec": {"replicas": None, "slurmd": {"image": "b"}},
+    }
