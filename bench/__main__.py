@@ -11,6 +11,7 @@ import datetime
 import sys
 
 from bench import decide, machine, ranges, start
+from bench.config import effect
 from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
 from bench.registry import Bench, Given
@@ -20,6 +21,7 @@ from penstock.local.node import Node
 
 BENCHES: tuple[Bench, ...] = (
     start.BENCH,
+    effect.BENCH,
     decide.BENCH,
     scale.BENCH,
     update.BENCH,

@@ -1,0 +1,1 @@
+"""How long a change of Slurm's configuration takes to be in effect."""

@@ -1,0 +1,189 @@
+"""From the API server's answer to a change to the moment at which `scontrol show` has it.
+
+The reference is Slurm's own way in the same run: `scontrol update` and `scontrol reconfigure` in
+slurmctld's pod, until the same question is answered by the new value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from bench.config import crowd
+from bench.config.asking import asking
+from bench.figures import Figure, Result
+from bench.registry import Bench, Given
+from penstock.api.meta import Json
+from penstock.api.resource import Resource
+from penstock.api.slinky.controller import CONTROLLERS
+from penstock.api.slinky.nodeset import NODESETS
+from penstock.kube import Client, HttpTransport, from_kubeconfig
+from penstock.local import install
+from penstock.local.components import Size
+from penstock.local.errors import LocalError
+from penstock.local.node import Node
+from penstock.local.progress import step
+from penstock.local.target import BuiltIn
+
+NAMESPACE = "slurm"
+QUICKSTART = "examples/quickstart.yaml"
+MANY = 98
+"""Beside the two workers: a hundred nodes in all."""
+POD = ("slurm-controller-0", "-n", NAMESPACE, "-c", "slurmctld")
+PARTITION = ("scontrol show partition compute", "MaxTime=[^ ]*")
+KEY = ("scontrol show config", "^MessageTimeout *= *[0-9]*")
+TIMEOUT_S = 180.0
+
+
+def run(given: Given) -> Result:
+    """Measure."""
+    target = BuiltIn(given.node)
+    target.up()
+    images = target.load()
+    with step("installing the kinds and the operator"):
+        install.install(target, images)
+    node = target.node
+    figures: list[Figure] = []
+    notes: list[str] = []
+    documents = install.documents(QUICKSTART)
+    for one in documents:
+        if one["kind"] == "Controller":
+            one["spec"]["extraConf"] += crowd.CONF
+    conf = next(one["spec"]["extraConf"] for one in documents if one["kind"] == "Controller")
+    node.kubectl("create", "namespace", NAMESPACE)
+    try:
+        with step("starting the quickstart"):
+            node.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(documents))
+            _until_idle(node, 2)
+        figures += _measured(node, given.runs, conf, "2 nodes", notes)
+        with step(f"starting {MANY} more slurmds"):
+            crowd.begin(node, NAMESPACE, "compute-0", MANY)
+            _until_idle(node, 2 + MANY)
+        figures += _measured(node, given.runs, conf, f"{2 + MANY} nodes", notes)
+    finally:
+        kinds = "nodesets,loginsets,restapis,controllers"
+        node.kubectl("delete", "pod", crowd.NAME, "-n", NAMESPACE, "--ignore-not-found")
+        node.kubectl("delete", kinds, "--all", "-n", NAMESPACE, "--timeout=120s")
+        node.kubectl("delete", "namespace", NAMESPACE, "--wait", "--timeout=120s")
+    return Result(tuple(figures), "\n".join(notes))
+
+
+BENCH = Bench(
+    "config", "a changed partition and a changed key until Slurm has them", 20, Size.NODE, run
+)
+
+
+def _measured(node: Node, runs: int, conf: str, size: str, notes: list[str]) -> list[Figure]:
+    before = _restarts(node)
+    with step(f"partition, {size}"):
+        by_hand = _times(node, runs, PARTITION, lambda n: _by_scontrol(node, n), "MaxTime=00:{}:00")
+        ours = _times(node, runs, PARTITION, lambda n: _by_nodeset(node, n), "MaxTime=01:{}:00")
+        counted = _sdiag(node)
+    with step(f"key, {size}"):
+        key = _times(node, runs, KEY, lambda n: _by_controller(node, conf, n), "MessageTimeout={}")
+        reconfigure = tuple(_timed(lambda: _exec(node, "scontrol reconfigure")) for _ in range(5))
+    notes.append(f"{size}: slurmctld restarted {_restarts(node) - before} times; {counted}")
+    return [
+        *_spread(f"partition, {size}", ours),
+        Figure(f"scontrol update partition, {size}", "s", tuple(by_hand)),
+        *_spread(f"reloadable key, {size}", key),
+        Figure(f"scontrol reconfigure, {size}", "s", reconfigure),
+    ]
+
+
+def _times(
+    node: Node,
+    runs: int,
+    question: tuple[str, str],
+    change: Callable[[int], float],
+    answer: str,
+) -> list[float]:
+    """Seconds from each change (which says when it was answered) to its effect."""
+    found: list[float] = []
+    with asking(node, POD, *question) as answers:
+        for number in range(11, 11 + runs):
+            answered = change(number)
+            wanted = answer.format(number)
+            seen = answers.when(wanted)
+            found.append(max(0.0, seen - answered))
+    return found
+
+
+def _spread(name: str, values: list[float]) -> list[Figure]:
+    ordered = sorted(values)
+    tails = {share: ordered[math.ceil(share / 100 * len(ordered)) - 1] for share in (50, 95, 99)}
+    return [
+        Figure(name, "s", tuple(values)),
+        *(Figure(f"{name}, p{share}", "s", (value,)) for share, value in tails.items()),
+    ]
+
+
+def _by_scontrol(node: Node, number: int) -> float:
+    began = time.time()
+    _exec(node, f"scontrol update partitionname=compute MaxTime={number}")
+    return began
+
+
+def _by_nodeset(node: Node, number: int) -> float:
+    partition = {"enabled": True, "config": f"Default=YES MaxTime={60 + number}"}
+    return _patch(node, NODESETS, "compute", {"spec": {"partition": partition}})
+
+
+def _by_controller(node: Node, conf: str, number: int) -> float:
+    body = {"spec": {"extraConf": f"{conf}MessageTimeout={number}\n"}}
+    return _patch(node, CONTROLLERS, "slurm", body)
+
+
+def _patch(node: Node, resource: Resource[Any], name: str, body: Json) -> float:
+    async def patch() -> float:
+        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
+        try:
+            await Client(transport, field_manager="bench").patch(resource, NAMESPACE, name, body)
+            return time.time()
+        finally:
+            await transport.close()
+
+    return asyncio.run(patch())
+
+
+def _timed(act: Callable[[], object]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
+
+
+def _exec(node: Node, command: str) -> str:
+    return node.kubectl("exec", *POD, "--", "sh", "-c", command)
+
+
+def _sdiag(node: Node) -> str:
+    lines = _exec(node, "sdiag").splitlines()
+    shown = [" ".join(one.split()[:3]) for one in lines if "PARTITION" in one and "UPDATE" in one]
+    shown += [" ".join(one.split()[:3]) for one in lines if "RECONFIGURE" in one]
+    return f"sdiag after the partitions: {'; '.join(shown) or 'none of either'}"
+
+
+def _restarts(node: Node) -> int:
+    pod: Json = json.loads(node.kubectl("get", "pod", *POD[:3], "-o", "json"))
+    return sum(
+        one["restartCount"] for one in pod["status"]["containerStatuses"] if one["name"] == POD[4]
+    )
+
+
+def _until_idle(node: Node, count: int) -> None:
+    end, states = time.monotonic() + TIMEOUT_S, list[str]()
+    while time.monotonic() < end:
+        try:
+            states = _exec(node, "sinfo -h -N -o %T").split()
+        except LocalError as error:
+            states = [str(error)]
+        if len([one for one in states if one == "idle"]) >= count:
+            return
+        time.sleep(1)
+    raise TimeoutError(f"not {count} idle nodes in {TIMEOUT_S:g} s: {states}")
