@@ -228,7 +228,7 @@ class Actor:
             snapshot = await link.mirror.fresh()
             now = SlurmView.of(snapshot.nodes, snapshot.jobs)
             done += await _all(self._change(client, one, now, told) for one in changes)
-        done += await _all(self._comment(client, one) for one in comments)
+        done += await _all(self._comment(client, one, told) for one in comments)
         # The next decision must be made on what Slurm says now, not on what it said before.
         await link.mirror.fresh()
         return done
@@ -254,12 +254,22 @@ class Actor:
         told.normal(action.why.reason, action.why.message, type(action).__name__)
         return True
 
-    async def _comment(self, client: Slurmrestd, action: SetNodeComment) -> bool:
+    async def _comment(self, client: Slurmrestd, action: SetNodeComment, told: Told) -> bool:
         try:
-            await client.update_node(action.node, comment=action.comment)
+            await client.update_node(
+                action.node,
+                comment=action.comment,
+                features=action.features,
+                active_features=action.features,
+                weight=action.weight,
+            )
         except SlurmError as error:
             log.info("node comment not written", node=action.node, error=str(error))
+            if action.why is not None:
+                told.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
             return False
+        if action.why is not None:
+            told.normal(action.why.reason, action.why.message, "UpdateNode")
         return True
 
     async def _delete(

@@ -14,7 +14,7 @@ from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.loop import REFUSED, Reporter, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events, invalid
-from penstock.controllers.revisions import keep_revisions
+from penstock.controllers.revisions import Same, keep_revisions
 from penstock.decide.nodeset import Plan, plan
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
@@ -52,7 +52,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             # A process that has just started would tell that Slurm is silent, and take it back.
             return Result(requeue_after=1.0)
         hold = _hold(wrong, cluster)
-        same = frozenset[str]()
+        same = Same()
         there = isinstance(cluster, Cluster) or self.world.pods_of.get(nodeset.metadata.uid)
         # A NodeSet that waits for its first pod makes nothing yet.
         if there and not nodeset.metadata.deleting:
@@ -99,7 +99,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             await self.objects.remove(nodeset, self.events, "ConfigMap", name)
 
     def _view(
-        self, nodeset: NodeSet, link: Link | None, hold: Check | None, same: frozenset[str]
+        self, nodeset: NodeSet, link: Link | None, hold: Check | None, same: Same
     ) -> NodeSetView:
         meta = nodeset.metadata
         pods = self.world.pods_of.get(meta.uid)
@@ -116,7 +116,8 @@ class NodeSetLoop(Reporter[NodeSet]):
             revision=worker.revision(nodeset).hash,
             kubernetes_nodes={name: node for name, node in found if node is not None},
             others=self.world.namesakes(nodeset),
-            same_revisions=same,
+            same_revisions=same.hashes,
+            live_confs=same.confs,
             hold_creation=hold,
         )
 

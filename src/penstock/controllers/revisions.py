@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from penstock.api.core import REVISIONS
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.world import World
+from penstock.decide import live_conf
 from penstock.decide.history import history
 from penstock.kube import AlreadyExistsError, Client, NotFoundError
 from penstock.render import worker
 
 
-async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> frozenset[str]:
-    """Write what is missing and delete what is too old; returns hashes that mean the wanted one.
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Hashes of revisions that need no other pod than the wanted one.
+
+    `confs` are the extraConf of those that differ in what changes live only, and of the wanted one.
+    """
+
+    hashes: frozenset[str] = frozenset()
+    confs: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> Same:
+    """Write what is missing and delete what is too old; returns which mean the wanted one.
 
     To be done before the status is written: that is where another operator's hash is read from.
     Raises KubeError.
@@ -37,4 +51,6 @@ async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> froz
     for one in found.gone:
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
-    return frozenset(found.same)
+    confs = {**live_conf.alike(nodeset, revision.data, records)}
+    confs[revision.hash] = nodeset.spec.extra_conf
+    return Same(frozenset({*found.same, *confs} - {revision.hash}), confs)

@@ -91,10 +91,17 @@ class ResumeNode:
 
 @dataclass(frozen=True, slots=True)
 class SetNodeComment:
-    """Write the comment by which a Slurm node record is known to be of this NodeSet."""
+    """Write the comment by which a Slurm node record is known to be of this NodeSet.
+
+    `features` and `weight`, where they are given, change with it in the same call: the comment says
+    what the node was given last. Then `why` is told.
+    """
 
     node: str
     comment: str
+    features: tuple[str, ...] | None = None
+    weight: int | None = None
+    why: Why | None = None
 
 
 @dataclass(frozen=True, slots=True)

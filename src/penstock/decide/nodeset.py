@@ -147,7 +147,7 @@ def _moved(
     spec, meta = view.nodeset.spec, view.nodeset.metadata
     quiet.under(
         (meta.namespace, meta.name, meta.uid),
-        (view.revision, view.same_revisions, spec.update_strategy.type),
+        (view.revision, view.same_revisions, view.live_confs, spec.update_strategy.type),
         (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
         shared,
     )
@@ -218,7 +218,8 @@ def _let_go(
 
 def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bool) -> None:
     renew = not current(view, pod)
-    comment = records.comment_action(view.nodeset, pod, node, going=going, renew=renew)
+    confs = None if renew else view.live_confs
+    comment = records.comment_action(view.nodeset, pod, node, going=going, renew=renew, confs=confs)
     if comment is not None:
         doing.comments.append(comment)
 

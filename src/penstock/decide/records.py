@@ -8,7 +8,7 @@ against MaxNodeCount.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.names import slurm_node_name as slurm_node_of_ordinal
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import drain_reason
+from penstock.decide import drain_reason, live_conf
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
@@ -34,6 +34,9 @@ RENEW = "renew"
 slurmctld keeps a dynamic node's record as it was first registered: a slurmd with other resources or
 another GRES would be refused or misrepresented. Source: slurm-operator issue 233, and seen."""
 
+LIVE = "conf"
+"""Our own key: features and weight that the node was last given, when its pod said others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -48,6 +51,8 @@ class Record:
     """Somebody else's drain, which may be without words; None when there is none."""
     renew: bool = False
     """Whether the record goes before another pod comes."""
+    live: str | None = None
+    """What the node was given besides what its slurmd said; see `live_conf`."""
 
     @property
     def text(self) -> str:
@@ -63,6 +68,8 @@ class Record:
             found[DRAIN] = self.drain
         if self.renew:
             found[RENEW] = wellknown.TRUE
+        if self.live is not None:
+            found[LIVE] = self.live
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -89,11 +96,12 @@ def read(comment: str) -> Record | None:
     ]
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
         return None
-    drained = values.get(DRAIN)
+    drained, live = values.get(DRAIN), values.get(LIVE)
     return Record(
         *parts,
         drain=drained if isinstance(drained, str) else None,
         renew=values.get(RENEW) == wellknown.TRUE,
+        live=live if isinstance(live, str) else None,
     )
 
 
@@ -108,9 +116,17 @@ def belongs(record: Record, nodeset: NodeSet) -> bool:
 
 
 def comment_action(
-    nodeset: NodeSet, pod: Pod, node: Node, *, going: bool = False, renew: bool = False
+    nodeset: NodeSet,
+    pod: Pod,
+    node: Node,
+    *,
+    going: bool = False,
+    renew: bool = False,
+    confs: Mapping[str, str] | None = None,
 ) -> SetNodeComment | None:
     """Keep the comment true: written for a Ready pod, and to remember somebody else's drain.
+
+    With `confs`, the extraConf of revisions by hash, the node is given what changes live.
 
     A pod that is `going` gets one in any case: without it nobody would know whose record is left.
     `renew` says that the record is not for the next pod.
@@ -127,8 +143,20 @@ def comment_action(
         new = current
     else:
         return None
-    new = replace(new, drain=_remembered(node, old), renew=new.renew or renew)
-    return None if new == old else SetNodeComment(node.name, new.text)
+    last = old.live if old is not None and belongs(old, nodeset) else None
+    new = replace(new, drain=_remembered(node, old), renew=new.renew or renew, live=last)
+    given = None
+    if confs is not None and pod.ready and not going:
+        given = live_conf.change(nodeset, pod, node, last, confs)
+    if given is None:
+        return None if new == old else SetNodeComment(node.name, new.text)
+    return SetNodeComment(
+        node.name,
+        replace(new, live=live_conf.wanted(nodeset).text).text,
+        tuple(sorted(given.features)),
+        given.weight,
+        Why("SlurmNodeChanged", f"Node {node.name} has {given.text} now; no pod restarts for it"),
+    )
 
 
 def _remembered(node: Node, old: Record | None) -> str | None:

@@ -30,7 +30,8 @@ class NodeSetView:
     `others` are the pods of the namespace that it does not control but whose names are of its form;
     they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
-    `same_revisions` mean the same (those slurm-operator made of an unchanged template).
+    `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
+    that differ in what changes live only, whose extraConf `live_confs` has by hash).
     `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
@@ -47,6 +48,7 @@ class NodeSetView:
     )
     others: tuple[Pod, ...] = ()
     same_revisions: frozenset[str] = frozenset()
+    live_confs: Mapping[str, str] = field(default_factory=dict[str, str])
     hold_creation: Check | None = None
     propagated_conditions: tuple[str, ...] = ()
 

@@ -11,6 +11,7 @@ from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide import live_conf
 from penstock.decide.pods import slurm_node_name
 from penstock.preview.live import Key, Live, Slurm
 from penstock.preview.rehearsal import Rehearsal
@@ -66,13 +67,16 @@ class Workers:
     drained: tuple[str, ...]
     outdated: tuple[str, ...]
     strategy: str
+    changed: tuple[str, ...]
+    """Those whose Slurm nodes get other features or another weight, and nothing else happens."""
     jobs: Mapping[str, tuple[int, ...]]
     """Job ids by pod, of those that are named above; empty when Slurm is not known."""
 
     @property
     def happens(self) -> bool:
         """Whether any pod is concerned."""
-        return bool(self.created or self.deleted or self.drained or self.outdated)
+        gone = self.deleted or self.drained or self.outdated
+        return bool(self.created or gone or self.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ def effects(live: Live, rehearsal: Rehearsal) -> Effects:
         tuple(_touched(rehearsal)),
         tuple(found for one in controllers if (found := _files(live, rehearsal, one)) is not None),
         tuple(_workloads(rehearsal)),
-        tuple(one for one in workers if one.created or one.deleted or one.drained or one.outdated),
+        tuple(one for one in workers if one.happens),
         tuple(
             f"{key}: {said}" for key, said in sorted(live.slurm.items()) if isinstance(said, str)
         ),
@@ -167,7 +171,10 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
     there = live.objects[PODS]
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = rehearsal.drained.get(key, frozenset[str]())
-    wanted = worker.revision(nodeset).hash
+    revision = worker.revision(nodeset)
+    known = live_conf.alike(nodeset, revision.data, rehearsal.world.revisions_of.get(meta.uid))
+    current = {revision.hash, *known}
+    changed = rehearsal.changed.get(key, frozenset[str]())
     created, deleted, leaving, outdated = list[str](), list[str](), list[str](), list[str]()
     touched: list[Pod] = []
     for pod in pods:
@@ -181,7 +188,7 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
         elif slurm_node_name(pod) in drained:
             leaving.append(name)
             touched.append(pod)
-        elif pod.metadata.labels.get(wellknown.REVISION_HASH) != wanted:
+        elif pod.metadata.labels.get(wellknown.REVISION_HASH) not in current:
             outdated.append(name)
             touched.append(pod)
     return Workers(
@@ -191,6 +198,7 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
         tuple(leaving),
         tuple(outdated),
         nodeset.spec.update_strategy.type,
+        tuple(pod.metadata.name for pod in pods if slurm_node_name(pod) in changed),
         _jobs(live.slurm.get(key), touched),
     )
 

@@ -39,6 +39,8 @@ class Rehearsal:
     after: Mapping[tuple[str, Key], Json | None]
     drained: Mapping[str, frozenset[str]]
     """By Controller, names of the Slurm nodes that it drained."""
+    changed: Mapping[str, frozenset[str]]
+    """By Controller, names of the Slurm nodes that it gave other features or another weight."""
     world: World
     """What the operator saw at the end."""
 
@@ -89,7 +91,18 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     manager.stop()
     await running
     drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
-    return Rehearsal(before, after, drained, operator.world)
+    changed = {key: _changed(live.slurm[key], slurm) for key, slurm in slurms.items()}
+    return Rehearsal(before, after, drained, changed, operator.world)
+
+
+def _changed(said: Slurm | str, slurm: InMemorySlurmrestd) -> frozenset[str]:
+    now = slurm.slurmctld.nodes
+    return frozenset(
+        node.name
+        for node in (said.nodes if isinstance(said, Slurm) else ())
+        if (found := now.get(node.name)) is not None
+        if (set(found.features), found.weight) != (set(node.features), node.weight)
+    )
 
 
 def _drains(slurm: InMemorySlurmrestd) -> frozenset[str]:
@@ -144,6 +157,7 @@ def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
             node.address,
             node.topology,
             node.slurmd_start_time,
+            node.weight,
         )
     for job in said.jobs:
         ctld.jobs[job.id] = FakeJob(

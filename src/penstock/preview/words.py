@@ -83,6 +83,9 @@ def _workers(one: Workers) -> Iterator[str]:
     if one.outdated:
         when = WHEN.get(one.strategy, "")
         yield f"{name}: {_counted(one.outdated)} of an older template; {when}"
+    if one.changed:
+        told = "features or weight change in Slurm, under its jobs"
+        yield f"{name}: {_counted(one.changed)}: {told}"
     for pod, jobs in one.jobs.items():
         told = some([str(job) for job in jobs])
         yield f"{name}: {pod} has {'job' if len(jobs) == 1 else 'jobs'} {told}"

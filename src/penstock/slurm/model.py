@@ -50,6 +50,7 @@ class Node:
     address: str = ""
     hostname: str = ""
     topology: str = ""
+    weight: int = 1
     slurmd_start_time: int = 0
     """Unix seconds, as `boot_time`; 0 means never registered."""
     boot_time: int = field(default=0, compare=False)

@@ -198,6 +198,7 @@ class SlurmAnswers:
             "address": node.address,
             "hostname": node.name,
             "topology": node.topology,
+            "weight": node.weight,
             "boot_time": _number(node.started),
             "slurmd_start_time": _number(node.started),
         }

@@ -46,6 +46,7 @@ class FakeNode:
     address: str = "127.0.0.1"
     topology: str = ""
     started: int = 1
+    weight: int = 1
 
 
 @dataclass
@@ -142,6 +143,8 @@ class FakeSlurmctld:
                 setattr(node, field_, values[key])
         if "features" in values:
             node.features = list(values["features"])
+        if "weight" in values:
+            node.weight = int(values["weight"]["number"])
         if "features_act" in values:
             node.active_features = list(values["features_act"])
         self.touch()

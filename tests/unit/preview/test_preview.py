@@ -101,6 +101,16 @@ def test_a_new_image_names_the_pods_and_the_jobs_that_are_waited_for(live: Live)
     assert "compute-1 has job 1" in words(found)
 
 
+def test_a_new_feature_is_given_to_the_nodes_and_no_pod_is_outdated(live: Live) -> None:
+    found = changed(live, "nodesets", "compute", extraConf="Feature=fast")
+    (workers,) = found.workers
+    assert workers.changed == ("compute-0", "compute-1")
+    assert (workers.deleted, workers.drained, workers.outdated) == ((), (), ())
+    told = words(found)
+    assert "2 pods (compute-0, compute-1): features or weight change in Slurm" in told
+    assert "No pod restarts or ends at once." in told
+
+
 def test_pods_that_are_updated_by_hand_stay(live: Live) -> None:
     strategy = {"type": "OnDelete"}
     image = {"image": "slurmd:2"}

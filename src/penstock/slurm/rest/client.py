@@ -88,6 +88,7 @@ class Slurmrestd:
         features: Sequence[str] | None = None,
         active_features: Sequence[str] | None = None,
         topology: str | None = None,
+        weight: int | None = None,
     ) -> None:
         """Change what is given of one node record; `state` takes DRAIN, UNDRAIN, RESUME, DOWN...
 
@@ -101,6 +102,7 @@ class Slurmrestd:
             "features": None if features is None else list(features),
             "features_act": None if active_features is None else list(active_features),
             "topology_str": topology,
+            "weight": None if weight is None else {"set": True, "number": weight},
         }
         body.update({key: value for key, value in optional.items() if value is not None})
         await self._http.must(wire.Reply, _node(name), method="POST", body=body)

@@ -76,6 +76,7 @@ class WireNode(Wire, frozen=True):
     address: str = ""
     hostname: str = ""
     topology: str = ""
+    weight: int = 1
     boot_time: Number = Number()
     slurmd_start_time: Number = Number()
 
@@ -93,6 +94,7 @@ class WireNode(Wire, frozen=True):
             address=self.address,
             hostname=self.hostname,
             topology=self.topology,
+            weight=self.weight,
             boot_time=self.boot_time.value() or 0,
             slurmd_start_time=self.slurmd_start_time.value() or 0,
         )

@@ -1,0 +1,130 @@
+"""Features and weight of nodes change in Slurm itself; the rest of extraConf needs another pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.api.core import ControllerRevision
+from penstock.api.meta import ObjectMeta
+from penstock.api.slinky.nodeset import NodeSet, UpdateStrategy
+from penstock.decide import live_conf, records
+from penstock.decide.action import DeletePod, DrainNode, SetNodeComment
+from penstock.decide.live_conf import LiveConf, alike, read
+from penstock.decide.nodeset import plan
+from penstock.render.revision import revision
+from penstock.slurm.model import Node
+from support.nodesets import known_nodes, node, nodeset, pod, view
+
+ROLLING = UpdateStrategy(type="RollingUpdate")
+OLD = "Feature=slow"
+
+
+def declared(extra_conf: str, **spec: Any) -> NodeSet:
+    return nodeset(1, extra_conf=extra_conf, update_strategy=ROLLING, **spec)
+
+
+def recorded(name: str, of: NodeSet) -> ControllerRevision:
+    data = revision(of).data
+    return ControllerRevision(metadata=ObjectMeta(name=f"compute-{name}"), data=data)
+
+
+def comment(live: str | None = None) -> str:
+    said = records.Record("slurm", "compute-0", "machine-0", "compute", "nodeset-uid", live=live)
+    return said.text
+
+
+def seen(*features: str, weight: int = 1, live: str | None = None) -> Node:
+    return node(0, features=features, weight=weight, comment=comment(live))
+
+
+def given(found: Node, extra_conf: str) -> SetNodeComment | None:
+    """What the node of a pod that was made with OLD is given now."""
+    wanted = declared(extra_conf)
+    confs = {"old": OLD, "new": extra_conf}
+    looked = view(
+        wanted,
+        pod(labels={"controller-revision-hash": "old"}),
+        nodes=known_nodes(found),
+        same_revisions=frozenset({"old"}),
+        live_confs=confs,
+    )
+    actions = plan(looked).actions
+    assert not [one for one in actions if isinstance(one, DeletePod | DrainNode)]
+    return next((one for one in actions if isinstance(one, SetNodeComment)), None)
+
+
+def test_the_words_of_a_node_line_are_read_in_any_spelling() -> None:
+    assert read("feature=a,b Weight=7 RealMemory=1") == LiveConf(frozenset("ab"), 7)
+    assert read("Features='a' Features=b") == LiveConf(frozenset("ab"))
+    assert read("") == LiveConf()
+
+
+def test_revisions_that_differ_in_features_and_weight_are_alike() -> None:
+    wanted = declared("Feature=fast Weight=3 RealMemory=1000")
+    same = recorded("a", declared("RealMemory=1000"))
+    other = recorded("b", declared("RealMemory=2000"))
+    image = recorded("c", declared("RealMemory=1000", slurmd={"image": "other"}))
+    assert alike(wanted, revision(wanted).data, [same, other, image]) == {"a": "RealMemory=1000"}
+
+
+def test_a_changed_feature_is_given_to_the_node_and_no_pod_goes() -> None:
+    found = given(seen("compute", "slow"), "Feature=fast")
+    assert found is not None
+    assert found.features == ("compute", "fast")
+    assert found.weight == 1
+    assert found.why is not None
+    assert "Features=compute,fast Weight=1" in found.why.message
+    assert (read_back := records.read(found.comment)) is not None
+    assert read_back.live == "Features=compute,fast Weight=1"
+
+
+def test_what_a_node_has_been_given_is_not_given_again() -> None:
+    live = "Features=compute,fast Weight=1"
+    assert given(seen("compute", "fast", live=live), "Feature=fast") is None
+
+
+def test_what_somebody_added_by_hand_stays() -> None:
+    found = given(seen("compute", "slow", "k8s/zone-a", "mine", weight=9), "Feature=fast")
+    assert found is not None
+    assert found.features == ("compute", "fast", "k8s/zone-a", "mine")
+    assert found.weight == 9
+    live = "Features=compute,fast Weight=1"
+    assert given(seen("compute", "mine", live=live), "Feature=fast") is None
+
+
+def test_a_weight_is_changed_and_taken_back() -> None:
+    found = given(seen("compute", "slow"), "Feature=slow Weight=5")
+    assert found is not None
+    assert (found.features, found.weight) == (("compute", "slow"), 5)
+    live = "Features=compute,slow Weight=5"
+    back = given(seen("compute", "slow", weight=5, live=live), "Feature=slow")
+    assert back is not None
+    assert back.weight == 1
+
+
+def test_a_record_that_was_made_anew_is_given_it_again() -> None:
+    found = given(node(0, features=("compute", "slow")), "Feature=fast")
+    assert found is not None
+    assert found.features == ("compute", "fast")
+
+
+def test_a_pod_of_an_unknown_revision_is_left_alone() -> None:
+    looked = pod(labels={"controller-revision-hash": "unknown"})
+    assert live_conf.change(declared("Feature=fast"), looked, seen("x"), None, {}) is None
+
+
+@pytest.mark.parametrize("text", ["Features=a,b Weight=7", "Features= Weight=1"])
+def test_what_is_written_is_what_is_read(text: str) -> None:
+    assert read(text).text == text
+
+
+def test_the_record_keeps_what_was_given_through_other_changes() -> None:
+    live = "Features=compute,fast Weight=1"
+    found = records.comment_action(declared("Feature=fast"), pod(), seen(live=live), renew=True)
+    assert found is not None
+    assert (kept := records.read(found.comment)) is not None
+    assert (kept.live, kept.renew) == (live, True)
+    assert msgspec.json.decode(found.comment)["conf"] == live
