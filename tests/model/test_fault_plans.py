@@ -59,6 +59,8 @@ HUNTS = {
     "settled_objects_are_written": hunt(1, "scale", silence=30.0),
     "configuration_is_not_delivered": hunt(1, "configure"),
     "configuration_restarts_slurmctld": hunt(1, "configure"),
+    "refused_configuration_is_delivered": hunt(1, "misconfigure", "restart_slurmctld"),
+    "refused_configuration_is_not_put_back": hunt(1, "misconfigure", "restart_slurmctld"),
     "tokens_are_not_renewed": hunt(3, "jump", "restart_slurmctld", "remake_restapi"),
 }
 

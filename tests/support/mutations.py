@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -13,10 +14,12 @@ from penstock.api.meta import Json
 from penstock.api.resource import Resource
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.wellknown import CONFIG_HASH
-from penstock.controllers import act, links, loop
-from penstock.controllers.anew import Anew
+from penstock.controllers import act, config, links, loop
+from penstock.controllers.config import Configuration
 from penstock.decide import drain_reason, guard, nodeset, records, remake, resume, rollout
 from penstock.decide.action import DrainNode, Ground
+from penstock.decide.config_acks import Acks
+from penstock.decide.config_transaction import ConfigView, Decision
 from penstock.decide.guard import Verdict
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
@@ -216,25 +219,49 @@ def settled_objects_are_written(patch: pytest.MonkeyPatch) -> None:
 def configuration_is_not_delivered(patch: pytest.MonkeyPatch) -> None:
     """The pod of slurmctld never hears of a changed configuration."""
 
-    async def never(*_: Any) -> bool:
-        return False
+    async def never(*_: Any) -> None:
+        return None
 
-    patch.setattr(Anew, "mark", never)
+    patch.setattr(Configuration, "mark", never)
 
 
 def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
     """A changed configuration costs a restart."""
-    mark = Anew.mark
+    mark = Configuration.mark
 
-    async def restart(self: Anew, pod: Pod, wanted: str) -> bool:
-        had = pod.metadata.annotations.get(CONFIG_HASH)
-        if had is not None and had != wanted and not pod.metadata.deleting:
-            meta = pod.metadata
-            await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
-            return False
-        return await mark(self, pod, wanted)
+    async def restart(self: Configuration, *given: Any) -> None:
+        controller, events, view, decision = given
+        handed = decision.marks.get(CONFIG_HASH)
+        for pod in self._world.slurmctld_pods(controller):
+            had = pod.metadata.annotations.get(CONFIG_HASH)
+            if had is not None and had != handed and not pod.metadata.deleting:
+                meta = pod.metadata
+                await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
+                return
+        await mark(self, controller, events, view, decision)
 
-    patch.setattr(Anew, "mark", restart)
+    patch.setattr(Configuration, "mark", restart)
+
+
+def refused_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
+    """What a trial start refuses is put where slurmctld reads."""
+    read = config.read
+
+    def all_well(log: str) -> Acks:
+        found = read(log)
+        return replace(found, tried=dict.fromkeys(found.tried))
+
+    patch.setattr(config, "read", all_well)
+
+
+def refused_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is tried, and what slurmctld refuses stays where it reads."""
+    look = config.decide
+
+    def straight(view: ConfigView) -> Decision:
+        return look(replace(view, speaks=False))
+
+    patch.setattr(config, "decide", straight)
 
 
 def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
@@ -270,5 +297,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     settled_objects_are_written,
     configuration_is_not_delivered,
     configuration_restarts_slurmctld,
+    refused_configuration_is_delivered,
+    refused_configuration_is_not_put_back,
     tokens_are_not_renewed,
 )

@@ -42,6 +42,7 @@ from penstock.controllers.settings import Settings
 from penstock.kube import Cache, Client, HttpTransport, Lease, Manager, Recorder, from_kubeconfig
 from penstock.kube.credentials import Access, Credentials
 from penstock.kube.transport import Request, Response, Transport
+from penstock.testing.sidecar import Sidecars
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import FakeSlurmrestd
 from support.kubelet import MACHINE, Kubelet
@@ -116,14 +117,24 @@ class Impersonating:
 
 
 class Recording:
-    """A transport that notes every write, as `VERB path`, events and the Lease left out."""
+    """A transport that notes every write, as `VERB path`, events and the Lease left out.
 
-    def __init__(self, inner: Transport) -> None:
+    `log` answers for the kubelets, which are not there, when a container's log is asked for.
+    """
+
+    def __init__(
+        self, inner: Transport, log: Callable[[str, str, str], str | None] | None = None
+    ) -> None:
         self._inner = inner
+        self._log = log
         self.writes: list[str] = []
         self.bodies: list[bytes] = []
 
     async def send(self, request: Request) -> Response:
+        if self._log is not None and request.path.endswith("/log"):
+            *_, namespace, _, name, _ = request.path.split("/")
+            text = self._log(namespace, name, request.params["container"])
+            return Response(404, b"{}") if text is None else Response(200, text.encode())
         if request.method != "GET" and "/leases" not in request.path:
             self.writes.append(f"{request.method} {request.path}")
             self.bodies.append(request.body)
@@ -188,6 +199,11 @@ class Lab:
         for cache in self.seen.values():
             cache.subscribe(lambda _, __: self._changed.set())
         self.kubelet = Kubelet(self.manager, self._slurm_of)
+        self.sidecars = Sidecars(self._find)
+
+    def _find(self, resource: str, namespace: str, name: str) -> Json | None:
+        kind = {"/pods": "Pod", "/configmaps": "ConfigMap"}[resource]
+        return self.seen[kind].raw(f"{namespace}/{name}")
 
     def _slurm_of(self, namespace: str) -> FakeSlurmctld | None:
         found = self.clusters.get(namespace)
@@ -202,7 +218,8 @@ class Lab:
         """Run an operator; it is stopped at the end."""
         config = from_kubeconfig([self._node.kubeconfig_path])
         limited = Impersonating(config.credentials, IDENTITY)
-        transport = Recording(HttpTransport(replace(config, credentials=limited)))
+        inner = HttpTransport(replace(config, credentials=limited))
+        transport = Recording(inner, self.sidecars.log)
         client = Client(transport)
         held = (
             Lease(Client(transport), OPERATOR_NAMESPACE, f"test-{self.namespace}", name)

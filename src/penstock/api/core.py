@@ -150,9 +150,10 @@ class Secret(KubeObject, frozen=True):
 
 
 class ConfigMap(KubeObject, frozen=True):
-    """A ConfigMap."""
+    """A ConfigMap; `binary_data` is base64 text as on the wire."""
 
     data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
     immutable: bool | None = None
 
 

@@ -10,17 +10,19 @@ from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.shared import Status
 from penstock.controllers.anew import Anew
+from penstock.controllers.config import Configuration
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.report import Events
-from penstock.decide.workload import refusal, stuck, workload
+from penstock.controllers.world import World
+from penstock.decide import config_checks
+from penstock.decide.config_checks import APPLIED
+from penstock.decide.config_transaction import ConfigView, Decision, Stage
+from penstock.decide.times import write
+from penstock.decide.workload import stuck, workload
 from penstock.render import controller as render
-from penstock.render.canonical import digest
-from penstock.render.config import config_hash, config_maps_of
+from penstock.render.config import Contents, config_hash, config_maps_of, declared
 from penstock.render.context import Cluster
 from penstock.render.keys import generate, key_secret
-from penstock.render.slurm_conf import slurm_conf
-
-CONFIG_APPLIED = "ConfigApplied"
 
 
 class ControllerLoop(Loop[Controller]):
@@ -29,21 +31,57 @@ class ControllerLoop(Loop[Controller]):
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
         self.anew = Anew(tools.client)
+        self.configuration = Configuration(tools)
+        self._decided: dict[str, Decision] = {}
 
     async def bring(self, obj: Controller) -> list[Check]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
+        key = obj.metadata.key
+        self._decided.pop(key, None)
         await self._keys(obj)
         cluster = self.world.cluster(obj)
         waiting = self._missing(obj, cluster)
         if waiting:
             return waiting
-        await self.objects.ensure(obj, self.events, render.objects(cluster))
-        await self._deliver(obj, config_hash(cluster))
-        return self._checks(obj, cluster)
+        pods = self.world.slurmctld_pods(obj)
+        runs = workload("slurmctld", obj.spec.replicas, pods)
+        if obj.spec.external:
+            await self.objects.ensure(obj, self.events, render.objects(cluster))
+            return [runs]
+        view, decision = await self.configuration.look(
+            obj, cluster, worked=_worked(obj), serves=bool(runs.ok)
+        )
+        self.configuration.note(key, decision.stage, view.wanted.hash)
+        self._decided[key] = decision
+        contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
+        await self.objects.ensure(obj, self.events, render.objects(cluster, contents))
+        await self._deliver(obj, view, decision)
+        return [runs, *config_checks.checks(decision, view.wanted.data)]
+
+    def again(self, obj: Controller) -> float | None:
+        """Soon while an answer of the reconfigure container is waited for."""
+        decision = self._decided.get(obj.metadata.key)
+        if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
+            return None
+        return self.configuration.again(obj.metadata.key, decision.stage)
 
     def status(self, obj: Controller) -> Status:
-        """The hash of the wanted configuration."""
-        return msgspec.structs.replace(obj.status, config_hash=config_hash(self.world.cluster(obj)))
+        """The hashes of the wanted configuration and of that which slurmctld runs with."""
+        old, decision = obj.status, self._decided.get(obj.metadata.key)
+        wanted = config_hash(self.world.cluster(obj))
+        if decision is None:
+            return msgspec.structs.replace(old, config_hash=wanted)
+        refused = decision.stage in {Stage.REFUSED, Stage.UNDONE}
+        since = old.config_since
+        if decision.effective != old.effective_config_hash:
+            since = write(self.client.clock.time()) if decision.effective else ""
+        return msgspec.structs.replace(
+            old,
+            config_hash=wanted,
+            effective_config_hash=decision.effective,
+            config_since=since,
+            last_error=(decision.words or "") if refused else "",
+        )
 
     async def _keys(self, controller: Controller) -> None:
         """Generate the keys for which the user names no Secret."""
@@ -102,64 +140,47 @@ class ControllerLoop(Loop[Controller]):
             )
         return found
 
-    async def _deliver(self, controller: Controller, wanted: str) -> None:
-        """Change an annotation of the pods, on which the kubelet refreshes their files at once.
+    async def _deliver(self, controller: Controller, view: ConfigView, decision: Decision) -> None:
+        """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
 
-        Without it the kubelet takes a minute or more to look. A slurmctld that ended on the
-        former configuration is not kept waiting for the kubelet's back-off: its pod is made anew,
-        unless that would take the state with it.
+        A slurmctld that ended on the former configuration is not kept waiting for the kubelet's
+        back-off: its pod is made anew, unless that would take the state with it.
         """
         workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
         found = self.world.stateful_sets.get(workload)
         revision = found.status.update_revision if found is not None else None
+        handed = decision.marks.get(wellknown.CONFIG_HASH, "")
         for pod in self.world.slurmctld_pods(controller):
             meta = pod.metadata
             if not meta.deleting and stuck(pod, "slurmctld", revision):
                 note = f"{meta.name} could not start; it is made anew as it is declared now"
                 await self.anew.make(controller, self.events, pod, note)
-                continue
-            if not _has_state_in_pod(controller) and await self.anew.after_change(
-                controller, self.events, pod, "slurmctld", wanted
-            ):
-                continue
-            if (
-                not await self.anew.mark(pod, wanted)
-                or wellknown.CONFIG_HASH not in meta.annotations
-            ):
-                continue
-            self.events.normal(
-                controller,
-                "ConfigDelivered",
-                f"Configuration {wanted[:12]} was handed to {meta.name} for a reconfigure; "
-                "slurmctld is not restarted",
-                "Configure",
-            )
-
-    def _checks(self, controller: Controller, cluster: Cluster) -> list[Check]:
-        pods = self.world.slurmctld_pods(controller)
-        checks = [workload("slurmctld", controller.spec.replicas, pods)]
-        words = refusal(pods, digest(slurm_conf(cluster)))
-        if words is not None:
-            checks.append(
-                Check(
-                    False,
-                    "ConfigRefused",
-                    f"slurmctld refuses the configuration and keeps the one it has: {words}",
-                    type=CONFIG_APPLIED,
+                return
+            if handed and not _has_state_in_pod(controller):
+                anew = await self.anew.after_change(
+                    controller, self.events, pod, "slurmctld", handed
                 )
-            )
-        elif checks[0].ok:
-            checks.append(Check(True, "ConfigDelivered", type=CONFIG_APPLIED))
-        return checks
+                if anew:
+                    return
+        if decision.restart:
+            await self.configuration.restart(controller, self.events, decision)
+        else:
+            await self.configuration.mark(controller, self.events, view, decision)
+
+
+def _worked(controller: Controller) -> bool:
+    """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
+    return find(controller.status.conditions, APPLIED) is not None
 
 
 def _has_state_in_pod(controller: Controller) -> bool:
-    """Whether slurmctld has worked and keeps its state, jobs included, where its pod ends with it.
+    """Whether slurmctld has worked and keeps its state, with all jobs, where its pod ends."""
+    return _worked(controller) and not controller.spec.persistent
 
-    The condition ConfigApplied is there from the first time that slurmctld worked.
-    """
-    worked = find(controller.status.conditions, CONFIG_APPLIED) is not None
-    return worked and not controller.spec.persistent
+
+def _serves(world: World, controller: Controller) -> bool:
+    pods = world.slurmctld_pods(controller)
+    return bool(workload("slurmctld", controller.spec.replicas, pods).ok)
 
 
 def pod_to_controller(pod: KubeObject) -> list[str]:

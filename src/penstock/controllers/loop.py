@@ -87,7 +87,12 @@ class Loop(Reporter[T], ABC):
         await self.report(obj, checks, self.status(obj))
         if refused is not None:
             raise refused
-        return Result()
+        return Result(requeue_after=self.again(obj))
+
+    def again(self, obj: T) -> float | None:
+        """Seconds after which to look at it again without being told; None when not at all."""
+        del obj
+        return None
 
     @abstractmethod
     async def bring(self, obj: T) -> list[Check]:

@@ -16,6 +16,7 @@ from penstock.api.core import (
     SECRETS,
     SERVICES,
     STATEFUL_SETS,
+    ConfigMap,
     Pod,
     Secret,
 )
@@ -99,7 +100,7 @@ class World:
         for name in config_maps_read(Cluster(controller, self.settings.images)):
             config_map = self.config_maps.get(f"{controller.metadata.namespace}/{name}")
             if config_map is not None:
-                found[name] = config_map.data or {}
+                found[name] = _texts(config_map)
         return found
 
     def absent_config_maps(self, controller: Controller) -> list[str]:
@@ -184,6 +185,17 @@ class World:
             if controller.metadata.namespace == space
             and name in config_maps_read(Cluster(controller, self.settings.images))
         ]
+
+
+def _texts(config_map: ConfigMap) -> Mapping[str, str]:
+    """All files of a ConfigMap; what is not UTF-8 in them is kept as surrogates."""
+    if not config_map.binary_data:
+        return config_map.data or {}
+    binary = {
+        name: base64.b64decode(value).decode(errors="surrogateescape")
+        for name, value in config_map.binary_data.items()
+    }
+    return binary | (config_map.data or {})
 
 
 def keys(objects: Iterable[KubeObject]) -> list[str]:

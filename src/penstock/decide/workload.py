@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
-from penstock.decide.trouble import last_words, trouble
+from penstock.decide.trouble import trouble
 from penstock.decide.words import some
 
 _REVISION = "controller-revision-hash"
@@ -66,16 +66,3 @@ def crashed(pod: Pod, name: str) -> bool:
         ended = container.state.terminated or container.last_state.terminated
         return ended is not None and ended.exit_code != 0
     return False
-
-
-def refusal(pods: Sequence[Pod], slurm_conf_hash: str) -> str | None:
-    """Why slurmctld refused the slurm.conf of this SHA-256, as the reconfigure container said.
-
-    The message of an earlier file stays in the pod's status; the hash in it tells them apart.
-    """
-    for pod in pods:
-        for container in pod.status.init_container_statuses or ():
-            said = last_words(container) if container.name == "reconfigure" else ""
-            if slurm_conf_hash in said:
-                return said.partition(": ")[2] or said
-    return None

@@ -102,6 +102,16 @@ class Client:
         request = Request("GET", resource.path(namespace, name))
         return await self._send("get", resource, request)
 
+    async def log(self, namespace: str, pod: str, container: str, lines: int) -> str:
+        """The last lines that a container wrote since it started.
+
+        Raises BadRequestError while it has not started, NotFoundError without the pod.
+        """
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        request = Request("GET", path, {"container": container, "tailLines": str(lines)})
+        call = Call("get", "pods/log", request, timeout=10.0)
+        return (await self._rest.send(call)).body.decode(errors="replace")
+
     async def list(self, resource: Resource[T], selector: Selector = ALL) -> Listing[T]:
         """All objects of the selector at one version, read past any stale cache."""
         items, version = await list_all(self, resource, selector)

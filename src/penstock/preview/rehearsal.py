@@ -22,6 +22,7 @@ from penstock.slurm.rest.http import Answer
 from penstock.testing.apiserver import ApiServer, Change, Connection
 from penstock.testing.faults import Fault
 from penstock.testing.loop import EPOCH, LoopClock, simulate
+from penstock.testing.sidecar import Sidecars
 from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld
 from penstock.testing.slurmrestd import InMemorySlurmrestd
 
@@ -57,6 +58,8 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     clock = LoopClock()
     clock.jump(now - EPOCH)
     server = ApiServer(clock.time)
+    # Whether slurmctld would refuse a configuration shows only the real one.
+    server.logs = Sidecars(server.find).log
     for resource, objects in live.objects.items():
         for key, obj in objects.items():
             server.store.put(resource, key, obj)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
 from penstock.render.config import config_map
@@ -9,14 +11,16 @@ from penstock.render.context import Cluster, owner
 from penstock.render.service import Port, service
 
 
-def objects(cluster: Cluster, ports: tuple[Port, ...]) -> list[Json]:
-    """A Service `slurm-controller-<name>` and a ConfigMap `slurm-config-<name>`.
+def objects(
+    cluster: Cluster, ports: tuple[Port, ...], files: Mapping[str, str] | None
+) -> list[Json]:
+    """A Service `slurm-controller-<name>` and a ConfigMap `slurm-config-<name>` with these files.
 
     The Service carries no labels: monitoring that selects Services by label must find each
     slurmctld once.
     """
     controller = cluster.controller
-    return [
+    found = [
         service(
             names.controller_service_alias(controller),
             cluster.namespace,
@@ -28,5 +32,7 @@ def objects(cluster: Cluster, ports: tuple[Port, ...]) -> list[Json]:
             owner(controller),
             unready=True,
         ),
-        config_map(cluster, names.config_map_alias(controller)),
     ]
+    if files is not None:
+        found.append(config_map(cluster, names.config_map_alias(controller), files))
+    return found

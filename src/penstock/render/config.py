@@ -1,10 +1,17 @@
-"""The ConfigMap with a cluster's configuration, which is mounted at /etc/slurm."""
+"""The ConfigMaps with a cluster's configuration, and the hash that names one state of it.
+
+The one that is mounted at /etc/slurm has what slurmctld starts with. The alias has what slurmctld
+was seen to run with, the candidate what is declared.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
-from penstock.render.canonical import config_digest
+from penstock.render.canonical import digest
 from penstock.render.cgroup_conf import CGROUP_CONF
 from penstock.render.context import Cluster, owner
 from penstock.render.pod import names_of, object_metadata
@@ -21,16 +28,32 @@ def files(cluster: Cluster) -> dict[str, str]:
     return {k: v for k, v in generated.items() if k == "slurm.conf" or k not in given}
 
 
-def config_map(cluster: Cluster, name: str | None = None) -> Json:
-    """The ConfigMap, under its own or another name."""
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Files by name for each of the ConfigMaps; one that is None is left as it is."""
+
+    real: Mapping[str, str] | None
+    alias: Mapping[str, str] | None
+    candidate: Mapping[str, str] | None
+
+
+def declared(cluster: Cluster) -> Contents:
+    """What is declared, in all of them."""
+    data = files(cluster)
+    return Contents(data, data, None if cluster.controller.spec.external else data)
+
+
+def config_map(cluster: Cluster, name: str, data: Mapping[str, str]) -> Json:
+    """One of the ConfigMaps, with the mark that shows whether its data is ours."""
     controller = cluster.controller
     metadata = object_metadata(
-        name or names.config_map(controller),
+        name,
         cluster.namespace,
         wellknown.labels("slurmctld", controller.metadata.name),
         owner(controller),
     )
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": files(cluster)}
+    metadata["annotations"] = {wellknown.CONTENT_HASH: content_hash(data)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
 
 
 def config_maps_of(cluster: Cluster) -> list[str]:
@@ -53,16 +76,32 @@ def config_maps_read(cluster: Cluster) -> list[str]:
     return sorted({*config_maps_of(cluster), *([jwks.name] if jwks and jwks.name else [])})
 
 
-def config_hash(cluster: Cluster) -> str:
-    """SHA-256 over everything that is mounted at /etc/slurm, except the keys.
-
-    Written to an annotation of the running pod it makes the kubelet refresh the mounted files at
-    once instead of at its next full pass.
-    """
-    contents = {
-        name: config_digest(cluster.config_maps.get(name)) for name in config_maps_of(cluster)
-    }
+def mounted(cluster: Cluster, data: Mapping[str, str]) -> dict[str, str]:
+    """All files at /etc/slurm but the keys, when our ConfigMap has `data`; the user's come last."""
+    out = dict(data)
+    for name in config_maps_of(cluster):
+        out.update(cluster.config_maps.get(name, {}))
     if jwks := cluster.controller.spec.jwks_key_ref:
-        found = cluster.config_maps.get(jwks.name, {}).get(jwks.key, "")
-        contents["jwks.json"] = config_digest({jwks.key: found})
-    return config_digest(contents | files(cluster))
+        found = cluster.config_maps.get(jwks.name, {}).get(jwks.key)
+        out.update({"jwks.json": found} if found is not None else {})
+    return out
+
+
+def content_hash(found: Mapping[str, str]) -> str:
+    """SHA-256 over the names and contents of files, as the reconfigure container computes it.
+
+    Keys are left out, and so are names that a shell's `*` does not match.
+    """
+    left_out = (names.SLURM_KEY, names.JWT_KEY)
+    shown = [name for name in sorted(found) if name not in left_out and name[0] != "."]
+    return digest("".join(f"{digest(_bytes(found[name]))}  {name}\n" for name in shown))
+
+
+def _bytes(text: str) -> bytes:
+    """What is not UTF-8 in a file of the user's comes as surrogates."""
+    return text.encode(errors="surrogateescape")
+
+
+def config_hash(cluster: Cluster) -> str:
+    """The hash of the declared configuration: of everything at /etc/slurm, except the keys."""
+    return content_hash(mounted(cluster, files(cluster)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Persistence
 from penstock.api.slinky.volumes import ClaimSpec
 from penstock.render import aliases, merge
-from penstock.render.config import config_map, config_maps_of
+from penstock.render.config import Contents, config_map, config_maps_of, declared, files
 from penstock.render.context import Cluster, owner
 from penstock.render.pod import (
     ETC,
@@ -36,29 +37,43 @@ from penstock.render.slurm_conf import state_directory
 _STATE = "statesave"
 _SOCKET = "slurm-authsocket"
 _RECONFIGURE = "reconfigure"
+_RECONFIGURE_COMMAND = ["tini", "-g", "--", "bash", "-c", script("reconfigure")]
+_CANDIDATES = "slurm-candidate"
 _PRIMARY_PORT = Port("slurmctld", wellknown.SLURMCTLD_PORT, "slurmctld")
 
 
-def objects(cluster: Cluster) -> list[Json]:
+def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
     """Everything a Controller needs, in the order in which it is to be written.
+
+    `contents` of the ConfigMaps are those that are declared when there are none.
 
     slurmctld's pod is what all others wait for. So its StatefulSet comes as soon as there is what
     the pod mounts and the Service of its name; who connects to it comes later than the rest.
     An external one has only its configuration, which slurmrestd reads.
     """
-    if cluster.controller.spec.external:
-        return [
-            config_map(cluster),
-            config_map(cluster, names.config_map_alias(cluster.controller)),
-        ]
+    controller, contents = cluster.controller, contents or declared(cluster)
+    real = _written(cluster, names.config_map(controller), contents.real)
+    if controller.spec.external:
+        alias = contents.alias or files(cluster)
+        return [*real, config_map(cluster, names.config_map_alias(controller), alias)]
     ports = _ports(cluster)
     return [
         _headless_service(cluster),
-        config_map(cluster),
+        *real,
         stateful_set(cluster),
+        *_written(cluster, names.config_candidate(controller), contents.candidate),
         _service(cluster, ports),
-        *aliases.objects(cluster, ports),
+        *aliases.objects(cluster, ports, contents.alias),
     ]
+
+
+def _written(cluster: Cluster, name: str, data: Mapping[str, str] | None) -> list[Json]:
+    return [] if data is None else [config_map(cluster, name, data)]
+
+
+def tries_configuration(cluster: Cluster) -> bool:
+    """Whether the reconfigure container is ours: a user may put another program into it."""
+    return _reconfigure(cluster, "")["command"] == _RECONFIGURE_COMMAND
 
 
 def _instance(cluster: Cluster) -> str:
@@ -102,8 +117,8 @@ def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
         owner(cluster.controller),
         labels=wellknown.labels("slurmctld", _instance(cluster)),
         user=cluster.controller.spec.service,
-        # The reconfigure container ends to report a refused configuration, and the pod is not ready
-        # until it is there again. Nobody must lose slurmctld for that.
+        # The pod is not ready either while a container beside slurmctld starts again. Nobody must
+        # lose slurmctld for that.
         unready=True,
     )
 
@@ -122,6 +137,7 @@ def stateful_set(cluster: Cluster) -> Json:
     hashes = {
         wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
         wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+        wellknown.TRIES_CONFIG: wellknown.TRUE if tries_configuration(cluster) else "",
     }
     spec: Json = {
         "replicas": controller.spec.replicas,
@@ -153,12 +169,13 @@ def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
         "affinity": spread(wellknown.selector_labels("slurmctld", _instance(cluster))),
         "securityContext": {"runAsNonRoot": True, **user, "fsGroup": wellknown.SLURM_UID},
         "initContainers": [
-            _reconfigure(slurmctld["image"], spec.reconfigure),
+            _reconfigure(cluster, slurmctld["image"]),
             logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
         ],
         "containers": [slurmctld],
         "volumes": [
             _etc(cluster),
+            _candidates(cluster),
             memory(LOGS),
             memory("run"),
             {"name": _SOCKET, "emptyDir": {}},
@@ -202,19 +219,23 @@ def _slurmctld(cluster: Cluster) -> Json:
     return merge.container(base, spec.slurmctld)
 
 
-def _reconfigure(image: str, user: Json) -> Json:
+def _reconfigure(cluster: Cluster, image: str) -> Json:
+    state = state_directory(cluster)
     base: Json = {
         "name": "reconfigure",
         "image": image,
-        "command": ["tini", "-g", "--", "bash", "-c", script("reconfigure")],
+        "command": _RECONFIGURE_COMMAND,
+        "env": [{"name": "SLURM_STATE", "value": state}],
         "restartPolicy": "Always",
         "volumeMounts": [
             etc_mount(),
+            {"name": _CANDIDATES, "mountPath": "/mnt/candidate", "readOnly": True},
             {"name": _SOCKET, "mountPath": "/run/slurmctld", "readOnly": True},
             {"name": _RECONFIGURE, "mountPath": "/run/reconfigure"},
+            {"name": _STATE, "mountPath": state, "readOnly": True},
         ],
     }
-    return merge.container(base, user)
+    return merge.container(base, cluster.controller.spec.reconfigure)
 
 
 def _etc(cluster: Cluster) -> Json:
@@ -224,11 +245,28 @@ def _etc(cluster: Cluster) -> Json:
         config_map_source(names.config_map(controller)),
         slurm_key_source(cluster),
         secret_source(jwt.name, (jwt.key, names.JWT_KEY, None)),
-        *(config_map_source(name) for name in config_maps_of(cluster)),
+        *_users_files(cluster),
     ]
-    if jwks := controller.spec.jwks_key_ref:
-        sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
     return projected(ETC, 0o610, sources)
+
+
+def _candidates(cluster: Cluster) -> Json:
+    """/etc/slurm without keys as it is to become, and what the pod's annotations ask for."""
+    ours = config_map_source(names.config_candidate(cluster.controller))
+    ours["configMap"]["optional"] = True
+    asked = [
+        {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+        for path, key in ((".live", wellknown.CONFIG_LIVE), (".reconfigure", wellknown.RECONFIGURE))
+    ]
+    sources = [ours, *_users_files(cluster), {"downwardAPI": {"items": asked}}]
+    return projected(_CANDIDATES, 0o640, sources)
+
+
+def _users_files(cluster: Cluster) -> list[Json]:
+    sources = [config_map_source(name) for name in config_maps_of(cluster)]
+    if jwks := cluster.controller.spec.jwks_key_ref:
+        sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
+    return sources
 
 
 def _state(cluster: Cluster) -> tuple[list[Json], list[Json]]:

@@ -11,12 +11,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.decide.drain_reason import TERMINATING
 from penstock.testing.apiserver import ApiServer, Change
+from penstock.testing.apiserver.status import RefusedError
+from penstock.testing.sidecar import ETC, Files, Sidecar, mounted
 from penstock.testing.slurm import SimulatedSlurm
 from penstock.testing.workloads import image_missing, running
 
@@ -37,6 +39,10 @@ class Pace:
     register: tuple[float, float] = (0.1, 2.0)
     end: tuple[float, float] = (0.5, 6.0)
     retry: tuple[float, float] = (2.0, 2.0)
+    refresh: tuple[float, float] = (0.1, 1.0)
+    """From a change of a pod's annotations until its files are as they should be."""
+    resync: tuple[float, float] = (60.0, 90.0)
+    try_: tuple[float, float] = (0.1, 0.5)
     silent: float = 30.0
     """After which slurmctld gives up a node that does not answer."""
 
@@ -49,6 +55,8 @@ class _Life:
     bound: bool = False
     started: bool = False
     ending: bool = False
+    notes: Json = field(default_factory=dict[str, Any])
+    sidecar: Sidecar | None = None
     timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
 
 
@@ -83,6 +91,16 @@ class Machines:
             machine: Json = {"kind": "Node", "metadata": {"name": name}}
             server.ask("POST", "/api/v1/nodes", {**machine, "status": {"conditions": [ready]}})
         server.store.listeners.append(self._changed)
+        server.logs = self.log
+
+    def log(self, namespace: str, name: str, container: str) -> str | None:
+        """The log of slurmctld's reconfigure container; a silent kubelet gives none."""
+        pod, life = self.server.find(PODS, namespace, name), self._lives.get(f"{namespace}/{name}")
+        if pod is None or life is None or life.sidecar is None or container != "reconfigure":
+            return None
+        if pod["spec"].get("nodeName") in self.silent:
+            raise RefusedError(500, "the kubelet does not answer")
+        return "\n".join(life.sidecar.lines)
 
     def fall_silent(self, name: str) -> None:
         """The kubelet of a machine stops; the node controller says so."""
@@ -170,6 +188,10 @@ class Machines:
         if pod["spec"].get("nodeName") and not life.bound:
             life.bound = True
             self._later(life, self._pace.start, lambda: self._start(key, uid))
+        notes: Json = pod["metadata"].get("annotations") or {}
+        if life.sidecar is not None and notes != life.notes:
+            life.notes = notes
+            self._later(life, self._pace.refresh, lambda: self._refresh(key, uid))
         if pod["metadata"].get("deletionTimestamp") and not life.ending:
             life.ending = True
             self._end_soon(key, pod, life)
@@ -210,9 +232,49 @@ class Machines:
             self._later(life, self._pace.register, lambda: self._register(key, uid))
         elif app in DAEMONS:
             space = pod["metadata"]["namespace"]
+            if app == "slurmctld":
+                life.notes = pod["metadata"].get("annotations") or {}
+                life.sidecar = Sidecar(mounted(pod, ETC, self._data(space)))
+                life.sidecar.mount(pod, self._data(space))
+                self._later(life, self._pace.try_, lambda: self._look(key, uid))
+                self._later(life, self._pace.resync, lambda: self._resync(key, uid))
             self._ready[space, app].add(uid)
             self._daemons(space)
         self._write_status(pod, running(pod, self._stamp()))
+
+    def _data(self, space: str) -> Callable[[str], Files | None]:
+        def data(name: str) -> Files | None:
+            found = self.server.find("/configmaps", space, name)
+            return None if found is None else found.get("data") or {}
+
+        return data
+
+    def _resync(self, key: str, uid: str) -> None:
+        """The kubelet's full pass."""
+        self._refresh(key, uid)
+        if (life := self._lives.get(key)) is not None and life.uid == uid:
+            self._later(life, self._pace.resync, lambda: self._resync(key, uid))
+
+    def _refresh(self, key: str, uid: str) -> None:
+        """The kubelet brings the files of a slurmctld pod up to date."""
+        pod, life = self._find(key, uid), self._lives.get(key)
+        if pod is None or life is None or life.ending or life.sidecar is None:
+            return
+        if pod["spec"]["nodeName"] in self.silent:
+            self._later(life, self._pace.retry, lambda: self._refresh(key, uid))
+            return
+        life.sidecar.mount(pod, self._data(pod["metadata"]["namespace"]))
+        self._later(life, self._pace.try_, lambda: self._look(key, uid))
+
+    def _look(self, key: str, uid: str) -> None:
+        """The reconfigure container sees the files; it comes back to a slurmctld that is away."""
+        pod, life = self._find(key, uid), self._lives.get(key)
+        if pod is None or life is None or life.ending or life.sidecar is None:
+            return
+        up = self._slurm(pod).up
+        life.sidecar.look(slurmctld=up)
+        if not up:
+            self._later(life, self._pace.retry, lambda: self._look(key, uid))
 
     def _register(self, key: str, uid: str) -> None:
         pod, life = self._find(key, uid), self._lives.get(key)

@@ -70,6 +70,8 @@ class SimulatedSlurm:
         """When a drain last ended by other than the operator's request, in the loop's seconds."""
         self.remembered_after = float("inf")
         """Seconds after which a drain must have been remembered by the operator."""
+        self.starting: list[Callable[[], None]] = []
+        """Called whenever slurmctld starts."""
         self.shrunk: set[str] = set()
         """Nodes that come back with less memory than they had, when they register next."""
         self._registered_at: dict[str, float] = {}
@@ -217,6 +219,8 @@ class SimulatedSlurm:
     def start(self, *, lost: Callable[[FakeNode], bool] = lambda _: False) -> None:
         """Slurmctld starts: all nodes have to be heard of again; `lost` are not in its state."""
         self.up = True
+        for callback in self.starting:
+            callback()
         for name, node in list(self.ctld.nodes.items()):
             if lost(node):
                 for job in self.jobs_on(name):

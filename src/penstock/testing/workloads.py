@@ -18,17 +18,25 @@ def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
             {"type": "PodScheduled", "status": "True"},
             {"type": "Ready", "status": "True"},
         ],
-        "containerStatuses": [
-            {
-                "name": container["name"],
-                "image": container["image"],
-                "imageID": "",
-                "ready": True,
-                "restartCount": 0,
-                "state": {"running": {"startedAt": started}},
-            }
-            for container in pod["spec"]["containers"]
-        ],
+        "initContainerStatuses": [_running(one, started) for one in _beside(pod)],
+        "containerStatuses": [_running(one, started) for one in pod["spec"]["containers"]],
+    }
+
+
+def _beside(pod: Json) -> list[Json]:
+    """Containers that run beside the others for as long as the pod lives."""
+    every: list[Json] = pod["spec"].get("initContainers") or []
+    return [one for one in every if one.get("restartPolicy") == "Always"]
+
+
+def _running(container: Json, started: str) -> Json:
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": started}},
     }
 
 

@@ -16,9 +16,7 @@ from penstock.api.core import (
 )
 from penstock.api.meta import ObjectMeta
 from penstock.decide.trouble import Trouble, trouble
-from penstock.decide.workload import crashed, refusal, stuck, workload
-
-HASH = "a" * 64
+from penstock.decide.workload import crashed, stuck, workload
 
 
 def pod(
@@ -100,22 +98,6 @@ def test_a_container_that_ended_is_told_from_one_that_starts():
 def with_slurmctld(container: ContainerStatus) -> Pod:
     one = pod()
     return replace(one, status=replace(one.status, container_statuses=(container,)))
-
-
-def reconfigure(said: str, name: str = "reconfigure") -> Pod:
-    ended = ContainerState(terminated=ContainerTerminated(exit_code=1, message=said))
-    container = ContainerStatus(name=name, last_state=ended)
-    one = pod(ready=True)
-    return replace(one, status=replace(one.status, init_container_statuses=(container,)))
-
-
-def test_a_refusal_counts_for_exactly_the_file_that_was_refused():
-    said = f"slurmctld refused slurm.conf {HASH} and keeps the one it has: error: Parse error: x"
-    assert refusal([reconfigure(said)], HASH) == "error: Parse error: x"
-    assert refusal([reconfigure(said)], "b" * 64) is None
-    assert refusal([reconfigure(said, name="logfile")], HASH) is None
-    assert refusal([reconfigure("")], HASH) is None
-    assert refusal([], HASH) is None
 
 
 def test_a_daemon_that_works_counts_while_a_container_beside_it_starts_again():

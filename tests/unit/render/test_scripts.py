@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -10,37 +9,66 @@ from pathlib import Path
 
 import pytest
 
+from penstock.render.config import content_hash
 from penstock.render.script import script
 
 REFUSED = "slurm_reconfigure error: Unspecified error"
+AWAY = "slurm_reconfigure error: Unable to contact slurm controller (connect failure)"
+RUNS = 'echo "[2026-01-01T00:00:00.123] Running as primary controller"\nexec sleep 60\n'
+
+
+class Volume:
+    """A folder as the kubelet keeps it: all files change at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.generation = 0
+        path.mkdir()
+
+    def write(self, text: str | None = None, **others: str) -> None:
+        """Another generation: slurm.conf with this text, and dot files by their names."""
+        self.generation += 1
+        data = self.path / f"..{self.generation}"
+        data.mkdir()
+        given = {f".{name}": value for name, value in others.items()}
+        given |= {"slurm.conf": text, "slurm.key": "secret"} if text is not None else {}
+        for name, value in given.items():
+            (data / name).write_text(value)
+            if not (self.path / name).is_symlink():
+                (self.path / name).symlink_to(f"..data/{name}")
+        link = self.path / "..new"
+        link.symlink_to(data.name)
+        link.rename(self.path / "..data")
 
 
 class Pod:
-    """/etc/slurm as the kubelet keeps it, scontrol's stand-in, and the side container."""
+    """The volumes, stand-ins for Slurm's programs, and the side container."""
 
     def __init__(self, root: Path) -> None:
-        self.etc, self.state, self.bin = root / "etc", root / "state", root / "bin"
-        for directory in (self.etc, self.state, self.bin):
+        self.etc, self.candidate = Volume(root / "etc"), Volume(root / "candidate")
+        self.state, self.bin, self.spool = root / "state", root / "bin", root / "spool"
+        for directory in (self.state, self.bin, self.spool):
             directory.mkdir()
-        self.message, self.answer = root / "message", root / "answer"
-        self.generation = 0
-        scontrol = self.bin / "scontrol"
-        scontrol.write_text(
-            f"#!/bin/sh\n[ -f {self.answer} ] || exit 0\ncat {self.answer}\nexit 1\n"
+        self.answer, self.calls, self.seen = root / "answer", root / "calls", root / "seen"
+        self.calls.touch()
+        self.program(
+            "scontrol",
+            f"echo x >>{self.calls}\n[ -f {self.answer} ] || exit 0\ncat {self.answer}\nexit 1\n",
         )
-        scontrol.chmod(0o755)
-        (self.etc / "slurm.conf").symlink_to("..data/slurm.conf")
-        self.write("first")
+        self.slurmctld(RUNS)
+        self.etc.write("first")
+        self.candidate.write("first")
 
-    def write(self, text: str) -> None:
-        """Another generation of the volume, put in place at once as the kubelet does it."""
-        self.generation += 1
-        data = self.etc / f"..{self.generation}"
-        data.mkdir()
-        (data / "slurm.conf").write_text(text)
-        link = self.etc / "..new"
-        link.symlink_to(data.name)
-        link.rename(self.etc / "..data")
+    def program(self, name: str, text: str) -> None:
+        new = self.bin / f".{name}"
+        new.write_text(f"#!/bin/sh\n{text}")
+        new.chmod(0o755)
+        new.rename(self.bin / name)
+
+    def slurmctld(self, text: str) -> None:
+        """What a trial start does; its slurm.conf and arguments are kept."""
+        keep = f'for last; do :; done\ncp "$last" {self.seen}\necho "$@" >{self.seen}.args\n'
+        self.program("slurmctld", keep + text)
 
     def refuse(self, answer: str) -> None:
         new = self.answer.with_suffix(".new")
@@ -52,19 +80,20 @@ class Pod:
             ["bash", "-c", script("reconfigure")],
             env={
                 "PATH": f"{self.bin}:{os.environ['PATH']}",
-                "SLURM_ETC": str(self.etc),
+                "SLURM_ETC": str(self.etc.path),
+                "SLURM_CANDIDATE": str(self.candidate.path),
+                "SLURM_STATE": str(self.spool),
                 "RECONFIGURE_STATE": str(self.state),
-                "TERMINATION_LOG": str(self.message),
                 "RECONFIGURE_TICK": "0.02",
             },
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
 
-    def applied(self, text: str) -> bool:
-        content = f"{hashlib.sha256(text.encode()).hexdigest()}  slurm.conf\n"
-        wanted = hashlib.sha256(content.encode()).hexdigest()
-        return (self.state / "applied").read_text() == wanted
+
+def hash_of(text: str) -> str:
+    return content_hash({"slurm.conf": text, "slurm.key": "left out"})
 
 
 @pytest.fixture
@@ -75,93 +104,167 @@ def pod(tmp_path: Path) -> Pod:
 @pytest.fixture
 def running(pod: Pod) -> Iterator[subprocess.Popen[str]]:
     process = pod.start()
-    while not (pod.state / "applied").exists():
-        assert process.poll() is None
+    said(process, f"tried {hash_of('first')} ok")
     yield process
     process.kill()
     process.communicate()
 
 
-def said(process: subprocess.Popen[str], words: str) -> str:
-    """The next line with these words; fails when the process ends before."""
-    assert process.stderr
-    for line in process.stderr:
+def said(process: subprocess.Popen[str], words: str) -> list[str]:
+    """All lines up to the next one with these words; fails when the process ends before."""
+    assert process.stdout
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line.rstrip("\n"))
         if words in line:
-            return line
-    raise AssertionError(f"ended without saying {words!r}")
+            return lines
+    raise AssertionError(f"ended without saying {words!r}: {lines}")
+
+
+def test_what_slurmctld_starts_with_is_in_effect_and_tries_nothing(pod: Pod):
+    process = pod.start()
+    first = hash_of("first")
+    assert said(process, "tried") == [
+        f"penstock: effective {first}",
+        f"penstock: tried {first} ok",
+    ]
+    process.kill()
+    process.communicate()
+    assert not pod.seen.exists()
+
+
+def test_candidates_are_tried_and_slurmctld_is_not_asked(pod: Pod, running: subprocess.Popen[str]):
+    pod.candidate.write("second")
+    said(running, f"tried {hash_of('second')} ok")
+    assert not pod.calls.read_text()
 
 
 def test_a_changed_file_makes_slurmctld_reconfigure(pod: Pod, running: subprocess.Popen[str]):
-    assert pod.applied("first")
-    pod.write("second")
-    said(running, "runs with the new configuration")
-    assert pod.applied("second")
+    pod.etc.write("second")
+    said(running, f"effective {hash_of('second')}")
+    assert pod.calls.read_text() == "x\n"
+
+
+def test_a_change_that_needs_nothing_of_slurmctld_is_not_reconfigured(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    pod.candidate.write("second", live=hash_of("second"))
+    said(running, f"tried {hash_of('second')} ok")
+    pod.etc.write("second")
+    said(running, f"effective {hash_of('second')}")
+    assert not pod.calls.read_text()
 
 
 def test_a_change_while_nobody_looked_is_taken_up_at_the_next_start(pod: Pod):
     (pod.state / "applied").write_text("something older")
     process = pod.start()
-    said(process, "runs with the new configuration")
+    said(process, f"effective {hash_of('first')}")
     process.kill()
     process.communicate()
-    assert pod.applied("first")
+    assert pod.calls.read_text() == "x\n"
 
 
-def test_a_refusal_is_reported_once_and_the_correction_is_taken_at_once(
-    pod: Pod, running: subprocess.Popen[str]
-):
-    pod.refuse(REFUSED)
-    pod.write("bad")
-    assert "refused the configuration" in said(running, "refused")
-    assert running.wait() == 1
-    message = pod.message.read_text()
-    assert hashlib.sha256(b"bad").hexdigest() in message
-    assert REFUSED in message
-    assert pod.applied("first")
-
-    again = pod.start()
-    assert "next try in 4 s" in said(again, "refused")
-    assert again.poll() is None
-    pod.answer.unlink()
-    pod.write("good")
-    said(again, "runs with the new configuration")
-    again.kill()
-    again.communicate()
-    assert pod.applied("good")
-
-
-def test_what_only_slurmctld_knows_is_asked_of_a_start_beside_it(
-    pod: Pod, running: subprocess.Popen[str]
-):
-    slurmctld, seen = pod.bin / "slurmctld", pod.bin / "seen"
-    slurmctld.write_text(
-        f'#!/bin/sh\ncp "$4" {seen}\necho "[2026-01-01T00:00:00.123] debug: starts"\n'
-        'echo "[2026-01-01T00:00:00.123] error: Invalid node names in partition x" >&2\n'
-        'echo "slurmctld: fatal: read_slurm_conf failed"\nexit 1\n'
+def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subprocess.Popen[str]):
+    (pod.spool / "node_state").write_text("nodes")
+    (pod.spool / "clustername").write_text("x")
+    text = (
+        "SlurmctldPort=6817\n AccountingStorageHost=db\nStateSaveLocation=/real\n"
+        "SlurmctldParameters=enable_configless,reconfig_on_restart\nSuspendProgram=/bin/off\n"
+        "SlurmctldPrimaryOnProg=/bin/on\nKept=1\n"
     )
-    slurmctld.chmod(0o755)
-    pod.refuse(REFUSED)
-    pod.write("SlurmctldPort=6817\n AccountingStorageHost=db\nStateSaveLocation=/real\nbad\n")
-    said(running, "refused the configuration")
-    assert running.wait() == 1
-    assert pod.message.read_text().endswith(
-        "keeps the one it has: debug: starts\nerror: Invalid node names in partition x\n"
-        "fatal: read_slurm_conf failed"
-    )
-    lines = seen.read_text().splitlines()
-    assert lines[0] == "bad"
+    pod.candidate.write(text)
+    said(running, f"tried {hash_of(text)} ok")
+    lines = pod.seen.read_text().split()
+    assert lines[:2] == ["SlurmctldParameters=enable_configless", "Kept=1"]
+    assert lines[2].startswith(f"StateSaveLocation={pod.state}/trial")
     assert lines[-2:] == ["SlurmctldPort=16817", "AuthInfo=disable_sack"]
-    assert not any("/real" in line or "Accounting" in line for line in lines)
+    assert "-c" not in Path(f"{pod.seen}.args").read_text().split()
     assert not (pod.state / "trial").exists()
 
 
-def test_a_slurmctld_that_is_away_is_no_refusal(pod: Pod, running: subprocess.Popen[str]):
-    pod.refuse("slurm_reconfigure error: Unable to contact slurm controller (connect failure)")
-    pod.write("second")
-    said(running, "could not be asked")
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [
+        ('echo "slurmctld: fatal: no"\nexit 1\n', "refused: fatal: no"),
+        ("kill -SEGV $$\n", "refused: "),
+        ('echo "error: no such library"\nexit 127\n', "ok"),
+    ],
+)
+def test_only_what_is_the_files_fault_is_refused(
+    pod: Pod, running: subprocess.Popen[str], program: str, verdict: str
+):
+    pod.slurmctld(program)
+    pod.candidate.write("second")
+    assert f"{hash_of('second')} {verdict}" in said(running, "penstock: tried")[-1]
+
+
+def test_refused_candidates_are_told_in_slurms_words_and_the_correction_is_tried_at_once(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    pod.slurmctld(
+        'echo "[2026-01-01T00:00:00.123] debug: starts"\n'
+        'echo "[2026-01-01T00:00:00.123] error: Invalid node names in partition x" >&2\n'
+        'echo "slurmctld: fatal: read_slurm_conf failed"\nexit 1\n'
+    )
+    pod.candidate.write("bad")
+    (line,) = said(running, "tried")
+    assert line == (
+        f"penstock: tried {hash_of('bad')} refused: debug: starts / "
+        "error: Invalid node names in partition x / fatal: read_slurm_conf failed"
+    )
+    pod.slurmctld(RUNS)
+    pod.candidate.write("good")
+    assert said(running, "tried") == [f"penstock: tried {hash_of('good')} ok"]
+    assert not pod.calls.read_text()
+
+
+def test_a_container_that_starts_again_says_what_it_knows(pod: Pod):
+    pod.slurmctld('echo "fatal: no"\nexit 1\n')
+    pod.candidate.write("bad")
+    for _ in range(2):
+        process = pod.start()
+        lines = said(process, "tried")
+        assert lines[0] == f"penstock: effective {hash_of('first')}"
+        assert lines[-1] == f"penstock: tried {hash_of('bad')} refused: fatal: no"
+        process.terminate()
+        assert process.wait() == 0
+        process.communicate()
+        pod.slurmctld(RUNS)
+
+
+def test_a_refused_reconfigure_is_told_with_the_words_of_a_trial_and_can_be_put_back(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    pod.refuse(REFUSED)
+    pod.slurmctld('echo "fatal: no such plugin"\nexit 1\n')
+    pod.etc.write("bad")
+    said(running, f"penstock: refused {hash_of('bad')}: fatal: no such plugin")
+    pod.etc.write("first")
+    said(running, f"effective {hash_of('first')}")
     pod.answer.unlink()
-    said(running, "runs with the new configuration")
-    assert not pod.message.exists()
+    pod.etc.write("good")
+    said(running, f"effective {hash_of('good')}")
+
+
+def test_a_slurmctld_that_is_away_is_no_refusal(pod: Pod, running: subprocess.Popen[str]):
+    pod.refuse(AWAY)
+    pod.etc.write("second")
+    said(running, f"penstock: waits {hash_of('second')}: {AWAY}")
+    pod.answer.unlink()
+    assert not any("refused" in line for line in said(running, f"effective {hash_of('second')}"))
+
+
+def test_a_reconfigure_that_is_asked_for_is_done_once(pod: Pod, running: subprocess.Popen[str]):
+    pod.candidate.write("first", reconfigure="now")
+    said(running, "penstock: reconfigured now ok")
+    pod.refuse("slurm_reconfigure error: no")
+    pod.candidate.write("first", reconfigure="again")
+    said(running, "penstock: reconfigured again refused: slurm_reconfigure error: no")
+    pod.etc.write("second", live="x")
+    pod.answer.unlink()
+    said(running, f"effective {hash_of('second')}")
+    assert pod.calls.read_text().count("x") >= 3
+    assert (pod.state / "asked").read_text() == "again"
 
 
 def test_the_side_container_ends_when_asked(running: subprocess.Popen[str]):

@@ -172,6 +172,9 @@ class ControllerStatus(Status, frozen=True):
         str, about("Hash of the configuration that slurmctld runs with.")
     ] = ""
     config_since: Annotated[str, about("Since when it runs with that one.")] = ""
+    last_error: Annotated[
+        str, about("Why slurmctld refused the wanted configuration; empty when it did not.")
+    ] = ""
 
 
 class Controller(KubeObject, frozen=True):

@@ -70,6 +70,11 @@ def config_map_alias(controller: Controller) -> str:
     return f"slurm-config-{controller.metadata.name}"
 
 
+def config_candidate(controller: Controller) -> str:
+    """ConfigMap with the files that are tried before they get to the other two."""
+    return f"{controller.metadata.name}-config-candidate"
+
+
 def slurm_key_ref(controller: Controller) -> SecretKeySelector:
     """Where slurm.key is: as declared, else the Secret that the operator generates."""
     return controller.spec.slurm_key_ref or SecretKeySelector(

@@ -1,109 +1,247 @@
-# Makes slurmctld take over the files in /etc/slurm whenever they change.
+# Tries new files beside slurmctld, and makes slurmctld take over those in /etc/slurm.
 #
-# Runs beside slurmctld in a container of its own. Once a second it looks whether the kubelet put
-# another generation of the volume there, which costs one readlink; only then are the files hashed.
-# A refused configuration leaves slurmctld running with the one it has: the reason goes to stderr
-# and, once for each content, to the termination message, so that the pod's status shows it.
+# Runs beside slurmctld in a container of its own. What is to become /etc/slurm comes to the folder of
+# candidates first. It is tried by a start of slurmctld that touches nothing of the real one. Only
+# then does the operator put it into /etc/slurm, and slurmctld is told to reconfigure.
+#
+# Each line on stdout that begins with "penstock:" is read by the operator; HASH is one over the names
+# and the content of all files but the keys:
+#   tried HASH ok                    a slurmctld started with the candidates, or could not be tried
+#   tried HASH refused: WORDS        it did not; what it said
+#   effective HASH                   the real one runs with what is in /etc/slurm
+#   refused HASH: WORDS              it does not take that, and keeps what it has
+#   waits HASH: WORDS                it could not be asked so far
+#   reconfigured VALUE ok            once for each value of the pod's annotation that asks for it
+#   reconfigured VALUE refused: WORDS
 set -u
+umask 077
+export LC_ALL=C
 
 etc=${SLURM_ETC:-/etc/slurm}
+candidate=${SLURM_CANDIDATE:-/mnt/candidate}
+spool=${SLURM_STATE:-}
 state=${RECONFIGURE_STATE:-/run/reconfigure}
-message=${TERMINATION_LOG:-/dev/termination-log}
-tick=${RECONFIGURE_TICK:-1}
+tick=${RECONFIGURE_TICK:-0.2}
+longest=${RECONFIGURE_TRIAL:-15}
 
 # A container that starts again must know what slurmctld already has: the state outlives it.
 applied_file=$state/applied
-refused_file=$state/refused
+tried_file=$state/tried
+asked_file=$state/asked
 
 say() { printf '%s %s\n' "$(date -u +%FT%TZ)" "$*" >&2; }
 
-content() { # one hash over the names and the content of all files
-  (cd "$etc" && sha256sum -- *) 2>/dev/null | sha256sum | cut -d ' ' -f 1
-}
-
-why() { # what slurmctld itself says of the files, from a start of its own that ends at once
-  # Needed when only the new slurmctld process knew: scontrol then says no more than that it failed.
-  # Nothing of the real one is touched: other port and state, no auth socket, no accounting. One
-  # that does start is ended within a second: then the files are not the reason.
-  trial=$state/trial
-  rm -rf "$trial"
-  mkdir -p "$trial/etc" "$trial/state"
-  cp -L "$etc"/* "$trial/etc/" 2>/dev/null
-  own='StateSaveLocation|Slurmctld(PidFile|Port|LogFile)|SlurmSchedLogFile|AuthInfo'
-  sed -i -E "/^[[:space:]]*($own|AccountingStorage[A-Za-z]*)[[:space:]]*=/Id" "$trial/etc/slurm.conf"
-  printf '%s\n' "StateSaveLocation=$trial/state" "SlurmctldPidFile=$trial/pid" SlurmctldPort=16817 \
-    AuthInfo=disable_sack >>"$trial/etc/slurm.conf"
-  timeout -s KILL 1 slurmctld -D -c -f "$trial/etc/slurm.conf" >"$trial/said" 2>&1
-  if grep -q 'fatal: ' "$trial/said"; then
-    sed -E 's/^\[[^]]*\] //; s/^slurmctld: //' "$trial/said" | tail -n 3
-  fi
-  rm -rf "$trial"
-}
+report() { printf 'penstock: %s\n' "$*"; }
 
 saved() { [ -f "$1" ] && cat "$1"; }
 
-trap 'exit 0' TERM INT
+line() { sed ':all; N; $!b all; s/\n/ \/ /g'; }
 
-seen=$(readlink "$etc/..data")
-wanted=$(content)
+content() { # one hash over the names and the content of a folder's files; the keys are the operator's
+  # Nothing, and false, when the kubelet has just taken them away.
+  sums=$(
+    cd -P "$1/..data" 2>/dev/null || cd "$1" || exit 1
+    [ -f slurm.conf ] || exit 1
+    for file in *; do
+      case $file in slurm.key | jwt.key) ;; *) sha256sum -- "$file" || exit 1 ;; esac
+    done
+  ) 2>/dev/null || return 1
+  printf '%s\n' "$sums" | sha256sum | cut -d ' ' -f 1
+}
+
+attempt() { # starts a slurmctld with the files of a folder: 0 it runs, 1 it refuses, 2 nobody knows
+  # Nothing of the real one is touched: other port, other state, no auth socket, no accounting, and a
+  # key of its own, so that no node listens to it. Nodes that registered are known from the state.
+  trial=$state/trial
+  rm -rf "$trial"
+  mkdir -p "$trial/etc" "$trial/state"
+  cp -L "$1"/* "$trial/etc/" 2>/dev/null
+  chmod -R u+rw "$trial/etc"
+  fresh=-c
+  if [ -n "$spool" ] && cp "$spool/node_state" "$spool/clustername" "$trial/state/" 2>/dev/null; then
+    fresh=
+  fi
+  rm -f "$trial/etc/slurm.key"
+  head -c 64 /dev/urandom >"$trial/etc/slurm.key"
+  own='StateSaveLocation|Slurmctld(PidFile|Port|LogFile|PrimaryO[nf]+Prog)|SlurmSchedLogFile|AuthInfo'
+  own="$own|(Suspend|Resume|ResumeFail|Reboot)Program|AccountingStorage[A-Za-z]*"
+  sed -i -E "/^[[:space:]]*($own)[[:space:]]*=/Id
+/^[[:space:]]*SlurmctldParameters[[:space:]]*=/I{s/,reconfig_on_restart//I;s/=reconfig_on_restart,/=/I}" \
+    "$trial/etc/slurm.conf"
+  host=$(hostname)
+  if grep -qiE "^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)" "$trial/etc/slurm.conf"; then
+    sed -i -E "/^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)/I!{/^[[:space:]]*SlurmctldHost=/Id}" \
+      "$trial/etc/slurm.conf"
+  fi
+  printf '\n%s\n' "StateSaveLocation=$trial/state" "SlurmctldPidFile=$trial/pid" \
+    SlurmctldPort=16817 AuthInfo=disable_sack >>"$trial/etc/slurm.conf"
+
+  : >"$trial/said"
+  # shellcheck disable=SC2086
+  slurmctld -D $fresh -f "$trial/etc/slurm.conf" >"$trial/said" 2>&1 &
+  trying=$!
+  began=$SECONDS
+  verdict=1
+  while kill -0 "$trying" 2>/dev/null; do
+    if grep -qE 'Running as primary controller|running in background mode' "$trial/said"; then
+      verdict=0
+      break
+    fi
+    if [ $((SECONDS - began)) -ge "$longest" ]; then
+      verdict=2
+      break
+    fi
+    sleep 0.03
+  done
+  kill -KILL "$trying" 2>/dev/null
+  wait "$trying" 2>/dev/null
+  status=$?
+  trying=
+  words=$(sed -E 's/^\[[^]]*\] //; s/^slurmctld: //' "$trial/said" | tail -n 3 | line)
+  if [ "$verdict" = 1 ] && ! grep -q 'fatal: ' "$trial/said"; then
+    words="$words (ended with status $status)"
+    [ "$status" -ge 128 ] || verdict=2 # neither its words nor its end say that it is the files
+  fi
+  rm -rf "$trial"
+  return "$verdict"
+}
+
+try() { # tries the candidates and reports it
+  if [ "$proposed" = "$applied" ]; then
+    verdict=ok
+  elif ! command -v slurmctld >/dev/null; then
+    verdict=ok
+    say "there is no slurmctld in this image: the files are not tried"
+  else
+    attempt "$candidate"
+    case $? in
+    0) verdict=ok ;;
+    1) verdict="refused: $words" ;;
+    *) # whether slurmctld takes them shows the reconfigure
+      verdict=ok
+      say "a trial start told nothing of the files $proposed: $words"
+      ;;
+    esac
+  fi
+  tried="$proposed $verdict"
+  printf '%s' "$tried" >"$tried_file"
+  report "tried $tried"
+  patience=$((patience * 2 < 300 ? patience * 2 : 300))
+  again=$((SECONDS + patience))
+}
+
+reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked; what it said is in answer
+  if answer=$(timeout 60 scontrol reconfigure 2>&1); then
+    return 0
+  fi
+  answer=$(printf '%s' "${answer:-scontrol reconfigure gave no answer in 60 s}" | line)
+  case $answer in
+  *"Unable to contact"* | *[Cc]"onnect"* | *"timed out"* | *"no answer"*) return 2 ;;
+  *"Unspecified error"*)
+    # Only the new slurmctld process knew why: one of our own says it again.
+    if command -v slurmctld >/dev/null; then
+      attempt "$etc"
+      [ $? = 1 ] && answer=$words
+    fi
+    ;;
+  esac
+  return 1
+}
+
+took_over() { # notes and reports that slurmctld runs with the files
+  applied=$wanted
+  printf '%s' "$applied" >"$applied_file"
+  report "effective $applied"
+}
+
+later() { # what could not be done now is done after a pause that grows
+  pause=$((pause * 2 < 60 ? pause * 2 : 60))
+  due=$((SECONDS + pause))
+}
+
+trying=
+trap '[ -z "$trying" ] || kill -KILL "$trying"; exit 0' TERM INT
+
 applied=$(saved "$applied_file")
+until wanted=$(content "$etc"); do sleep "$tick"; done
 if [ -z "$applied" ]; then # first start in this pod: slurmctld is about to read these very files
   applied=$wanted
   printf '%s' "$applied" >"$applied_file"
 fi
+report "effective $applied"
 [ "$wanted" = "$applied" ] || say "/etc/slurm changed while nobody looked"
-pause=1
-due=$SECONDS
-if [ "$wanted" = "$(saved "$refused_file")" ]; then # ended because of this content just now
-  pause=2
-  due=$((SECONDS + pause))
-fi
+tried=$(saved "$tried_file")
+done=$(saved "$asked_file")
+seen=none proposed= asked= live= told=
+pause=1 due=$SECONDS again=0 patience=8
 
 while :; do
   sleep "$tick" &
   wait $!
 
-  generation=$(readlink "$etc/..data")
-  if [ -z "$generation" ] || [ "$generation" != "$seen" ]; then
-    seen=$generation
-    now=$(content)
-    if [ "$now" != "$wanted" ]; then
+  # The kubelet puts another generation of a volume in place at once: one readlink tells. What is
+  # annotated at the pod comes with the candidates.
+  generations=$(readlink "$candidate/..data" "$etc/..data")
+  if [ "$generations" != "$seen" ] || [ -z "$generations" ]; then
+    seen=$generations
+    live=$(saved "$candidate/.live")
+    asked=$(saved "$candidate/.reconfigure")
+    if [ -e "$candidate/slurm.conf" ]; then
+      now=$(content "$candidate") || seen=none
+    else
+      now=
+    fi
+    if [ -n "$now" ] && [ "$now" != "$proposed" ]; then
+      proposed=$now
+      patience=8
+      case $tried in
+      "$proposed "*) report "tried $tried" ;; # by a former container of this pod
+      *) try ;;
+      esac
+    fi
+    now=$(content "$etc") || seen=none
+    if [ -n "$now" ] && [ "$now" != "$wanted" ]; then
       wanted=$now
-      pause=1
-      due=$SECONDS
+      pause=1 due=$SECONDS told=
+      [ "$wanted" != "$applied" ] || report "effective $applied"
     fi
   fi
-  [ "$wanted" != "$applied" ] || continue
-  [ "$SECONDS" -ge "$due" ] || continue
 
-  if answer=$(timeout 60 scontrol reconfigure 2>&1); then
-    applied=$wanted
-    printf '%s' "$applied" >"$applied_file"
-    rm -f "$refused_file"
-    say "slurmctld runs with the new configuration $applied"
+  # Refused candidates are tried again now and then: nodes that they name may have registered.
+  case $tried in
+  "$proposed refused: "*) [ "$SECONDS" -lt "$again" ] || try ;;
+  esac
+
+  if [ "$wanted" != "$applied" ] && [ "$live" = "$wanted" ]; then # needs nothing of slurmctld
+    took_over
+  fi
+  if [ "$wanted" = "$applied" ] && [ "$asked" = "$done" ]; then
     continue
   fi
+  [ "$SECONDS" -ge "$due" ] || continue
 
-  answer=${answer:-"scontrol reconfigure gave no answer in 60 s"}
-  pause=$((pause * 2 < 60 ? pause * 2 : 60))
-  due=$((SECONDS + pause))
-  case $answer in
-  *"Unable to contact"* | *[Cc]"onnect"* | *"timed out"* | *"no answer"*)
-    say "slurmctld could not be asked, next try in $pause s: $answer"
+  reconfigure
+  case $? in
+  0)
+    took_over
+    outcome=ok
+    ;;
+  1)
+    later
+    outcome="refused: $answer"
+    [ "$wanted" = "$applied" ] || [ "$told" = "$outcome" ] || report "refused $wanted: $answer"
+    told=$outcome
+    ;;
+  *)
+    later
+    [ "$told" = "waits: $answer" ] || report "waits $wanted: $answer"
+    told="waits: $answer"
     continue
     ;;
   esac
-  case $answer in
-  *"Unspecified error"*)
-    reason=$(why)
-    answer=${reason:-"$answer (the reason is in the log of container logfile)"}
-    ;;
-  esac
-  say "slurmctld refused the configuration $wanted, next try in $pause s: $answer"
-  if [ "$wanted" != "$(saved "$refused_file")" ]; then
-    printf '%s' "$wanted" >"$refused_file"
-    printf 'slurmctld refused slurm.conf %s and keeps the one it has: %s' \
-      "$(sha256sum "$etc/slurm.conf" | cut -d ' ' -f 1)" "$answer" >"$message"
-    exit 1
+  if [ "$asked" != "$done" ]; then
+    report "reconfigured $asked $outcome"
+    done=$asked
+    printf '%s' "$done" >"$asked_file"
   fi
 done

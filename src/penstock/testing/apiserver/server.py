@@ -35,6 +35,14 @@ SERVERS_OWN_AT_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 Deleting = Callable[[str, Json, str], None]
 
 
+Logs = Callable[[str, str, str], "str | None"]
+"""The log of a pod's container by namespace, name and container, as whoever runs it has it."""
+
+
+def _no_logs(*_: str) -> str | None:
+    return None
+
+
 class ApiServer:
     """Objects and the verbs on them. `now` gives Unix seconds.
 
@@ -46,6 +54,7 @@ class ApiServer:
     def __init__(self, now: Callable[[], float], *, collect_after: float = 0.5) -> None:
         self.store = Store()
         self.deleting: list[Deleting] = []
+        self.logs: Logs = _no_logs
         self.now = now
         self._collect_after = collect_after
         self._made = 0
@@ -116,6 +125,11 @@ class ApiServer:
         return page, f"{self.store.version}:{start + limit}" if more else ""
 
     def _get(self, address: Address, request: Request) -> Response:
+        if address.sub == "log":
+            text = self.logs(*address.key, request.params.get("container", ""))
+            if text is None:
+                raise RefusedError(404, f"there is no log of {address.name}", "NotFound")
+            return Response(200, text.encode())
         if address.name:
             return Response(200, self._must(address).raw)
         page, token = self.list_page(address, request)

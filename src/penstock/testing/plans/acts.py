@@ -188,8 +188,22 @@ def delete(world: World, number: int) -> None:
 
 def configure(world: World, number: int) -> None:
     """A change of slurm.conf."""
-    body = {"spec": {"extraConf": f"# change {number}\n"}}
+    line = f"# change {number}\n" if number % 2 else f"SchedulerTimeSlice={10 + number}\n"
+    body = {"spec": {"extraConf": line}}
     world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
+
+
+def misconfigure(world: World, number: int, seconds: float) -> None:
+    """A change of slurm.conf that slurmctld refuses, put right a while later.
+
+    A slurmctld that never worked has to be given what is declared.
+    """
+    controller = world.find("slinky.slurm.net/controllers", "slurm")
+    if controller is None or not controller.get("status", {}).get("effectiveConfigHash"):
+        return
+    body = {"spec": {"extraConf": f"BogusKey={number}\n"}}
+    world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
+    world.later(seconds, lambda: configure(world, number))
 
 
 def template(world: World, image: str, seconds: float, which: int) -> None:
@@ -250,6 +264,7 @@ ACTS = {
     "edit": Happening(4, lambda d: (d.randrange(len(EDITS)),), edit),
     "delete": Happening(5, lambda d: (d.randrange(len(DELETIONS)),), delete),
     "configure": Happening(3, lambda d: (d.randint(1, 9),), configure),
+    "misconfigure": Happening(3, lambda d: (d.randint(1, 9), _while(d)), misconfigure),
     "template": Happening(
         12, lambda d: (d.choice([*IMAGES, MISSING]), _while(d), _which(d)), template
     ),

@@ -77,6 +77,8 @@ def _configuration(world: World, space: str) -> Iterator[str]:
     wanted = controller.get("status", {}).get("configHash")
     if pod["metadata"].get("annotations", {}).get(CONFIG_HASH) != wanted:
         yield f"slurmctld of {space} has not been told of its configuration"
+    if controller.get("status", {}).get("effectiveConfigHash") != wanted:
+        yield f"slurmctld of {space} has not taken over its configuration"
 
 
 def _workers(world: World, space: str, of: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from penstock.api.meta import Json
 from penstock.api.slinky.wellknown import APP_NAME, REVISION_HASH
@@ -17,6 +18,7 @@ from penstock.testing.apiserver.server import COLLECTOR
 from penstock.testing.kubelet import PODS, Machines, node_name
 from penstock.testing.plans.budget import Budget
 from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at
+from penstock.testing.sidecar import refusal
 from penstock.testing.slurm import Knowledge, SimulatedSlurm
 from penstock.testing.slurm_answers import Asked
 
@@ -46,8 +48,17 @@ class Promises:
         self._wanted: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
         self._templates: dict[str, tuple[float, Json]] = {}
         """By uid of a NodeSet, since when its pods are wanted as they are, and how."""
+        for space, slurm in slurms.items():
+            slurm.starting.append(partial(self._starts, space))
         server.deleting.append(self._delete)
         server.store.listeners.append(self._changed)
+
+    def _starts(self, space: str) -> None:
+        """Slurmctld never starts where it would read a configuration that it refuses."""
+        real = self._server.find("/configmaps", space, "slurm-config")
+        words = refusal(real.get("data") or {}) if real is not None else None
+        if words is not None:
+            self.broken.append(f"slurmctld of {space} started on a bad configuration: {words}")
 
     def acts(self, identity: str, what: str) -> None:
         """Whoever sends something that changes the world holds the Lease when it does."""

@@ -1,0 +1,121 @@
+"""What a user is told about a configuration: conditions, and the step that is taken, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from penstock.api.conditions import Check
+from penstock.decide.config_transaction import Decision, Stage, restarts_slurmctld
+from penstock.decide.words import some
+from penstock.slurm.force import SLURM_CONF, Force, Plan
+
+VALID = "ConfigValid"
+APPLIED = "ConfigApplied"
+
+_KEEPS = "slurmctld refuses the configuration and keeps the one it has: "
+_SHORTEST = 3
+_WORD = re.compile(r"[\w./-]+")
+
+
+def checks(decision: Decision, declared: Mapping[str, str]) -> list[Check]:
+    """ConfigValid and ConfigApplied, once slurmctld has worked."""
+    words = decision.words
+    match decision.stage:
+        case Stage.STARTING:
+            return []
+        case Stage.EFFECTIVE if not decision.told:
+            told = "The configuration was handed over without a trial, and slurmctld is not asked"
+            return [Check(True, "ConfigDelivered", told + _because(words), type=APPLIED)]
+        case Stage.EFFECTIVE:
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(True, "ConfigInEffect", type=APPLIED),
+            ]
+        case Stage.TRYING:
+            told = "The changed configuration waits for its trial start" + _because(words)
+            return [
+                Check(None, "ConfigTrying", told, type=VALID),
+                Check(None, "ConfigTrying", told, type=APPLIED),
+            ]
+        case Stage.DELIVERING:
+            told = "The changed configuration waits for slurmctld to take it over"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(None, "ConfigDelivering", told + _because(words), type=APPLIED),
+            ]
+        case Stage.RESTARTING:
+            told = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(None, "ConfigRestarting", told, type=APPLIED),
+            ]
+        case Stage.REFUSED:
+            told = f"{_KEEPS}{words}{place(words, declared)}"
+            return [
+                Check(False, "ConfigRefused", told, type=VALID),
+                Check(False, "ConfigRefused", told, type=APPLIED),
+            ]
+        case Stage.UNDONE:
+            told = f"{_KEEPS}{words}{place(words, declared)}"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(False, "ConfigRefused", told, type=APPLIED),
+            ]
+
+
+def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
+    """The step by which a pod's slurmctld takes a configuration over, for an event.
+
+    `live` says that it is in effect without a reconfigure.
+    """
+    plan = decision.plan
+    if restarts_slurmctld(plan) and persistent:
+        told = f"slurmctld of {pod} is restarted: {_named(plan, Force.RESTART)} needs it"
+    elif live and plan.force is Force.REST:
+        told = f"In effect by REST calls: {_named(plan, Force.REST)}; slurmctld is not reconfigured"
+    elif live:
+        told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
+    else:
+        named = some([str(item) for item in plan.items]) or "files that the Controller names"
+        told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
+    return told + "".join(f". {part}" for part in _remarks(plan, persistent))
+
+
+def _remarks(plan: Plan, persistent: bool) -> list[str]:
+    found = [f"Beware: {one}" for one in plan.beware]
+    if plan.unknown:
+        found.append(f"Not known, taken for a reconfigure: {some([str(i) for i in plan.unknown])}")
+    left = [one for one in plan.daemons if one != "slurmctld" or not persistent]
+    if left:
+        named = _named(plan, Force.RESTART)
+        found.append(f"{named} needs a restart of {', '.join(left)}, which is left to you")
+    return found
+
+
+def place(words: str, declared: Mapping[str, str]) -> str:
+    """The line of slurm.conf that a refusal is about, if its words lead to exactly one.
+
+    slurmctld names what it stumbled over, not where that is.
+    """
+    lines = declared.get(SLURM_CONF, "").splitlines()
+    named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
+    scored = [(len(named & _words_of(line)), number) for number, line in enumerate(lines, 1)]
+    best = max(scored, default=(0, 0))[0]
+    found = [number for score, number in scored if score == best]
+    if not best or len(found) != 1:
+        return ""
+    return f" (line {found[0]} of slurm.conf: {lines[found[0] - 1].strip()})"
+
+
+def _words_of(line: str) -> set[str]:
+    text = "" if line.lstrip().startswith("#") else line
+    return {one.lower() for one in _WORD.findall(text) if len(one) >= _SHORTEST}
+
+
+def _because(words: str) -> str:
+    return f": {words}" if words else ""
+
+
+def _named(plan: Plan, force: Force) -> str:
+    return some([str(item) for item in plan.of(force)]) or "it"

@@ -1,0 +1,233 @@
+"""A changed configuration as a transaction: tried, delivered, acknowledged, put back when refused.
+
+Three ConfigMaps keep how far it is, so that whoever looks next goes on from there:
+
+- the candidate has what is declared; slurmctld's pod shows it to the reconfigure container only,
+- the real one is what slurmctld reads when it starts: it gets what a trial start has taken,
+- the alias has what slurmctld was last seen to run with: it is what a refusal leads back to.
+
+Each step is the same when it is done twice. What is not known (no pod, no answer) leaves the real
+one as it is. Only a slurmctld that never worked, or a reconfigure container that is not ours, gets
+the declared files without a trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.api.slinky import wellknown
+from penstock.decide.config_acks import Acks
+from penstock.slurm.force import Force, Plan, needs
+from penstock.slurm.force_table import TABLE
+
+Files = Mapping[str, str]
+
+
+class Stage(Enum):
+    """How far a configuration is."""
+
+    STARTING = "slurmctld has not worked yet, or cannot be asked"
+    TRYING = "a trial start is waited for"
+    REFUSED = "the trial start refused it"
+    DELIVERING = "slurmctld is to take it over"
+    UNDONE = "slurmctld refused it at the reconfigure"
+    RESTARTING = "slurmctld is restarted for it"
+    EFFECTIVE = "slurmctld runs with it"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The files of one of our ConfigMaps, and the hash of /etc/slurm with them."""
+
+    data: Files
+    hash: str
+
+
+def _no_marks() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView:
+    """All that the decision depends on.
+
+    `real` and `alias` are None when they are absent or not as they were written. `effective` is
+    what the status says. `marks` are the annotations of slurmctld's pod, None without a pod. `acks`
+    is None when the reconfigure container could not be asked, for the reason in `why`.
+    """
+
+    wanted: Version
+    real: Version | None
+    alias: Version | None
+    worked: bool
+    serves: bool
+    speaks: bool
+    effective: str = ""
+    marks: Mapping[str, str] | None = None
+    acks: Acks | None = None
+    why: str = ""
+    persistent: bool = True
+    applied_live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the ConfigMaps are to hold, and what slurmctld's pods are to be marked with.
+
+    Contents that are None are left as they are. A mark of "" is taken away. `effective` is the hash
+    that slurmctld runs with, empty while it is not known.
+    """
+
+    stage: Stage
+    real: Files | None
+    alias: Files | None
+    marks: Mapping[str, str] = field(default_factory=_no_marks)
+    plan: Plan = field(default_factory=Plan)
+    effective: str = ""
+    words: str = ""
+    told: bool = True
+    """Whether EFFECTIVE is slurmctld's own word."""
+
+    @property
+    def restart(self) -> bool:
+        """Whether slurmctld is to be restarted now."""
+        return self.stage is Stage.RESTARTING
+
+
+def settled(view: ConfigView) -> bool:
+    """Whether nothing is under way, so that nobody has to be asked."""
+    wanted, marks = view.wanted, view.marks or {}
+    return (
+        view.worked
+        and view.effective == wanted.hash == marks.get(wellknown.CONFIG_HASH)
+        and _holds(view.real, wanted)
+        and _holds(view.alias, wanted)
+        and not marks.get(wellknown.CONFIG_RESTART)
+    )
+
+
+def decide(view: ConfigView) -> Decision:
+    """The next step."""
+    wanted, acks = view.wanted, view.acks or Acks()
+    if not view.worked or not view.speaks:
+        return _direct(view, acks)
+    good = _good(view, acks)
+    plan = needs((view.alias or good or wanted).data, wanted.data, TABLE)
+    if wanted.hash in acks.refused:
+        return _undone(view, good, acks.refused[wanted.hash], plan)
+    if good is not None and good.data == wanted.data:
+        return _delivering(view, acks, plan)
+    return _trying(view, good, acks, plan)
+
+
+def _holds(found: Version | None, wanted: Version) -> bool:
+    return found is not None and found.data == wanted.data
+
+
+def _good(view: ConfigView, acks: Acks) -> Version | None:
+    """What slurmctld may start with: the real one, unless it was refused or edited by somebody."""
+    known = [one for one in (view.real, view.alias) if one is not None]
+    fit = [one for one in known if one.hash not in acks.refused]
+    return next(iter(fit or known), None)
+
+
+def _direct(view: ConfigView, acks: Acks) -> Decision:
+    wanted = view.wanted
+    told = wanted.hash in (acks.effective, view.effective)
+    done = view.serves and (told or not view.speaks)
+    return Decision(
+        Stage.EFFECTIVE if done else Stage.STARTING,
+        wanted.data,
+        wanted.data,
+        {wellknown.CONFIG_HASH: wanted.hash},
+        needs((view.alias or wanted).data, wanted.data, TABLE),
+        wanted.hash if told else "",
+        view.why or acks.waits,
+        told,
+    )
+
+
+def _undone(view: ConfigView, good: Version | None, words: str, plan: Plan) -> Decision:
+    """Back to what slurmctld had; a file of the user's own cannot be put back."""
+    back = good if good is not None and good.data != view.wanted.data else view.wanted
+    marks = {wellknown.CONFIG_HASH: back.hash, wellknown.CONFIG_RESTART: ""}
+    effective = view.acks.effective if view.acks else view.effective
+    return Decision(Stage.UNDONE, back.data, back.data, marks, plan, effective, words)
+
+
+def _delivering(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
+    wanted, marks = view.wanted, view.marks or {}
+    handed = marks.get(wellknown.CONFIG_HASH) == wanted.hash
+    told = acks.effective if view.acks else view.effective
+    # The container says so of what slurmctld is about to read as well: it has to work with it once.
+    works = view.serves or view.effective == wanted.hash
+    confirmed = handed and works and told == wanted.hash
+    if confirmed and marks.get(wellknown.CONFIG_RESTART) == wanted.hash:
+        stage = Stage.RESTARTING
+    else:
+        stage = Stage.EFFECTIVE if confirmed else Stage.DELIVERING
+    before = view.alias or wanted
+    return Decision(
+        stage,
+        wanted.data,
+        wanted.data if confirmed else before.data,
+        {wellknown.CONFIG_HASH: wanted.hash},
+        plan,
+        wanted.hash if stage is Stage.EFFECTIVE else acks.effective,
+        view.why or acks.waits,
+    )
+
+
+def _trying(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> Decision:
+    wanted, marks = view.wanted, view.marks
+    kept = good.data if good else None
+    alias = (view.alias or good or wanted).data if view.alias or good else None
+    shown = marks is not None and marks.get(wellknown.CONFIG_CANDIDATE) == wanted.hash
+    if shown and wanted.hash in acks.tried:
+        words = acks.tried[wanted.hash]
+        if words is None:
+            handed = {wellknown.CONFIG_HASH: wanted.hash}
+            return Decision(
+                Stage.DELIVERING, wanted.data, alias, handed, plan, acks.effective, acks.waits
+            )
+        stage = Stage.REFUSED
+    elif marks is None and good is None:
+        # Nothing is left to start with, and nobody who could try.
+        return _direct(view, acks)
+    else:
+        stage, words = Stage.TRYING, view.why
+    return Decision(
+        stage,
+        kept,
+        alias,
+        _asking(view, good, plan),
+        plan,
+        acks.effective or view.effective,
+        words,
+    )
+
+
+def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str]:
+    """Marks that hand the candidate over, with what it needs when it is taken.
+
+    It needs nothing of slurmctld only if slurmctld is known to run with all that it is compared to.
+    """
+    wanted = view.wanted
+    same = good is not None and good.hash == view.effective and _holds(view.alias, good)
+    restart = restarts_slurmctld(plan) and view.persistent
+    live = same and (
+        plan.force is Force.NOTHING or (plan.force is Force.REST and view.applied_live)
+    )
+    marks = {
+        wellknown.CONFIG_CANDIDATE: wanted.hash,
+        wellknown.CONFIG_LIVE: wanted.hash if live or restart else "",
+        wellknown.CONFIG_RESTART: wanted.hash if restart else "",
+    }
+    return marks | ({wellknown.CONFIG_HASH: good.hash} if good else {})
+
+
+def restarts_slurmctld(plan: Plan) -> bool:
+    """Whether something in it takes effect by a restart of slurmctld only."""
+    return "slurmctld" in plan.daemons

@@ -1,0 +1,141 @@
+"""The reconfigure container of slurmctld's pod, as far as the operator can tell.
+
+It does not run the script: it says what the script says (render/shell/reconfigure.sh). Which files
+slurmctld refuses is told by one word: a line of slurm.conf that begins with `Bogus`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.api.meta import Json
+from penstock.api.slinky import wellknown
+from penstock.render.config import content_hash
+
+Files = Mapping[str, str]
+ETC, CANDIDATES = "slurm-etc", "slurm-candidate"
+Data = Callable[[str], "Files | None"]
+"""The data of a ConfigMap by its name, None when there is none."""
+
+
+def refusal(files: Files) -> str | None:
+    """What slurmctld says of files that it refuses."""
+    for line in files.get("slurm.conf", "").splitlines():
+        if line.startswith("Bogus"):
+            key = line.partition("=")[0]
+            return (
+                f"error: _parse_next_key: Parsing error at unrecognized key: {key} / "
+                "fatal: Unable to process configuration file"
+            )
+    return None
+
+
+def mounted(pod: Json, volume: str, data: Data) -> dict[str, str]:
+    """The files of ConfigMaps that a projected volume of a pod has now."""
+    found: dict[str, str] = {}
+    for one in pod["spec"].get("volumes", ()):
+        if one["name"] != volume:
+            continue
+        for source in one["projected"]["sources"]:
+            if (config_map := source.get("configMap")) is None:
+                continue
+            files = data(config_map["name"]) or {}
+            items = config_map.get("items")
+            if items:
+                files = {i["path"]: files[i["key"]] for i in items if i["key"] in files}
+            found.update(files)
+    return found
+
+
+def _lines() -> list[str]:
+    return []
+
+
+@dataclass
+class Sidecar:
+    """One container; `lines` are its log. It begins with the files that slurmctld starts with."""
+
+    etc: Files
+    lines: list[str] = field(default_factory=_lines)
+    candidate: Files = field(default_factory=dict[str, str])
+    live: str = ""
+    asked: str = ""
+    _tried: str = ""
+    _applied: str = ""
+    _refused: str = ""
+    _done: str = ""
+
+    def __post_init__(self) -> None:
+        self._applied = content_hash(self.etc)
+        self._say(f"effective {self._applied}")
+
+    def mount(self, pod: Json, data: Data) -> None:
+        """The kubelet refreshes the volumes and what is projected of the pod's annotations."""
+        self.etc = mounted(pod, ETC, data) or self.etc
+        self.candidate = mounted(pod, CANDIDATES, data)
+        notes: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+        self.live = notes.get(wellknown.CONFIG_LIVE, "")
+        self.asked = notes.get(wellknown.RECONFIGURE, "")
+
+    def look(self, *, slurmctld: bool = True) -> None:
+        """Try new candidates, and have a slurmctld that runs take over new files."""
+        proposed, wanted = content_hash(self.candidate), content_hash(self.etc)
+        if self.candidate and proposed != self._tried:
+            self._tried = proposed
+            self._say(f"tried {proposed} {_verdict(refusal(self.candidate))}")
+        if wanted not in (self._applied, self._refused):
+            words = refusal(self.etc)
+            if self.live == wanted:
+                self._takes(wanted)
+            elif not slurmctld:
+                self._say(f"waits {wanted}: Unable to contact slurm controller")
+            elif words is None:
+                self._takes(wanted)
+            else:
+                self._refused = wanted
+                self._say(f"refused {wanted}: {words}")
+        elif wanted == self._applied and self._refused:
+            self._refused = ""
+            self._say(f"effective {wanted}")
+        if self.asked and self.asked != self._done and slurmctld:
+            self._done = self.asked
+            self._say(f"reconfigured {self.asked} {_verdict(refusal(self.etc))}")
+
+    def _takes(self, wanted: str) -> None:
+        self._applied, self._refused = wanted, ""
+        self._say(f"effective {wanted}")
+
+    def _say(self, line: str) -> None:
+        self.lines.append(f"penstock: {line}")
+
+
+def _verdict(words: str | None) -> str:
+    return "ok" if words is None else f"refused: {words}"
+
+
+class Sidecars:
+    """Those of an API server without machines: each sees at once what is there when it is asked."""
+
+    def __init__(self, find: Callable[[str, str, str], Json | None]) -> None:
+        self._find = find
+        self._of: dict[str, Sidecar] = {}
+
+    def log(self, namespace: str, name: str, container: str) -> str | None:
+        """The log of a pod's container; None when there is no such pod."""
+        del container
+        pod = self._find("/pods", namespace, name)
+        if pod is None:
+            return None
+
+        def data(config_map: str) -> Files | None:
+            found = self._find("/configmaps", namespace, config_map)
+            return None if found is None else found.get("data") or {}
+
+        uid = pod["metadata"]["uid"]
+        one = self._of.get(uid)
+        if one is None:
+            one = self._of[uid] = Sidecar(mounted(pod, ETC, data))
+        one.mount(pod, data)
+        one.look()
+        return "\n".join(one.lines)

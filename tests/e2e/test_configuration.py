@@ -1,0 +1,166 @@
+"""A changed configuration on real Slurm: tried, delivered, acknowledged; refused, and put right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.api import Json, condition
+from e2e_kit.cluster import Cluster
+from e2e_kit.site import eventually, pid_in_pod
+from penstock.api.slinky.wellknown import CONFIG_LIVE
+
+POD = "slurm-controller-0"
+SECONDS = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
+    cluster = clusters("config")
+    cluster.create(controller(), manifests.restapi(), manifests.nodeset(1))
+    cluster.until_ready("controllers", manifests.NAME, SECONDS)
+    cluster.until_idle("compute-0")
+    in_effect(cluster)
+    return cluster
+
+
+def controller(extra: str = "") -> Json:
+    return manifests.controller(manifests.EXTRA_CONF + extra, persistence={"enabled": True})
+
+
+def of(cluster: Cluster) -> Json:
+    return cluster.get("controllers", manifests.NAME)
+
+
+def in_effect(cluster: Cluster) -> Json:
+    """The Controller once it says that what is declared now is in effect."""
+
+    def found(objects: dict[str, Json]) -> Json | None:
+        obj = objects[manifests.NAME]
+        applied = said(obj, "ConfigApplied")
+        return obj if applied is not None and applied["status"] == "True" else None
+
+    return cluster.until("controllers", found, "the configuration is in effect", SECONDS)
+
+
+def refused(cluster: Cluster, words: str) -> Json:
+    """The Controller once it says that what is declared now is refused."""
+
+    def found(objects: dict[str, Json]) -> Json | None:
+        valid = said(objects[manifests.NAME], "ConfigValid")
+        told = valid is not None and valid["status"] == "False" and words in valid["message"]
+        return objects[manifests.NAME] if told else None
+
+    return cluster.until("controllers", found, f"refused for {words}", SECONDS)
+
+
+def said(obj: Json, type_: str) -> Json | None:
+    """A condition about what is declared now."""
+    every = obj.get("status", {}).get("conditions", ())
+    if not any(one["type"] == type_ for one in every):
+        return None
+    one = condition(obj, type_)
+    return one if one.get("observedGeneration") == obj["metadata"]["generation"] else None
+
+
+def conf(cluster: Cluster, name: str = f"{manifests.NAME}-config") -> str:
+    return cluster.get("configmaps", name)["data"]["slurm.conf"]
+
+
+def daemon(cluster: Cluster) -> tuple[str, list[tuple[str, int]]]:
+    """The uid of slurmctld's pod, and how often its containers were started again."""
+    pod = cluster.get("pods", POD)
+    status = pod["status"]
+    every = status["containerStatuses"] + status["initContainerStatuses"]
+    return pod["metadata"]["uid"], sorted((one["name"], one["restartCount"]) for one in every)
+
+
+def shows(cluster: Cluster, key: str, value: str) -> bool:
+    lines = cluster.run("scontrol", "show", "config").splitlines()
+    return any(line.split() == [key, "=", *value.split()] for line in lines)
+
+
+def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
+    before = daemon(cluster)
+    cluster.apply(controller("SchedulerTimeSlice=41\n"))
+    status = in_effect(cluster)["status"]
+    assert shows(cluster, "SchedulerTimeSlice", "41 sec")
+    assert status["effectiveConfigHash"] == status["configHash"]
+    assert "SchedulerTimeSlice=41" in conf(cluster)
+    assert conf(cluster) == conf(cluster, f"slurm-config-{manifests.NAME}")
+    assert daemon(cluster) == before
+    told = cluster.site.api.list("events", cluster.namespace)
+    notes = [one["note"] for one in told if one["reason"] == "ConfigDelivered"]
+    assert any("is reconfigured for SchedulerTimeSlice" in note for note in notes)
+
+
+def test_a_remark_is_taken_over_without_a_reconfigure(cluster: Cluster) -> None:
+    before = cluster.run("scontrol", "show", "config")
+    cluster.apply(controller("SchedulerTimeSlice=41\n# a remark\n"))
+    wanted = in_effect(cluster)["status"]["configHash"]
+    assert cluster.get("pods", POD)["metadata"]["annotations"][CONFIG_LIVE] == wanted
+    assert "# a remark" in conf(cluster)
+    assert "# a remark" in cluster.run("cat", "/etc/slurm/slurm.conf")
+    booted = [line for line in before.splitlines() if line.startswith("BOOT_TIME")]
+    assert booted[0] in cluster.run("scontrol", "show", "config").splitlines()
+
+
+def test_a_refused_line_never_gets_to_slurmctld_even_if_that_is_killed(cluster: Cluster) -> None:
+    job = cluster.submit("exec sleep 300", "--output=/dev/null")
+    cluster.until_job(job, "RUNNING")
+    before, effective = daemon(cluster), of(cluster)["status"]["effectiveConfigHash"]
+    cluster.apply(controller("BogusKey=1\n"))
+    obj = refused(cluster, "unrecognized key: BogusKey")
+    message = condition(obj, "ConfigValid")["message"]
+    assert "slurm.conf: BogusKey=1)" in message
+    assert obj["status"]["effectiveConfigHash"] == effective
+    assert "BogusKey" in obj["status"]["lastError"]
+    assert "Bogus" not in conf(cluster)
+    assert daemon(cluster) == before
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    # Slurm's commands read the file that is in effect, also beside slurmctld.
+    assert shows(cluster, "SchedulerTimeSlice", "41 sec")
+
+    uid = cluster.get("pods", POD)["metadata"]["uid"]
+    old = pid_in_pod(uid, "/usr/sbin/slurmctld")
+    cluster.kubectl("exec", POD, "-c", "slurmctld", "--", "sh", "-c", "pkill -KILL -x slurmctld")
+    eventually(
+        "slurmctld is another process", lambda: pid_in_pod(uid, "/usr/sbin/slurmctld") != old
+    )
+    eventually("slurmctld answers", lambda: shows(cluster, "SchedulerTimeSlice", "41 sec"), SECONDS)
+    assert "Bogus" not in conf(cluster)
+
+    cluster.apply(controller("SchedulerTimeSlice=43\n"))
+    assert not in_effect(cluster)["status"].get("lastError")
+    assert shows(cluster, "SchedulerTimeSlice", "43 sec")
+    cluster.run("scancel", str(job))
+
+
+def test_a_registered_dynamic_node_may_be_named_and_an_unknown_one_is_refused(
+    cluster: Cluster,
+) -> None:
+    cluster.apply(controller("SchedulerTimeSlice=43\nPartitionName=named Nodes=compute-0\n"))
+    in_effect(cluster)
+    assert "named" in cluster.run("sinfo", "-h", "-p", "named")
+    cluster.apply(controller("SchedulerTimeSlice=43\nPartitionName=named Nodes=nosuch\n"))
+    refused(cluster, "nosuch")
+    assert "named" in cluster.run("sinfo", "-h", "-p", "named")
+    cluster.apply(controller("SchedulerTimeSlice=43\n"))
+    in_effect(cluster)
+
+
+def test_a_changed_port_restarts_slurmctld_and_nothing_else_does(cluster: Cluster) -> None:
+    uid, _ = daemon(cluster)
+    workers = cluster.uids("app.kubernetes.io/name=slurmd")
+    cluster.apply(controller("CommunicationParameters=NoCtldInAddrAny\n"))
+
+    def replaced(pods: dict[str, Json]) -> bool:
+        return POD in pods and pods[POD]["metadata"]["uid"] != uid
+
+    cluster.until("pods", replaced, "slurmctld's pod is another one", SECONDS)
+    in_effect(cluster)
+    words = cluster.site.api.list("events", cluster.namespace)
+    assert any("CommunicationParameters needs it" in one["note"] for one in words)
+    assert cluster.uids("app.kubernetes.io/name=slurmd") == workers

@@ -1,0 +1,43 @@
+"""What the reconfigure container says, read back."""
+
+from __future__ import annotations
+
+from penstock.decide.config_acks import Acks, read
+
+STAMP = "[2026-01-01T00:00:00.123] "
+
+
+def said(*lines: str) -> Acks:
+    return read("".join(f"penstock: {line}\n" for line in lines))
+
+
+def test_verdicts_of_trial_starts_are_read_with_slurms_words_and_without_its_times():
+    found = said("tried a ok", f"tried b refused: {STAMP}error: no / {STAMP}fatal: x y")
+    assert found.tried == {"a": None, "b": "error: no / fatal: x y"}
+
+
+def test_a_later_line_counts_more_than_an_earlier_one():
+    found = said("tried a refused: no", "tried a ok", "effective a", "effective b")
+    assert (found.tried, found.effective) == ({"a": None}, "b")
+
+
+def test_a_refusal_is_past_when_the_same_files_were_taken_or_are_tried_again():
+    assert said("refused a: no").refused == {"a": "no"}
+    assert said("refused a: no", "effective a").refused == {}
+    assert said("refused a: no", "tried a ok").refused == {}
+    assert said("refused a: no", "effective b").refused == {"a": "no"}
+
+
+def test_waiting_ends_with_an_answer():
+    assert said("waits a: Unable to contact slurm controller").waits
+    for line in ("effective a", "refused a: no"):
+        assert not said("waits a: Unable to contact slurm controller", line).waits
+
+
+def test_each_reconfigure_that_was_asked_for_has_its_result():
+    found = said("reconfigured v1 ok", "reconfigured v2 refused: no")
+    assert found.reconfigured == {"v1": None, "v2": "no"}
+
+
+def test_lines_for_people_and_half_lines_mean_nothing():
+    assert read("2026-01-01T00:00:00Z effective a\npenstock: effe\npenstock: tried a\n\n") == Acks()

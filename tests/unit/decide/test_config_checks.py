@@ -1,0 +1,87 @@
+"""What a user is told about a configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.api.conditions import Check
+from penstock.decide.config_checks import APPLIED, VALID, checks, place, step
+from penstock.decide.config_transaction import Decision, Stage
+from penstock.slurm.force import needs
+from penstock.slurm.force_table import TABLE
+
+BASE = "ClusterName=x\nMaxNodeCount=8\n"
+DECLARED = {"slurm.conf": f"{BASE}PartitionName=y Nodes=nosuch\nBogusKey=1 # MaxNodeCount\n"}
+
+
+def told(stage: Stage, words: str = "", *, acknowledged: bool = True) -> dict[str, Check]:
+    found = Decision(stage, None, None, words=words, told=acknowledged)
+    return {one.type: one for one in checks(found, DECLARED)}
+
+
+@pytest.mark.parametrize(
+    ("stage", "valid", "applied"),
+    [
+        (Stage.EFFECTIVE, True, True),
+        (Stage.TRYING, None, None),
+        (Stage.DELIVERING, True, None),
+        (Stage.RESTARTING, True, None),
+        (Stage.REFUSED, False, False),
+        (Stage.UNDONE, True, False),
+    ],
+)
+def test_conditions_say_how_far_a_configuration_is(
+    stage: Stage, valid: bool | None, applied: bool | None
+):
+    found = told(stage, "error: BogusKey")
+    assert (found[VALID].ok, found[APPLIED].ok) == (valid, applied)
+
+
+def test_nothing_is_said_before_slurmctld_has_worked():
+    assert told(Stage.STARTING) == {}
+
+
+def test_what_nobody_acknowledged_is_not_called_in_effect():
+    found = told(Stage.EFFECTIVE, acknowledged=False)
+    assert found[APPLIED].reason == "ConfigDelivered"
+    assert VALID not in found
+
+
+def test_a_refusal_has_slurms_words_and_the_line():
+    message = told(Stage.REFUSED, "error: Parsing error at unrecognized key: BogusKey")[
+        VALID
+    ].message
+    assert "unrecognized key: BogusKey (line 4 of slurm.conf: BogusKey=1 # MaxNodeCount)" in message
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ('lookup failure for node "nosuch" / Invalid node names in partition y', "line 3"),
+        ("Unable to process configuration file", ""),
+        ("something about ClusterName and about MaxNodeCount", ""),
+    ],
+)
+def test_the_line_is_named_only_where_the_words_lead_to_one(words: str, found: str):
+    assert found in place(words, DECLARED)
+    assert bool(place(words, DECLARED)) is bool(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "live", "persistent", "words"),
+    [
+        ("SchedulerTimeSlice=5", False, True, "reconfigured for SchedulerTimeSlice; slurmctld is"),
+        ("# remark", True, True, "nothing that slurmctld would have to take over"),
+        ("PartitionName=a Nodes=ALL", True, True, "by REST calls: PartitionName=a"),
+        ("PartitionName=a Nodes=ALL", False, True, "reconfigured for PartitionName=a"),
+        ("SlurmctldPort=7000", True, True, "is restarted: SlurmctldPort needs it"),
+        ("SlurmctldPort=7000", False, False, "restart of slurmctld, which is left to you"),
+        ("SlurmdPort=7000", False, True, "needs a restart of slurmd, which is left to you"),
+        ("Strange=1", False, True, "Not known, taken for a reconfigure: strange"),
+        ("SelectType=select/linear", False, True, "Beware: a changed SelectType loses"),
+    ],
+)
+def test_an_event_names_the_step_and_the_keys(line: str, live: bool, persistent: bool, words: str):
+    plan = needs({"slurm.conf": BASE}, {"slurm.conf": f"{BASE}{line}\n"}, TABLE)
+    decision = Decision(Stage.DELIVERING, None, None, plan=plan)
+    assert words in step(decision, "slurm-controller-0", live=live, persistent=persistent)

@@ -1,0 +1,265 @@
+"""The next step of a changed configuration: every state, and after a crash behind each write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from penstock.api.slinky.wellknown import (
+    CONFIG_CANDIDATE,
+    CONFIG_HASH,
+    CONFIG_LIVE,
+    CONFIG_RESTART,
+)
+from penstock.decide.config_acks import Acks, read
+from penstock.decide.config_transaction import (
+    ConfigView,
+    Decision,
+    Stage,
+    Version,
+    decide,
+    settled,
+)
+from penstock.render.config import content_hash
+from penstock.slurm.force import Force
+
+
+def version(text: str) -> Version:
+    data = {"slurm.conf": text}
+    return Version(data, content_hash(data))
+
+
+OLD = version("ClusterName=x\n")
+NEW = version("ClusterName=x\nSchedulerTimeSlice=5\n")
+BAD = version("ClusterName=x\nBogusKey=1\n")
+REMARK = version("ClusterName=x # a remark\n")
+PORT = version("ClusterName=x\nSlurmctldPort=7000\n")
+PARTITION = version("ClusterName=x\nPartitionName=a Nodes=ALL\n")
+WORKED = ConfigView(
+    wanted=OLD,
+    real=OLD,
+    alias=OLD,
+    worked=True,
+    serves=True,
+    speaks=True,
+    effective=OLD.hash,
+    marks={CONFIG_HASH: OLD.hash},
+)
+
+
+def asked(wanted: Version, *lines: str, view: ConfigView = WORKED) -> ConfigView:
+    """The candidates were shown, and this was said of them."""
+    marks = {**(view.marks or {}), CONFIG_CANDIDATE: wanted.hash}
+    acks = read("".join(f"penstock: {line}\n" for line in (f"effective {OLD.hash}", *lines)))
+    return replace(view, wanted=wanted, marks=marks, acks=acks)
+
+
+def test_a_cluster_at_rest_needs_nobody_to_be_asked():
+    assert settled(WORKED)
+    found = decide(WORKED)
+    assert (found.stage, found.real, found.alias) == (Stage.EFFECTIVE, OLD.data, OLD.data)
+    assert not settled(replace(WORKED, wanted=NEW))
+    assert not settled(replace(WORKED, real=None))
+
+
+def test_a_changed_file_is_shown_to_the_trial_start_and_to_nobody_else():
+    found = decide(replace(WORKED, wanted=NEW, acks=Acks(effective=OLD.hash)))
+    assert (found.stage, found.real, found.alias) == (Stage.TRYING, OLD.data, OLD.data)
+    assert found.marks[CONFIG_CANDIDATE] == NEW.hash
+    assert found.marks[CONFIG_HASH] == OLD.hash
+
+
+@pytest.mark.parametrize("acks", [None, Acks(), Acks(tried={BAD.hash: None})])
+def test_not_knowing_is_no_yes(acks: Acks | None):
+    found = decide(replace(asked(NEW), acks=acks, why="nobody answers"))
+    assert (found.stage, found.real) == (Stage.TRYING, OLD.data)
+
+
+def test_a_verdict_counts_only_once_the_marks_that_go_with_it_are_on_the_pod():
+    found = decide(replace(asked(NEW, f"tried {NEW.hash} ok"), marks=WORKED.marks))
+    assert (found.stage, found.real) == (Stage.TRYING, OLD.data)
+
+
+def test_what_was_tried_is_delivered_and_what_slurmctld_has_is_kept():
+    found = decide(asked(NEW, f"tried {NEW.hash} ok"))
+    assert (found.stage, found.real, found.alias) == (Stage.DELIVERING, NEW.data, OLD.data)
+    assert found.marks == {CONFIG_HASH: NEW.hash}
+    assert found.effective == OLD.hash
+
+
+def test_what_the_trial_refuses_never_gets_to_where_slurmctld_reads():
+    found = decide(asked(BAD, f"tried {BAD.hash} refused: error: BogusKey"))
+    assert (found.stage, found.real, found.words) == (Stage.REFUSED, OLD.data, "error: BogusKey")
+    assert found.effective == OLD.hash
+
+
+def test_what_the_reconfigure_refuses_is_put_back():
+    lines = (f"tried {NEW.hash} ok", f"refused {NEW.hash}: error: no")
+    for real in (NEW, OLD, None):
+        found = decide(replace(asked(NEW, *lines), real=real))
+        assert (found.stage, found.real, found.alias) == (Stage.UNDONE, OLD.data, OLD.data)
+        assert found.marks[CONFIG_HASH] == OLD.hash
+        assert found.words == "error: no"
+
+
+def test_the_next_edit_starts_from_what_was_put_back():
+    lines = (f"tried {NEW.hash} ok", f"refused {NEW.hash}: error: no")
+    found = decide(replace(asked(REMARK, *lines), real=NEW))
+    assert (found.stage, found.real) == (Stage.TRYING, OLD.data)
+
+
+def test_a_file_of_the_users_own_that_is_refused_cannot_be_put_back():
+    wanted = replace(OLD, hash="other-files")
+    found = decide(asked(wanted, f"refused {wanted.hash}: error: gres.conf"))
+    assert (found.stage, found.real) == (Stage.UNDONE, OLD.data)
+
+
+def test_it_is_in_effect_when_slurmctlds_pod_says_so():
+    view = replace(asked(NEW, f"tried {NEW.hash} ok"), real=NEW)
+    handed = replace(view, marks={**(view.marks or {}), CONFIG_HASH: NEW.hash})
+    assert decide(view).stage is Stage.DELIVERING
+    assert decide(handed).stage is Stage.DELIVERING
+    done = asked(NEW, f"effective {NEW.hash}", view=handed)
+    assert decide(replace(done, marks=view.marks)).stage is Stage.DELIVERING
+    found = decide(done)
+    assert (found.stage, found.alias, found.effective) == (Stage.EFFECTIVE, NEW.data, NEW.hash)
+    assert decide(replace(done, serves=False)).stage is Stage.DELIVERING
+
+
+@pytest.mark.parametrize("alias", [OLD, None])
+def test_an_edit_by_somebody_else_is_not_taken_for_what_worked(alias: Version | None):
+    found = decide(replace(asked(BAD, f"tried {BAD.hash} refused: no"), real=None, alias=alias))
+    assert found.real == (OLD.data if alias else None)
+    healed = decide(replace(WORKED, real=None, alias=alias, acks=Acks(effective=OLD.hash)))
+    assert healed.real in (OLD.data, None)
+
+
+@pytest.mark.parametrize(
+    ("view", "stage"),
+    [
+        (replace(WORKED, wanted=NEW, worked=False), Stage.STARTING),
+        (replace(WORKED, wanted=NEW, worked=False, serves=False), Stage.STARTING),
+        (replace(WORKED, wanted=NEW, speaks=False), Stage.EFFECTIVE),
+        (replace(WORKED, wanted=NEW, speaks=False, serves=False), Stage.STARTING),
+    ],
+)
+def test_without_anybody_to_try_it_goes_straight(view: ConfigView, stage: Stage):
+    found = decide(view)
+    assert (found.stage, found.real, found.alias) == (stage, NEW.data, NEW.data)
+    assert found.marks == {CONFIG_HASH: NEW.hash}
+    assert not (found.stage is Stage.EFFECTIVE and found.told)
+    assert not found.effective
+
+
+def test_a_first_start_is_in_effect_when_it_works_and_says_so():
+    view = replace(WORKED, worked=False, effective="", acks=Acks(effective=OLD.hash))
+    assert decide(view).stage is Stage.EFFECTIVE
+    assert decide(replace(view, serves=False)).stage is Stage.STARTING
+    assert decide(replace(view, acks=None)).stage is Stage.STARTING
+
+
+def test_what_needs_nothing_of_slurmctld_is_marked_so():
+    marks = decide(replace(WORKED, wanted=REMARK)).marks
+    assert marks[CONFIG_LIVE] == REMARK.hash
+    assert decide(replace(WORKED, wanted=NEW)).marks[CONFIG_LIVE] == ""
+    # The user's own files have changed as well, or slurmctld is not known to have the former ones.
+    assert decide(replace(WORKED, wanted=REMARK, effective="other")).marks[CONFIG_LIVE] == ""
+    assert decide(replace(WORKED, wanted=REMARK, alias=NEW)).marks[CONFIG_LIVE] == ""
+
+
+def test_partitions_are_reconfigured_unless_they_are_live_already():
+    view = replace(WORKED, wanted=PARTITION)
+    assert decide(view).plan.force is Force.REST
+    assert decide(view).marks[CONFIG_LIVE] == ""
+    assert decide(replace(view, applied_live=True)).marks[CONFIG_LIVE] == PARTITION.hash
+
+
+def test_a_restart_is_marked_beforehand_and_done_once():
+    trying = decide(replace(WORKED, wanted=PORT))
+    assert trying.marks[CONFIG_RESTART] == trying.marks[CONFIG_LIVE] == PORT.hash
+    marks = {**trying.marks, CONFIG_HASH: PORT.hash}
+    there = asked(PORT, f"effective {PORT.hash}", view=replace(WORKED, real=PORT, marks=marks))
+    assert decide(there).restart
+    anew = replace(there, marks={CONFIG_HASH: PORT.hash})
+    assert decide(anew).stage is Stage.EFFECTIVE
+    other = asked(NEW, f"effective {NEW.hash}", view=replace(WORKED, real=NEW, marks=marks))
+    assert not decide(other).restart
+
+
+def test_slurmctld_is_not_restarted_where_its_pod_has_the_state():
+    marks = decide(replace(WORKED, wanted=PORT, persistent=False)).marks
+    assert marks[CONFIG_RESTART] == marks[CONFIG_LIVE] == ""
+
+
+@dataclass
+class Site:
+    """ConfigMaps, pod, container and status, with an operator that may die after any write."""
+
+    wanted: Version
+    refused: frozenset[str] = frozenset()
+    at_reconfigure: frozenset[str] = frozenset()
+    real: Version = OLD
+    alias: Version = OLD
+    effective: str = OLD.hash
+    marks: dict[str, str] = field(default_factory=lambda: {CONFIG_HASH: OLD.hash})
+    log: list[str] = field(default_factory=lambda: [f"penstock: effective {OLD.hash}"])
+    seen: list[Version] = field(default_factory=lambda: [OLD])
+    versions: Mapping[str, Version] = field(default_factory=dict[str, Version])
+
+    def view(self) -> ConfigView:
+        acks = read("\n".join(self.log))
+        parts = {"wanted": self.wanted, "real": self.real, "alias": self.alias, "acks": acks}
+        return replace(WORKED, effective=self.effective, marks=dict(self.marks), **parts)
+
+    def write(self, decision: Decision, *, most: int) -> None:
+        """Do so many writes of the step, as an operator does that dies then."""
+        for number in range(most):
+            if number == 0 and decision.real is not None:
+                self.real = version(decision.real["slurm.conf"])
+            if number == 1 and decision.alias is not None:
+                self.alias = version(decision.alias["slurm.conf"])
+            if number == 2:
+                self.marks |= decision.marks
+            if number == 3:
+                self.effective = decision.effective
+
+    def answer(self) -> None:
+        """What the container says, having seen the marks."""
+        shown = self.marks.get(CONFIG_CANDIDATE)
+        if shown == self.wanted.hash and f"penstock: tried {shown}" not in "\n".join(self.log):
+            bad = shown in self.refused
+            self.log.append(f"penstock: tried {shown} {'refused: no' if bad else 'ok'}")
+        if self.marks[CONFIG_HASH] == self.real.hash != self.seen[-1].hash:
+            self.seen.append(self.real)
+            bad = self.real.hash in self.at_reconfigure
+            verdict = f"refused {self.real.hash}: no" if bad else f"effective {self.real.hash}"
+            self.log.append(f"penstock: {verdict}")
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize("fate", ["good", "refused", "put back"])
+def test_an_operator_that_dies_after_any_write_leaves_all_to_its_successor(
+    fate: str, step: int, most: int
+):
+    site = Site(NEW)
+    if fate == "refused":
+        site.refused = frozenset({NEW.hash})
+    if fate == "put back":
+        site.at_reconfigure = frozenset({NEW.hash})
+    decision = decide(site.view())
+    for number in range(14):
+        decision = decide(site.view())
+        site.write(decision, most=most if number == step else 4)
+        site.answer()
+        if fate == "refused":
+            assert site.real == OLD
+    if fate == "good":
+        assert decision.stage is Stage.EFFECTIVE
+        assert site.real == site.alias == NEW
+        assert settled(site.view())
+    else:
+        assert decision.stage in {Stage.REFUSED, Stage.UNDONE}
+        assert site.real == site.alias == OLD
