@@ -14,7 +14,7 @@ CONF = "SlurmdPidFile=/run/slurmd.%n.pid\nSlurmdSpoolDir=/var/spool/slurmd.%n\n"
 START = """
 for i in $(seq {count}); do
   /usr/sbin/slurmd -D -N {name}-$i -Z --conf-server {server} \\
-    --conf "CPUs=1 RealMemory=100 Port=$((17000+i))" &
+    --conf "Features=compute CPUs=1 RealMemory=100 Port=$((17000+i))" &
   sleep 0.2
 done
 wait

@@ -103,7 +103,11 @@ class Site:
         await self._change({"slurmd": {"image": image}})
 
     async def _change(self, spec: Json) -> None:
-        await self.client.patch(NODESETS, SPACE, NODESET, {"spec": spec})
+        """Returns when the change is seen here too."""
+        body = {"spec": spec}
+        changed = await self.client.patch(NODESETS, SPACE, NODESET, body)
+        number = changed.metadata.generation
+        await self.until(lambda: self.nodeset.metadata.generation >= number, "the change is seen")
 
     async def until(self, holds: Callable[[], bool], what: str) -> float:
         """Wait until pods or the NodeSet make it so; the moment at which they did (monotonic)."""

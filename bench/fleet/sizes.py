@@ -97,7 +97,7 @@ async def _look(place: Site, size: int) -> tuple[Row, str]:
         await operator.settled()
         await place.scale(size)
         await place.until_ready(SPACE, size)
-        await operator.settled(quiet=15.0)
+        await _calm(place, operator)
         settled, watch = await _settled(place, operator)
         change = await _changes(place, operator, settled)
         cordon = await _cordons(place)
@@ -117,6 +117,13 @@ async def _look(place: Site, size: int) -> tuple[Row, str]:
         MEMORY: peak,
     }
     return row, f"settled: {settled.words}\n  restarted: {found.words}"
+
+
+async def _calm(place: Site, operator: Operator) -> None:
+    """Wait until it has done nothing for a while, in Slurm neither."""
+    told = -1
+    while told != (told := sum(not call.startswith("GET") for call in place.slurm.calls)):
+        await operator.settled(quiet=15.0)
 
 
 async def _settled(place: Site, operator: Operator) -> tuple[Used, float]:
