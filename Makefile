@@ -33,7 +33,7 @@ crds: venv ## write deploy/crds from the typed kinds
 
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
-	.venv/bin/pytest tests
+	.venv/bin/pytest tests --durations=20
 
 storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
 	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py

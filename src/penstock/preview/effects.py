@@ -22,6 +22,8 @@ from penstock.slurm.force_table import TABLE
 
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
+BOOKKEEPING = wellknown.CONTENT_HASH
+"""An annotation of ours that follows the data beside it."""
 SHOWN_WORKLOADS = ("apps/statefulsets", "apps/deployments")
 
 
@@ -140,7 +142,7 @@ def _touched(rehearsal: Rehearsal) -> Iterator[Touched]:
             yield Touched("create", kind, key)
         elif after is None:
             yield Touched("delete", kind, key)
-        elif paths := tuple(differences(before, after)):
+        elif paths := tuple(p for p in differences(before, after) if not p.endswith(BOOKKEEPING)):
             yield Touched("update", kind, key, paths)
 
 
