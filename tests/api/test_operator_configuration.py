@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from penstock.api.meta import Json
+from penstock.api.slinky.wellknown import RECONFIGURE, RESTART
 from support.operator_kit import Lab, Node, lab
 
 pytestmark = pytest.mark.api
@@ -89,3 +90,28 @@ async def test_a_new_operator_goes_on_where_the_last_one_ended(api_node: Node) -
             await lab_.apply(controller("SchedulerTimeSlice=7\n"))
             await lab_.until(lambda: "SchedulerTimeSlice=7" in conf(lab_, MAPS[0]))
             await lab_.until(lambda: applied(lab_, "True"))
+
+
+async def test_what_annotations_ask_for_is_done_once(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        await lab_.apply(controller())
+        await lab_.until(lambda: applied(lab_, "True"))
+
+        def result(name: str, value: str) -> str:
+            status = (lab_.get("Controller", "slurm") or {}).get("status", {})
+            every = {(one["name"], one["value"]): one for one in status.get("triggers", ())}
+            return every.get((name, value), {}).get("result", "")
+
+        pod = f"{lab_.namespace}/slurm-controller-0"
+        notes = {RECONFIGURE: "first", RESTART: "slurmctld@first"}
+        await lab_.patch("Controller", "slurm", {"metadata": {"annotations": notes}})
+        await lab_.until(lambda: result("reconfigure", "first") == "Done")
+        await lab_.until(lambda: result("restart", "slurmctld@first") == "Done")
+        assert len(lab_.kubelet.seen[pod]) == 2
+        await lab_.quiet()
+        await lab_.apply(controller("SchedulerTimeSlice=5\n"))
+        await lab_.until(lambda: all("SchedulerTimeSlice=5" in conf(lab_, one) for one in MAPS))
+        assert len(lab_.kubelet.seen[pod]) == 2
+        notes = {RESTART: "slurmd"}
+        await lab_.patch("Controller", "slurm", {"metadata": {"annotations": notes}})
+        await lab_.until(lambda: result("restart", "slurmd") == "Refused")

@@ -10,7 +10,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually, pid_in_pod
-from penstock.api.slinky.wellknown import CONFIG_LIVE
+from penstock.api.slinky.wellknown import CONFIG_LIVE, RECONFIGURE, RESTART
 
 POD = "slurm-controller-0"
 SECONDS = 120.0
@@ -164,3 +164,21 @@ def test_a_changed_port_restarts_slurmctld_and_nothing_else_does(cluster: Cluste
     words = cluster.site.api.list("events", cluster.namespace)
     assert any("CommunicationParameters needs it" in one["note"] for one in words)
     assert cluster.uids("app.kubernetes.io/name=slurmd") == workers
+
+
+def test_annotations_reconfigure_and_restart_once(cluster: Cluster) -> None:
+    def over(value: str) -> None:
+        def found(objects: dict[str, Json]) -> bool:
+            every = objects[manifests.NAME]["status"].get("triggers", ())
+            return any((one["value"], one["result"]) == (value, "Done") for one in every)
+
+        cluster.until("controllers", found, f"{value} is done", SECONDS)
+
+    uid, _ = daemon(cluster)
+    cluster.kubectl("annotate", "controller", manifests.NAME, f"{RECONFIGURE}=now")
+    over("now")
+    assert daemon(cluster)[0] == uid
+    cluster.kubectl("annotate", "controller", manifests.NAME, f"{RESTART}=slurmctld@now")
+    over("slurmctld@now")
+    assert daemon(cluster)[0] != uid
+    assert "UP" in cluster.run("scontrol", "ping")

@@ -54,9 +54,12 @@ class Configuration:
         self._waits: dict[str, _Wait] = {}
 
     async def look(
-        self, controller: Controller, cluster: Cluster, *, worked: bool, serves: bool
+        self, controller: Controller, cluster: Cluster, *, worked: bool, serves: bool, ask: bool
     ) -> tuple[ConfigView, Decision]:
-        """What there is, and the next step. Asks the reconfigure container if that is needed."""
+        """What there is, and the next step.
+
+        Asks the reconfigure container if that is needed for it, or if it is to `ask`.
+        """
         pod = next(iter(self._world.slurmctld_pods(controller)), None)
         data = files(cluster)
         marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
@@ -71,7 +74,7 @@ class Configuration:
             marks=marks,
             persistent=controller.spec.persistent,
         )
-        if not settled(view) and view.speaks and (worked or serves):
+        if (ask or not settled(view)) and view.speaks and (worked or serves):
             acks, why = await self._acks(pod)
             view = replace(view, acks=acks, why=why)
             if self._deaf(controller, pod, waits=serves and acks is None):

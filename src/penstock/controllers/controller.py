@@ -13,10 +13,12 @@ from penstock.controllers.anew import Anew
 from penstock.controllers.config import Configuration
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.report import Events
+from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
 from penstock.decide import config_checks
 from penstock.decide.config_checks import APPLIED
 from penstock.decide.config_transaction import ConfigView, Decision, Stage
+from penstock.decide.config_triggers import Triggered, pending
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
 from penstock.render import controller as render
@@ -32,12 +34,15 @@ class ControllerLoop(Loop[Controller]):
         super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
         self.anew = Anew(tools.client)
         self.configuration = Configuration(tools)
+        self.triggers = Triggers(tools)
         self._decided: dict[str, Decision] = {}
+        self._triggered: dict[str, Triggered] = {}
 
     async def bring(self, obj: Controller) -> list[Check]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
         key = obj.metadata.key
         self._decided.pop(key, None)
+        self._triggered.pop(key, None)
         await self._keys(obj)
         cluster = self.world.cluster(obj)
         waiting = self._missing(obj, cluster)
@@ -48,19 +53,25 @@ class ControllerLoop(Loop[Controller]):
         if obj.spec.external:
             await self.objects.ensure(obj, self.events, render.objects(cluster))
             return [runs]
+        asked = pending(obj.metadata.annotations, obj.status.triggers)
         view, decision = await self.configuration.look(
-            obj, cluster, worked=_worked(obj), serves=bool(runs.ok)
+            obj, cluster, worked=_worked(obj), serves=bool(runs.ok), ask=asked
         )
         self.configuration.note(key, decision.stage, view.wanted.hash)
         self._decided[key] = decision
         contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
         await self.objects.ensure(obj, self.events, render.objects(cluster, contents))
         await self._deliver(obj, view, decision)
+        if asked and _worked(obj):
+            self._triggered[key] = await self.triggers.look(obj, self.events, view)
         return [runs, *config_checks.checks(decision, view.wanted.data)]
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
         decision = self._decided.get(obj.metadata.key)
+        triggered = self._triggered.get(obj.metadata.key)
+        if triggered is not None and triggered.waits:
+            return 0.5
         if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
             return None
         return self.configuration.again(obj.metadata.key, decision.stage)
@@ -71,6 +82,7 @@ class ControllerLoop(Loop[Controller]):
         wanted = config_hash(self.world.cluster(obj))
         if decision is None:
             return msgspec.structs.replace(old, config_hash=wanted)
+        triggered = self._triggered.get(obj.metadata.key)
         refused = decision.stage in {Stage.REFUSED, Stage.UNDONE}
         since = old.config_since
         if decision.effective != old.effective_config_hash:
@@ -81,6 +93,7 @@ class ControllerLoop(Loop[Controller]):
             effective_config_hash=decision.effective,
             config_since=since,
             last_error=(decision.words or "") if refused else "",
+            triggers=triggered.status if triggered is not None else old.triggers,
         )
 
     async def _keys(self, controller: Controller) -> None:

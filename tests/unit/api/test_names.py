@@ -170,5 +170,10 @@ def test_worker_pods_answer_to_all_three_selectors():
 
 
 def test_our_own_marks_are_told_from_slurm_operators():
-    ours = [wellknown.CORDONED_FOR, wellknown.DRAIN_FINALIZER, wellknown.CONFIG_HASH]
+    ours = [
+        value
+        for value in vars(wellknown).values()
+        if isinstance(value, str) and "penstock.dev/" in value
+    ]
+    assert {wellknown.CORDONED_FOR, wellknown.CONFIG_HASH, wellknown.RESTART} <= {*ours}
     assert all(re.fullmatch(r"\w+\.penstock\.dev/[a-z-]+", key) for key in ours)

@@ -164,6 +164,17 @@ class ControllerSpec(KubeStruct, frozen=True):
         return 1 + self.ha.backups if self.ha and self.ha.enabled else 1
 
 
+class Trigger(KubeStruct, frozen=True, kw_only=True):
+    """What was asked for by an annotation, and what came of it."""
+
+    name: Annotated[str, about("reconfigure or restart.")]
+    value: Annotated[str, about("Value of the annotation.")] = ""
+    result: Annotated[str, about("Waiting, Done or Refused.")] = ""
+    message: Annotated[str, about("What was done, or why not.")] = ""
+    time: Annotated[str, about("When this result came.")] = ""
+    pods: Annotated[tuple[str, ...], about("Uids of the pods to be replaced.")] = ()
+
+
 class ControllerStatus(Status, frozen=True):
     """What a Slurm cluster is."""
 
@@ -172,6 +183,13 @@ class ControllerStatus(Status, frozen=True):
         str, about("Hash of the configuration that slurmctld runs with.")
     ] = ""
     config_since: Annotated[str, about("Since when it runs with that one.")] = ""
+    triggers: Annotated[
+        tuple[Annotated[Trigger, about("One of them.")], ...],
+        about(
+            "Reconfigures and restarts that annotations asked for.",
+            {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = ()
     last_error: Annotated[
         str, about("Why slurmctld refused the wanted configuration; empty when it did not.")
     ] = ""
