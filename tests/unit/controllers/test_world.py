@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import msgspec
+import base64
+import hashlib
 
-from penstock.api.meta import OwnerReference
+import msgspec
+import pytest
+
+from penstock.api.core import ConfigMap
+from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.shared import LocalObjectReference
+from penstock.render.config import content_hash
 from support import nodesets
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
@@ -25,3 +33,20 @@ def test_namesakes_are_pods_of_a_nodeset_s_form_that_it_does_not_control():
     assert world.namesakes(wanted) == ()
     put(world.pods, *others)
     assert [pod.metadata.name for pod in world.namesakes(wanted)] == ["compute-7", "compute-8"]
+
+
+@pytest.mark.parametrize("content", [b"\xff\x00script", "d\u00fcr".encode()])
+def test_the_hash_of_a_binary_file_is_that_of_its_bytes(content: bytes):
+    world = world_of(FakeApi())
+    encoded = {"prolog": base64.b64encode(content).decode()}
+    meta = ObjectMeta(name="files", namespace="slurm")
+    put(world.config_maps, ConfigMap(metadata=meta, data={"a": "x"}, binary_data=encoded))
+    refs = (LocalObjectReference(name="files"),)
+    owner = ObjectMeta(name="slurm", namespace="slurm")
+    controller = Controller(metadata=owner, spec=ControllerSpec(config_file_refs=refs))
+    found = world.config_data(controller)["files"]
+    sums = [
+        f"{hashlib.sha256(one).hexdigest()}  {name}\n"
+        for name, one in (("a", b"x"), ("prolog", content))
+    ]
+    assert content_hash(found) == hashlib.sha256("".join(sums).encode()).hexdigest()

@@ -170,7 +170,7 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
     text = (
         "SlurmctldPort=6817\n AccountingStorageHost=db\nStateSaveLocation=/real\n"
         "SlurmctldParameters=enable_configless,reconfig_on_restart\nSuspendProgram=/bin/off\n"
-        "SlurmctldPrimaryOnProg=/bin/on\nKept=1\n"
+        "SlurmctldPrimaryOnProg=/bin/on\nPriorityWeightFairshare=9\nKept=1\n"
     )
     pod.candidate.write(text)
     said(running, f"tried {hash_of(text)} ok")
@@ -187,6 +187,7 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
     [
         ('echo "slurmctld: fatal: no"\nexit 1\n', "refused: fatal: no"),
         ("kill -SEGV $$\n", "refused: "),
+        ("kill -KILL $$\n", "ok"),
         ('echo "error: no such library"\nexit 127\n', "ok"),
     ],
 )

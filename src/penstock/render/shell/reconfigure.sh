@@ -65,6 +65,7 @@ attempt() { # starts a slurmctld with the files of a folder: 0 it runs, 1 it ref
   head -c 64 /dev/urandom >"$trial/etc/slurm.key"
   own='StateSaveLocation|Slurmctld(PidFile|Port|LogFile|PrimaryO[nf]+Prog)|SlurmSchedLogFile|AuthInfo'
   own="$own|(Suspend|Resume|ResumeFail|Reboot)Program|AccountingStorage[A-Za-z]*"
+  own="$own|PriorityWeightFairshare" # which is fatal without accounting
   sed -i -E "/^[[:space:]]*($own)[[:space:]]*=/Id
 /^[[:space:]]*SlurmctldParameters[[:space:]]*=/I{s/,reconfig_on_restart//I;s/=reconfig_on_restart,/=/I}" \
     "$trial/etc/slurm.conf"
@@ -100,7 +101,8 @@ attempt() { # starts a slurmctld with the files of a folder: 0 it runs, 1 it ref
   words=$(sed -E 's/^\[[^]]*\] //; s/^slurmctld: //' "$trial/said" | tail -n 3 | line)
   if [ "$verdict" = 1 ] && ! grep -q 'fatal: ' "$trial/said"; then
     words="$words (ended with status $status)"
-    [ "$status" -ge 128 ] || verdict=2 # neither its words nor its end say that it is the files
+    # Neither its words nor its end say that it is the files: not a crash, or no memory left (137).
+    { [ "$status" -gt 128 ] && [ "$status" != 137 ]; } || verdict=2
   fi
   rm -rf "$trial"
   return "$verdict"
