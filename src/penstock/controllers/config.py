@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from penstock.api.core import PODS, ConfigMap, Node, Pod
 from penstock.api.slinky import names, wellknown
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import Controller, ControllerStatus
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Tools
 from penstock.controllers.report import Events
@@ -76,9 +76,13 @@ class Configuration:
         )
         if (ask or not settled(view)) and view.speaks and (worked or serves):
             acks, why = await self._acks(pod)
-            view = replace(view, acks=acks, why=why)
-            if self._deaf(controller, pod, waits=serves and acks is None):
+            deaf = self._deaf(controller, pod, waits=serves and acks is None)
+            if acks is None and (words := refused_before(controller.status, view.wanted.hash)):
+                # Not hearing it any more does not undo a refusal.
+                acks = Acks(tried={view.wanted.hash: words})
+            elif deaf:
                 view = replace(view, speaks=False)
+            view = replace(view, acks=acks, why=why)
         return view, decide(view)
 
     async def mark(
@@ -199,6 +203,11 @@ class Configuration:
             return ""
         wait.refreshed += 1
         return f"{wanted[:12]}-{wait.refreshed}"
+
+
+def refused_before(status: ControllerStatus, wanted: str) -> str:
+    """Slurmctld's words if the status says that it refused this very configuration."""
+    return status.last_error if status.config_hash == wanted else ""
 
 
 def _is_ready(node: Node | None) -> bool:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from penstock.api.slinky.controller import ControllerStatus
 from penstock.api.slinky.wellknown import (
     CONFIG_CANDIDATE,
     CONFIG_HASH,
     CONFIG_LIVE,
     CONFIG_RESTART,
 )
+from penstock.controllers.config import refused_before
 from penstock.decide.config_acks import Acks, read
 from penstock.decide.config_transaction import (
     ConfigView,
@@ -93,6 +95,15 @@ def test_what_the_trial_refuses_never_gets_to_where_slurmctld_reads():
     found = decide(asked(BAD, f"tried {BAD.hash} refused: error: BogusKey"))
     assert (found.stage, found.real, found.words) == (Stage.REFUSED, OLD.data, "error: BogusKey")
     assert found.effective == OLD.hash
+
+
+def test_a_refusal_that_only_the_status_remembers_counts_until_another_one_is_declared():
+    status = ControllerStatus(config_hash=BAD.hash, last_error="error: BogusKey")
+    words = refused_before(status, BAD.hash)
+    found = decide(replace(asked(BAD), acks=Acks(tried={BAD.hash: words})))
+    assert (found.stage, found.real, found.words) == (Stage.REFUSED, OLD.data, "error: BogusKey")
+    assert found.effective == OLD.hash
+    assert not refused_before(status, NEW.hash)
 
 
 def test_what_the_reconfigure_refuses_is_put_back():
