@@ -12,10 +12,15 @@ from penstock.api.slinky.shared import Status
 from penstock.kube import Client, NotFoundError
 
 T = TypeVar("T", bound=KubeObject)
+TOGETHER = frozenset({"observedGeneration", "nodeSetHash"})
+"""Fields that say what the rest is about: with one of them the whole status is sent."""
 
 
 async def write_status(client: Client, resource: Resource[T], obj: T, new: Status) -> bool:
     """Send what differs from the cached object's status as one merge patch.
+
+    The cache may not show our last write yet. So a status of another generation is sent whole, or
+    it would be a mixture: the new generation with what was found of the one before.
 
     Returns whether anything was sent. An object that is gone needs no status.
     """
@@ -24,6 +29,8 @@ async def write_status(client: Client, resource: Resource[T], obj: T, new: Statu
     patch = merge_patch(_plain(old) if old.observed_generation else {}, _plain(new))
     if not patch:
         return False
+    if not TOGETHER.isdisjoint(patch):
+        patch = {**_plain(new), **patch}
     meta = obj.metadata
     try:
         # The uid keeps the status of a deleted object off another one of the same name.

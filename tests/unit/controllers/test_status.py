@@ -78,6 +78,16 @@ async def test_a_first_status_is_sent_whole():
     assert "replicas" in body["status"]
 
 
+async def test_a_status_of_another_generation_is_sent_whole():
+    """The server may have a hash by now that the cache does not show: a write of our own."""
+    old = NodeSetStatus(observed_generation=3, node_set_hash="a", replicas=2)
+    new = msgspec.structs.replace(old, observed_generation=4)
+    (body,) = await written(old, new)
+    assert body["status"]["nodeSetHash"] == "a"
+    assert body["status"]["observedGeneration"] == 4
+    assert body["status"]["replicas"] == 2
+
+
 async def test_the_status_of_an_object_that_is_gone_is_nobody_s():
     api = FakeApi()
     new = NodeSetStatus(observed_generation=3)
