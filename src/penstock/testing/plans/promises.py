@@ -48,6 +48,8 @@ class Promises:
         self._wanted: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
         self._templates: dict[str, tuple[float, Json]] = {}
         """By uid of a NodeSet, since when its pods are wanted as they are, and how."""
+        self._taken_at: dict[str, float] = {}
+        """By uid of a pod, when somebody else than the operator had it deleted."""
         for space, slurm in slurms.items():
             slurm.starting.append(partial(self._starts, space))
         server.deleting.append(self._delete)
@@ -85,6 +87,8 @@ class Promises:
         """
         if user == COLLECTOR and resource == PODS:
             self._collected(obj)
+        if user != OPERATOR and resource == PODS:
+            self._taken_at.setdefault(obj["metadata"]["uid"], _now())
         if user != OPERATOR or "deletionTimestamp" in obj["metadata"]:
             return
         space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
@@ -126,7 +130,8 @@ class Promises:
         """No more pods are taken away than somebody asked for, by a view of two minutes ago.
 
         Pods of an older template go as well, and for two minutes any pod may be one of those. What
-        was long on its way was decided on when there were others.
+        was long on its way was decided on when there were others, and what others delete in the
+        last second nobody can have seen.
         """
         if _now() - sent_at.get() > LONG_S:
             return
@@ -142,7 +147,7 @@ class Promises:
         living = [
             one
             for one in self._server.objects(PODS, meta["namespace"])
-            if "deletionTimestamp" not in one["metadata"]
+            if self._stays(one["metadata"])
             and any(o["uid"] == owner["uid"] for o in one["metadata"].get("ownerReferences", ()))
         ]
         history = self._wanted[owner["uid"]]
@@ -153,6 +158,11 @@ class Promises:
             self.broken.append(
                 f"pod {meta['name']} was deleted though all {len(living)} of {fewest} are wanted"
             )
+
+    def _stays(self, meta: Json) -> bool:
+        """Whether a pod stays, as far as the sender of the request of now can know."""
+        taken = self._taken_at.get(meta["uid"], float("-inf"))
+        return "deletionTimestamp" not in meta or taken > sent_at.get() - LONG_S
 
     def heard(
         self,
