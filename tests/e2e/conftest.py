@@ -38,7 +38,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 SHOWN = {
     "operator": ("-n", SYSTEM, "logs", f"deploy/{OPERATOR}", f"--tail={LAST}"),
-    "kinds": ("get", "controllers,restapis,nodesets,loginsets", "-A", "-o", "wide"),
+    "kinds": ("get", "controllers,restapis,nodesets,loginsets,partitions", "-A", "-o", "wide"),
     "pods": ("get", "pods", "-A", "-o", "wide"),
 }
 

@@ -144,7 +144,8 @@ def test_a_registered_dynamic_node_may_be_named_and_an_unknown_one_is_refused(
     cluster.apply(controller("SchedulerTimeSlice=43\nPartitionName=named Nodes=compute-0\n"))
     in_effect(cluster)
     assert "named" in cluster.run("sinfo", "-h", "-p", "named")
-    cluster.apply(controller("SchedulerTimeSlice=43\nPartitionName=named Nodes=nosuch\n"))
+    # Beside another key: a partition alone is refused by slurmctld itself, before any trial.
+    cluster.apply(controller("SchedulerTimeSlice=44\nPartitionName=named Nodes=nosuch\n"))
     refused(cluster, "nosuch")
     assert "named" in cluster.run("sinfo", "-h", "-p", "named")
     cluster.apply(controller("SchedulerTimeSlice=43\n"))

@@ -255,30 +255,30 @@ def test_all_is_well_once_the_line_is_right_without_a_restart_of_the_operator(
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "reason", "words"),
     [
-        ("BogusKey=1", "unrecognized key: BogusKey"),
-        ("PartitionName=x Nodes=nosuch", "nosuch"),
+        ("BogusKey=1", "ConfigRefused", "unrecognized key: BogusKey"),
+        ("PartitionName=x Nodes=nosuch", "PartitionRefused", "Invalid node name"),
     ],
 )
 def test_a_refused_edit_leaves_slurmctld_and_its_jobs_alone(
-    cluster: Cluster, page: Page, line: str, words: str
+    cluster: Cluster, page: Page, line: str, reason: str, words: str
 ) -> None:
     job = cluster.submit("exec sleep 300", "--output=/dev/null")
     cluster.until_job(job, "RUNNING")
     before = slurmctld(cluster)
     started = time.monotonic()
     cluster.apply(controller(f"{line}\n"))
-    found = stalled(cluster, "Controller", "ConfigRefused", words)
+    found = stalled(cluster, "Controller", reason, words)
     print(f"\nrefusal told {time.monotonic() - started:.1f} s after the edit", end="")
     applied = condition(cluster.get("controllers", manifests.NAME), "ConfigApplied")
-    assert (applied["status"], applied["reason"]) == ("False", "ConfigRefused")
+    assert (applied["status"], applied["reason"]) == ("False", reason)
     # Through slurmrestd: commands in slurmctld's own pod read the refused file.
     assert cluster.rest("GET", f"job/{job}")["jobs"][0]["job_state"] == ["RUNNING"]
     assert slurmctld(cluster) == before
     page.add(
         f"`{line}` added to `extraConf` of a cluster that runs",
-        f"ConfigRefused: {found}",
+        f"{reason}: {found}",
         "Correct `spec.extraConf`. slurmctld and jobs go on with the former configuration.",
     )
     started = time.monotonic()

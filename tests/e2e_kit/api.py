@@ -29,6 +29,7 @@ GROUPS = {
     "deployments": "/apis/apps/v1",
     "statefulsets": "/apis/apps/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
+    "partitions": "/apis/penstock.dev/v1alpha1",
 }
 KINDS = "/apis/slinky.slurm.net/v1beta1"
 

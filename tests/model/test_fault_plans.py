@@ -125,7 +125,8 @@ def test_plans_notice_a_guard_that_is_missing(
 ) -> None:
     steps, hunt = SCRIPTS.get(mutation.__name__), HUNTS.get(mutation.__name__)
     if steps is not None:
-        plans = [Plan(1, 2, steps)]
+        # The same steps at other moments: pauses are drawn by the seed.
+        plans = [Plan(seed, 2, steps) for seed in range(1, 6)]
         assert not play(plans[0], silence=0.0).broken
     else:
         assert hunt is not None

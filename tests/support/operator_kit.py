@@ -30,6 +30,7 @@ from penstock.api.core import (
     STATEFUL_SETS,
 )
 from penstock.api.meta import Condition, Json, KubeObject
+from penstock.api.penstock.partition import PARTITIONS
 from penstock.api.resource import Resource
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
@@ -79,6 +80,7 @@ KINDS: tuple[Resource[Any], ...] = (
     LOGINSETS,
     ACCOUNTINGS,
     TOKENS,
+    PARTITIONS,
 )
 MADE: tuple[Resource[Any], ...] = (
     SERVICES,

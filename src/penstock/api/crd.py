@@ -17,9 +17,9 @@ from typing import Any, cast
 import msgspec
 import yaml
 
+from penstock.api.kinds import KINDS
 from penstock.api.meta import Json
 from penstock.api.schema import DEFAULT, Column, KindInfo
-from penstock.api.slinky.kinds import KINDS
 
 HEADER = "# Generated from src/penstock/api by `make crds`. Change it there.\n"
 _API_VERSION = "Group and version of this object's schema."
@@ -134,7 +134,7 @@ def _structural(node: Json, components: Mapping[str, Json]) -> Json:
         return _structural(out, components)
     for key in ("title", "$ref"):
         out.pop(key, None)
-    if out.get("default") in (None, "", [], {}) or isinstance(out.get("default"), dict):
+    if out.get("default") in (None, "", [], (), {}) or isinstance(out.get("default"), dict):
         out.pop("default", None)
     if DEFAULT in out:
         out["default"] = out.pop(DEFAULT)

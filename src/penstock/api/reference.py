@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.api.crd import schema
+from penstock.api.kinds import KINDS
 from penstock.api.meta import Json
 from penstock.api.schema import KindInfo
-from penstock.api.slinky.kinds import KINDS
 
 _HEAD = """<!-- Generated from src/penstock/api by `python -m penstock.api.reference`. -->
 # Reference of the kinds
 
-Group `slinky.slurm.net`, version `v1beta1`. All kinds live in a namespace.
+Group `slinky.slurm.net`, version `v1beta1`, and for Partition `penstock.dev`, version `v1alpha1`.
+All kinds live in a namespace.
 """
 
 

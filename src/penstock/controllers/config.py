@@ -54,11 +54,19 @@ class Configuration:
         self._waits: dict[str, _Wait] = {}
 
     async def look(
-        self, controller: Controller, cluster: Cluster, *, worked: bool, serves: bool, ask: bool
+        self,
+        controller: Controller,
+        cluster: Cluster,
+        *,
+        worked: bool,
+        serves: bool,
+        ask: bool,
+        live: bool,
     ) -> tuple[ConfigView, Decision]:
         """What there is, and the next step.
 
-        Asks the reconfigure container if that is needed for it, or if it is to `ask`.
+        Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
+        that slurmctld was told all that differs from the real one already.
         """
         pod = next(iter(self._world.slurmctld_pods(controller)), None)
         data = files(cluster)
@@ -73,6 +81,7 @@ class Configuration:
             effective=controller.status.effective_config_hash,
             marks=marks,
             persistent=controller.spec.persistent,
+            applied_live=live,
         )
         if (ask or not settled(view)) and view.speaks and (worked or serves):
             acks, why = await self._acks(pod)

@@ -12,6 +12,7 @@ from penstock.api.slinky.shared import Status
 from penstock.controllers.anew import Anew
 from penstock.controllers.config import Configuration
 from penstock.controllers.loop import Loop, Tools
+from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
@@ -30,8 +31,9 @@ from penstock.render.keys import generate, key_secret
 class ControllerLoop(Loop[Controller]):
     """Brings Controllers about."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
+    def __init__(self, tools: Tools, events: Events, partitions: PartitionChanges) -> None:
         super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
+        self.partitions = partitions
         self.anew = Anew(tools.client)
         self.configuration = Configuration(tools)
         self.triggers = Triggers(tools)
@@ -48,6 +50,8 @@ class ControllerLoop(Loop[Controller]):
         waiting = self._missing(obj, cluster)
         if waiting:
             return waiting
+        brought = await self.partitions.bring(obj, self.events)
+        cluster = brought.cluster
         pods = self.world.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods)
         if obj.spec.external:
@@ -55,7 +59,12 @@ class ControllerLoop(Loop[Controller]):
             return [runs]
         asked = pending(obj.metadata.annotations, obj.status.triggers)
         view, decision = await self.configuration.look(
-            obj, cluster, worked=_worked(obj), serves=bool(runs.ok), ask=asked
+            obj,
+            cluster,
+            worked=_worked(obj),
+            serves=bool(runs.ok),
+            ask=asked,
+            live=brought.live,
         )
         self.configuration.note(key, decision.stage, view.wanted.hash)
         self._decided[key] = decision
@@ -64,7 +73,8 @@ class ControllerLoop(Loop[Controller]):
         await self._deliver(obj, view, decision)
         if asked and _worked(obj):
             self._triggered[key] = await self.triggers.look(obj, self.events, view)
-        return [runs, *config_checks.checks(decision, view.wanted.data)]
+        told = config_checks.checks(decision, view.wanted.data)
+        return [runs, *told, *self.partitions.checks(obj)]
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""

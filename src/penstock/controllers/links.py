@@ -7,8 +7,8 @@ come, change and go; while there is none, everything about Slurm is Unknown and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import cache
 
 import structlog
@@ -24,6 +24,7 @@ from penstock.kube.clock import Clock
 from penstock.slurm import jwt
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror import Mirror
+from penstock.slurm.partition_mirror import PartitionMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.http import Exchange
 
@@ -55,12 +56,18 @@ class Tokens:
 
 @dataclass(slots=True)
 class Link:
-    """One cluster's mirror and the client behind it."""
+    """One cluster's mirrors and the client behind them."""
 
     mirror: Mirror
+    partitions: PartitionMirror
     client: Slurmrestd | None = None
     target: tuple[str, bytes] | None = None
-    task: asyncio.Task[None] | None = field(default=None)
+    tasks: tuple[asyncio.Task[None], ...] = ()
+
+    @property
+    def asked(self) -> bool:
+        """Whether this process has heard of that Slurm, or why it cannot."""
+        return self.client is None or self.mirror.snapshot.asked_at is not None
 
 
 class Links:
@@ -82,6 +89,8 @@ class Links:
         self._url_of = url_of
         self._clock = clock
         self._exchange = exchange
+        self.partitions_heard: Callable[[str], None] = lambda _: None
+        """Called with a Controller's key when its slurmctld was asked for its partitions."""
         self._links: dict[str, Link] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (
             asyncio.get_running_loop().create_future()
@@ -91,12 +100,14 @@ class Links:
         """The link of the cluster that an object belongs to, if there is one yet."""
         return next(filter(None, map(self._links.get, cluster_keys(member))), None)
 
+    def get(self, key: str) -> Link | None:
+        """The link of a Controller, if there is one yet."""
+        return self._links.get(key)
+
     def asked(self, member: Member) -> bool:
         """Whether this process has heard of that cluster's Slurm, or why it cannot."""
         link = self.of(member)
-        if link is None:
-            return False
-        return link.client is None or link.mirror.snapshot.asked_at is not None
+        return link is not None and link.asked
 
     async def run(self) -> None:
         """Keep all mirrors until cancelled."""
@@ -116,6 +127,7 @@ class Links:
         if isinstance(found, str):
             link.client = link.target = None
             link.mirror.endpoint(None, found)
+            link.partitions.endpoint(None, found)
         elif found != link.target:
             url, secret = found
             link.target = found
@@ -126,6 +138,7 @@ class Links:
                 exchange=self._exchange,
             )
             link.mirror.endpoint(link.client)
+            link.partitions.endpoint(link.client)
             log.info("slurmrestd chosen", controller=key, url=url)
         self._changed(key)
         return Result()
@@ -143,25 +156,31 @@ class Links:
         return self._url_of(restapi), secret
 
     def _open(self, key: str, group: asyncio.TaskGroup) -> Link:
-        link = Link(Mirror(clock=self._clock.monotonic))
+        clock = self._clock.monotonic
+        link = Link(
+            Mirror(clock=clock), PartitionMirror(lambda: self.partitions_heard(key), clock=clock)
+        )
         link.mirror.subscribe(lambda _: self._changed(key))
-        link.task = group.create_task(self._keep(key, link.mirror))
+        link.tasks = (
+            group.create_task(self._keep(key, link.mirror.run)),
+            group.create_task(self._keep(key, link.partitions.run)),
+        )
         self._links[key] = link
         return link
 
-    async def _keep(self, key: str, mirror: Mirror) -> None:
+    async def _keep(self, key: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run a mirror for good: an answer that breaks it must not end the other clusters' too."""
         while True:
             try:
-                await mirror.run()
+                await run()
             except Exception:
                 log.exception("mirror failed", controller=key)
             await self._clock.sleep(RESTART_S)
 
     def _drop(self, key: str) -> None:
         link = self._links.pop(key, None)
-        if link is not None and link.task is not None:
-            link.task.cancel()
+        for task in link.tasks if link is not None else ():
+            task.cancel()
         self._changed(key)
 
 

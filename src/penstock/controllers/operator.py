@@ -8,7 +8,9 @@ from typing import Any
 import structlog
 
 from penstock.api.core import Node, Pod, Secret
+from penstock.api.penstock.partition import PARTITIONS, Partition
 from penstock.api.resource import Resource
+from penstock.api.slinky import wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
@@ -22,6 +24,8 @@ from penstock.controllers.loop import Tools
 from penstock.controllers.metrics import ALL
 from penstock.controllers.nodeset import NodeSetLoop, machine_matters, owner_of_pod
 from penstock.controllers.objects import Objects
+from penstock.controllers.partition import PartitionLoop
+from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.report import Events
 from penstock.controllers.restapi import RestApiLoop
 from penstock.controllers.settings import Settings
@@ -69,10 +73,18 @@ class Operator:
         self.world = World(manager, settings)
         self._tools = Tools(client, self.world, Objects(client, self.world))
         self._links = Links(self.world, self._slurm_changed, url_of, client.clock, exchange)
+        self._changes = PartitionChanges(self.world, self._links, client.clock)
         for metric in ALL:
             client.metrics.registry.register(metric)
         self._controller = self._loop(
-            "controller", ControllerLoop(self._tools, self._events(CONTROLLERS)).reconcile
+            "controller",
+            ControllerLoop(self._tools, self._events(CONTROLLERS), self._changes).reconcile,
+        )
+        self._partition = self._loop(
+            "partition",
+            PartitionLoop(
+                self._tools, self._events(PARTITIONS), self._links, self._changes
+            ).reconcile,
         )
         self._restapi = self._loop(
             "restapi", RestApiLoop(self._tools, self._events(RESTAPIS)).reconcile
@@ -92,6 +104,7 @@ class Operator:
         self._wire_controller()
         self._wire_members()
         self._wire_nodeset()
+        self._wire_partition()
         manager.leading(self._links.run)
 
     def _events(self, resource: Resource[Any]) -> Events:
@@ -169,9 +182,50 @@ class Operator:
             ],
         )
 
+    def _wire_partition(self) -> None:
+        world, loop = self.world, self._partition
+        loop.watches(world.partitions, lambda one: [one.metadata.key])
+        loop.watches(
+            world.controllers,
+            lambda c: keys(world.partitions_of.get(c.metadata.key)),
+            when=_declared,
+        )
+        loop.watches(
+            world.nodesets,
+            lambda n: [k for c in cluster_keys(n) for k in keys(world.partitions_of.get(c))],
+            when=_declared,
+        )
+        # Who keeps a name, and who gets it next, is decided among all of a cluster.
+        loop.watches(
+            world.partitions,
+            lambda p: [k for c in cluster_keys(p) for k in keys(world.partitions_of.get(c))],
+            when=_declared,
+        )
+        self._controller.watches(world.partitions, cluster_keys, when=_declared)
+        self._controller.watches(world.pods, self._clusters_of_worker, when=_labelled)
+        self._controller.watches(world.nodes, self._clusters_on, when=_labelled)
+        self._changes.again = self._controller.queue.add_after
+        self._changes.done = self._partitions_changed
+        self._links.partitions_heard = self._partitions_changed
+
+    def _partitions_changed(self, key: str) -> None:
+        for one in self.world.partitions_of.get(key):
+            self._partition.queue.add(one.metadata.key)
+
+    def _clusters_of_worker(self, pod: Pod) -> list[str]:
+        """Key of the Controller of a worker pod, if a Partition of it selects workers."""
+        key = f"{pod.metadata.namespace}/{pod.metadata.labels.get(wellknown.CLUSTER, '')}"
+        return [key] if any(map(_selects, self.world.partitions_of.get(key))) else []
+
+    def _clusters_on(self, node: Node) -> list[str]:
+        pods = self.world.pods_on.get(node.metadata.name)
+        return list(dict.fromkeys(k for pod in pods for k in self._clusters_of_worker(pod)))
+
     def _slurm_changed(self, key: str) -> None:
         for nodeset in self.world.nodesets_of.get(key):
             self._nodeset.queue.add(nodeset.metadata.key)
+        if any(map(_one_by_one, self.world.partitions_of.get(key))):
+            self._controller.queue.add(key)
 
     def _controllers_of_secret(self, secret: Secret) -> list[str]:
         return [*self.world.users_of_secret(secret), *owned_by("Controller")(secret)]
@@ -215,6 +269,24 @@ def _declared(old: Any, new: Any) -> bool:
         or before.deleting != after.deleting
         or before.uid != after.uid
     )
+
+
+def _labelled(old: Any, new: Any) -> bool:
+    """Whether labels changed, or a pod came to its machine."""
+    if old is None or new is None:
+        return True
+    return old.metadata.labels != new.metadata.labels or getattr(
+        old.spec, "node_name", None
+    ) != getattr(new.spec, "node_name", None)
+
+
+def _one_by_one(partition: Partition) -> bool:
+    """Whether its nodes may change with those that slurmctld knows."""
+    return bool(partition.spec.nodes) or _selects(partition)
+
+
+def _selects(partition: Partition) -> bool:
+    return partition.spec.selector is not None
 
 
 def _pods_of(component: str) -> Callable[[Pod], list[str]]:

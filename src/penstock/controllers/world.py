@@ -21,6 +21,7 @@ from penstock.api.core import (
     Secret,
 )
 from penstock.api.meta import KubeObject
+from penstock.api.penstock.partition import PARTITIONS, Partition
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS, Controller
@@ -35,7 +36,7 @@ from penstock.render.canonical import secret_digest
 from penstock.render.config import config_maps_read
 from penstock.render.context import Cluster
 
-Member = NodeSet | RestApi | LoginSet
+Member = NodeSet | RestApi | LoginSet | Partition
 """A kind that belongs to a Controller."""
 
 OURS = f"{wellknown.APP_NAME} in ({','.join(wellknown.COMPONENTS)})"
@@ -52,6 +53,7 @@ class World:
         self.loginsets = manager.cache(LOGINSETS)
         self.accountings = manager.cache(ACCOUNTINGS)
         self.tokens = manager.cache(TOKENS)
+        self.partitions = manager.cache(PARTITIONS)
         self.pods = manager.cache(PODS, labels=OURS)
         self.nodes = manager.cache(NODES)
         self.secrets = manager.cache(SECRETS)
@@ -64,6 +66,7 @@ class World:
         self.nodesets_of = self.nodesets.index(cluster_keys)
         self.restapis_of = self.restapis.index(cluster_keys)
         self.loginsets_of = self.loginsets.index(cluster_keys)
+        self.partitions_of = self.partitions.index(cluster_keys)
         self.pods_of = self.pods.index(_owner_uid)
         self.pods_called = self.pods.index(lambda pod: [_stem(pod)])
         self.pods_called_of = self.pods.index(
@@ -72,6 +75,8 @@ class World:
         self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
         self.pods_on = self.pods.index(lambda pod: [pod.spec.node_name or ""])
         self.revisions_of = self.revisions.index(_owner_uid)
+        self.kept_partitions: dict[str, tuple[frozenset[str], str]] = {}
+        """By Controller the partitions that stay, and the slurm.conf that says how."""
 
     def controller_of(self, member: Member) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
@@ -80,6 +85,7 @@ class World:
     def cluster(self, controller: Controller) -> Cluster:
         """Everything that rendering needs to know about one cluster."""
         spec, namespace = controller.spec, controller.metadata.namespace
+        kept, text = self.kept_partitions.get(controller.metadata.key, (frozenset[str](), ""))
         accounting: Accounting | None = None
         if spec.accounting_ref is not None:
             accounting = self.accountings.get(f"{namespace}/{spec.accounting_ref.name}")
@@ -92,7 +98,16 @@ class World:
             config_maps=self.config_data(controller),
             slurm_key_hash=self.secret_hash(namespace, names.slurm_key_ref(controller)),
             jwt_key_hash=self.secret_hash(namespace, names.jwt_key_ref(controller)),
+            partitions=self.partitions_of.get(controller.metadata.key),
+            kept_partitions=kept,
+            slurm_conf=text if kept else "",
         )
+
+    def slurm_conf(self, controller: Controller) -> str | None:
+        """The slurm.conf that slurmctld is given; None before its first one."""
+        key = f"{controller.metadata.namespace}/{names.config_map(controller)}"
+        found = self.config_maps.get(key)
+        return (found.data or {}).get("slurm.conf") if found is not None else None
 
     def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
         """Contents of the ConfigMaps that a Controller names, as far as they exist."""

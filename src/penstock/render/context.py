@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.api.kinds import KINDS
 from penstock.api.meta import Json, KubeObject
+from penstock.api.penstock.partition import Partition
 from penstock.api.resource import Resource
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.kinds import KINDS
 from penstock.api.slinky.nodeset import NodeSet
 
 _RESOURCES: dict[type[KubeObject], Resource[Any]] = {
@@ -54,6 +55,11 @@ class Cluster:
     """`secret_digest` of the slurm key's Secret; empty while it is not known."""
     jwt_key_hash: str = ""
     """`secret_digest` of the JWT key's Secret; empty while it is not known."""
+    partitions: tuple[Partition, ...] = ()
+    kept_partitions: frozenset[str] = frozenset()
+    """Partitions of which the lines in `slurm_conf` stay: what is declared now was refused."""
+    slurm_conf: str = ""
+    """The slurm.conf that is in effect, while there are such partitions."""
 
     @property
     def namespace(self) -> str:

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 from penstock.api.slinky import names
 from penstock.api.slinky.wellknown import SLURMCTLD_PORT, SLURMD_PORT
+from penstock.render import partitions
 from penstock.render.context import Cluster
 from penstock.render.pod import names_of
 from penstock.slurm.conf import Document, merge_options, quoted, split_options
+from penstock.slurm.partition import keep
 
 _KEY_LINES = (
     "clustername",
@@ -40,11 +42,14 @@ def slurm_conf(cluster: Cluster) -> str:
             ("NODESET & PARTITION", _nodesets(cluster)),
             *_extra(cluster),
         ]
-    return "".join(
+    text = "".join(
         f"#\n### {title} ###\n" + "".join(f"{line}\n" for line in lines)
         for title, lines in sections
         if lines
     )
+    if cluster.kept_partitions:
+        return keep(cluster.slurm_conf, text, cluster.kept_partitions)
+    return text
 
 
 def identity(text: str) -> str:
@@ -166,7 +171,7 @@ def _nodesets(cluster: Cluster) -> list[str]:
         partition = nodeset.spec.partition
         if partition and partition.enabled:
             lines.append(f"PartitionName={name} Nodes={name} {partition.config}".rstrip())
-    return lines
+    return [*lines, *partitions.lines(cluster)]
 
 
 def _extra(cluster: Cluster) -> list[tuple[str, list[str]]]:

@@ -26,7 +26,7 @@ def expand(text: str) -> list[str]:
     Raises HostListError when the brackets or ranges are wrong, or more than LIMIT names result.
     """
     names: list[str] = []
-    for expression in _split(text):
+    for expression in split(text):
         for name in _expand_one(expression):
             names.append(name)
             if len(names) > LIMIT:
@@ -54,8 +54,11 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(part for _, part in sorted(parts))
 
 
-def _split(text: str) -> list[str]:
-    """Separate expressions at commas and blanks outside brackets."""
+def split(text: str) -> list[str]:
+    """The expressions of a host list: separated by commas and blanks outside brackets.
+
+    Raises HostListError for brackets that do not match.
+    """
     parts: list[str] = []
     current = ""
     inside = False

@@ -178,7 +178,7 @@ class SlurmAnswers:
     def _post_partitions(self, asked: Asked, _: str) -> Answer:
         body: dict[str, Any] = msgspec.json.decode(asked.body)
         for partition in body["partitions"]:
-            self.slurmctld.partitions[partition["name"]] = partition
+            self.slurmctld.update_partition(partition)
         return _reply()
 
     def _delete_partition(self, _: Asked, name: str) -> Answer:

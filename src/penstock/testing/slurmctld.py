@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.slurm import hostlist
+from penstock.testing import partitions
+
 HOLDING = {"RUNNING", "COMPLETING", "SUSPENDED"}
 
 
@@ -25,6 +28,9 @@ class RefusedError(Exception):
 
 INVALID_NODE = (2018, "Invalid node name specified")
 INVALID_PARTITION = (2000, "Invalid partition name specified")
+INVALID_QOS = (2066, "Invalid qos specification")
+PARTITION_IN_USE = (2075, "Partition is in use")
+FEATURES = (2031, "Active features not subset of available features")
 INVALID_JOB = (2017, "Invalid job id specified")
 NODES_BUSY = (2016, "Requested nodes are busy")
 INVALID_TRANSITION = (2180, "Invalid node state transition")
@@ -141,12 +147,9 @@ class FakeSlurmctld:
         for field_, key in (("comment", "comment"), ("topology", "topology_str")):
             if key in values:
                 setattr(node, field_, values[key])
-        if "features" in values:
-            node.features = list(values["features"])
         if "weight" in values:
             node.weight = int(values["weight"]["number"])
-        if "features_act" in values:
-            node.active_features = list(values["features_act"])
+        self._features(node, values)
         self.touch()
 
     def delete_node(self, name: str) -> None:
@@ -162,11 +165,52 @@ class FakeSlurmctld:
             raise RefusedError(*INVALID_JOB)
         self.finish(self.jobs[job_id], "CANCELLED")
 
+    def update_partition(self, body: dict[str, Any]) -> None:
+        """What `scontrol create` and `update partition` do. Raises RefusedError.
+
+        Of node sets it knows ALL and those that are called as a feature of a node.
+        """
+        name = body["name"]
+        record = partitions.changed(self.partitions.get(name) or partitions.new(name), body)
+        if any(body.get("qos", {}).get(key) not in (None, "", "ALL") for key in record["qos"]):
+            # It has set all that it looks at earlier, unless the partition is new.
+            if name in self.partitions:
+                self.partitions[name] = {**record, "qos": self.partitions[name]["qos"]}
+            raise RefusedError(*INVALID_QOS)
+        configured: str | None = body.get("nodes", {}).get("configured")
+        if configured is not None:
+            words = hostlist.split(configured)
+            sets = [word for word in words if word not in self.nodes and self._in_set(word)]
+            named = [n for word in words if word not in sets for n in hostlist.expand(word)]
+            if not self.nodes.keys() >= set(named):
+                raise RefusedError(*INVALID_NODE)
+            inside = [n for word in sets for n in self._in_set(word)]
+            record = partitions.placed(record, configured, [*named, *inside], sets)
+        if "DEFAULT" in record["flags"]:
+            for other in self.partitions.values():
+                other["flags"] = [one for one in other["flags"] if one != "DEFAULT"]
+        self.partitions[name] = record
+
     def delete_partition(self, name: str) -> None:
         """What `scontrol delete partition` does. Raises RefusedError."""
         if name not in self.partitions:
             raise RefusedError(*INVALID_PARTITION)
+        if any(job.partition == name and job.state & HOLDING for job in self.jobs.values()):
+            raise RefusedError(*PARTITION_IN_USE)
         del self.partitions[name]
+
+    def _in_set(self, word: str) -> list[str]:
+        return [name for name, node in self.nodes.items() if word == "ALL" or word in node.features]
+
+    def _features(self, node: FakeNode, values: dict[str, Any]) -> None:
+        available = list(values.get("features", node.features))
+        # Features that are given alone become the active ones, as far as they add to them.
+        active = list(values.get("features_act", node.active_features))
+        if not set(active) <= set(available):
+            raise RefusedError(*FEATURES)
+        if "features" in values and "features_act" not in values:
+            active = available
+        node.features, node.active_features = available, active
 
     def _node(self, name: str) -> FakeNode:
         if name not in self.nodes:

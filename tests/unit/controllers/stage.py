@@ -23,6 +23,7 @@ from penstock.controllers.world import World
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.store import Entry
 from penstock.slurm.mirror import Mirror
+from penstock.slurm.partition_mirror import PartitionMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import FakeSlurmrestd
@@ -102,7 +103,11 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     async with FakeSlurmrestd() as rest:
         for name in nodes:
             rest.slurmctld.register(name)
-        link = Link(Mirror(), Slurmrestd(rest.url, lambda: "token", timeout_s=2.0))
+        link = Link(
+            Mirror(),
+            PartitionMirror(lambda: None),
+            Slurmrestd(rest.url, lambda: "token", timeout_s=2.0),
+        )
         link.mirror.endpoint(link.client)
         running = asyncio.ensure_future(link.mirror.run())
         await asyncio.sleep(0)

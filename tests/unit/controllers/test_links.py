@@ -192,12 +192,12 @@ async def test_the_link_ends_with_its_controller():
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
-        assert link.task is not None
+        assert link.tasks
         drop(at.world.controllers, CONTROLLER)
         await at.look()
         assert at.links.of(NODESET) is None
-        await asyncio.wait([link.task], timeout=10)
-        assert link.task.cancelled()
+        await asyncio.wait(link.tasks, timeout=10)
+        assert all(task.cancelled() for task in link.tasks)
         assert at.told == ["slurm/slurm", "slurm/slurm"]
 
 

@@ -105,6 +105,7 @@ async def test_a_name_is_quoted_in_the_path(server: FakeSlurmrestd, rest: Slurmr
 
 
 async def test_partitions_come_and_go(server: FakeSlurmrestd, rest: Slurmrestd):
+    server.slurmctld.register("cpu-0")
     await rest.update_partition({"name": "p", "nodes": {"configured": "cpu-0"}})
     assert (await rest.partition("p")).nodes.configured == "cpu-0"
     await rest.delete_partition("p")

@@ -14,6 +14,8 @@ from typing import Any, cast
 
 from penstock.api import duration
 from penstock.api.meta import Json, KubeObject, ObjectMeta
+from penstock.api.penstock.partition import Partition
+from penstock.api.penstock.validate import partition_problems
 from penstock.api.slinky import names, shapes
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller
@@ -64,8 +66,10 @@ def problems(obj: KubeObject) -> list[Problem]:
             found = _accounting(obj)
         case Token():
             found = _token(obj)
+        case Partition():
+            found = _partition(obj)
         case _:
-            raise TypeError(f"not a kind of slinky.slurm.net: {type(obj).__name__}")
+            raise TypeError(f"not a kind of ours: {type(obj).__name__}")
     return list(found)
 
 
@@ -182,6 +186,11 @@ def _token(obj: Token) -> Iterator[Problem]:
             duration.seconds(spec.lifetime)
         except ValueError as error:
             yield Problem("spec.lifetime", str(error))
+
+
+def _partition(obj: Partition) -> Iterator[Problem]:
+    yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
+    yield from (Problem(*found) for found in partition_problems(obj))
 
 
 def _controller_ref(meta: ObjectMeta, ref: ControllerRef) -> Iterator[Problem]:

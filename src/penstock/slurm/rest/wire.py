@@ -190,16 +190,72 @@ class DiagReply(Reply, frozen=True):
 
 
 class PartitionNodes(Wire, frozen=True):
-    """Which nodes a partition has."""
+    """Which nodes a partition has, and from which jobs may be submitted."""
 
     configured: str = ""
     total: int = 0
+    allowed_allocation: str = ""
 
 
 class PartitionState(Wire, frozen=True):
-    """Whether a partition takes jobs."""
+    """Whether a partition takes jobs, and what jobs share. `exclusive` is new in v0.0.45."""
 
     state: Strings | None = None
+    oversubscribe: str | None = None
+    exclusive: str | None = None
+
+
+class Allowed(Wire, frozen=True):
+    """Who may and who may not use a partition; `assigned` is its own QOS."""
+
+    allowed: str = ""
+    deny: str = ""
+    assigned: str = ""
+
+
+class PartitionTres(Wire, frozen=True):
+    """What the use of a partition costs."""
+
+    billing_weights: str = ""
+
+
+class PartitionCpus(Wire, frozen=True):
+    """How tasks are bound."""
+
+    task_binding: Strings | None = None
+
+
+class PartitionDefaults(Wire, frozen=True):
+    """What jobs get that ask for nothing."""
+
+    partition_memory_per_cpu: Number = Number()
+    partition_memory_per_node: Number = Number()
+    time: Number = Number()
+
+
+class PartitionMaximums(Wire, frozen=True):
+    """What jobs may have at most."""
+
+    cpus_per_node: Number = Number()
+    cpus_per_socket: Number = Number()
+    partition_memory_per_cpu: Number = Number()
+    partition_memory_per_node: Number = Number()
+    nodes: Number = Number()
+    time: Number = Number()
+    over_time_limit: Number = Number()
+
+
+class PartitionMinimums(Wire, frozen=True):
+    """What jobs must have at least."""
+
+    nodes: int = 0
+
+
+class PartitionPriority(Wire, frozen=True):
+    """How a partition's jobs are preferred."""
+
+    job_factor: int = 1
+    tier: int = 1
 
 
 class Partition(Wire, frozen=True):
@@ -209,6 +265,20 @@ class Partition(Wire, frozen=True):
     node_sets: str = ""
     nodes: PartitionNodes = PartitionNodes()
     partition: PartitionState = PartitionState()
+    accounts: Allowed = Allowed()
+    groups: Allowed = Allowed()
+    qos: Allowed = Allowed()
+    alternate: str = ""
+    tres: PartitionTres = PartitionTres()
+    cpus: PartitionCpus = PartitionCpus()
+    defaults: PartitionDefaults = PartitionDefaults()
+    flags: Strings | None = None
+    grace_time: int = 0
+    maximums: PartitionMaximums = PartitionMaximums()
+    minimums: PartitionMinimums = PartitionMinimums()
+    preempt_mode: Strings | None = None
+    priority: PartitionPriority = PartitionPriority()
+    topology: str = ""
 
 
 class PartitionsReply(Reply, frozen=True):

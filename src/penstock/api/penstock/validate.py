@@ -1,0 +1,63 @@
+"""What is wrong with a Partition, beyond what its schema can say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from penstock.api.penstock.partition import (
+    ENTRY_PATTERN,
+    NAME_PATTERN,
+    TAKEN,
+    VALUE_PATTERN,
+    Partition,
+)
+
+_ENTRY = re.compile(ENTRY_PATTERN)
+_NAME = re.compile(NAME_PATTERN)
+_VALUE = re.compile(VALUE_PATTERN)
+_KEY = re.compile("[A-Za-z][A-Za-z0-9]*")
+_RANGE = re.compile(r"\[([^]]*)\]")
+_SPAN = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+MOST_NODES = 65_536
+
+
+def partition_problems(obj: Partition) -> Iterator[tuple[str, str]]:
+    """Each path with what to write there."""
+    spec = obj.spec
+    if not _NAME.match(obj.slurm_name) or obj.slurm_name.upper() == "DEFAULT":
+        yield "spec.name", f"{obj.slurm_name!r} is no name of a partition: choose another one"
+    for index, entry in enumerate(spec.nodes):
+        if not _ENTRY.match(entry):
+            yield (
+                f"spec.nodes[{index}]",
+                f"{entry!r} is no host expression: write one like compute-[0-3], a NodeSet's name "
+                "or ALL, with + or - before it",
+            )
+            continue
+        if wrong := _ranges(entry):
+            yield f"spec.nodes[{index}]", f"{entry!r}: {wrong}"
+    for key, value in spec.extra.items():
+        if key.lower() in TAKEN:
+            yield f"spec.extra.{key}", "there is a field for it: use the field"
+        elif not _KEY.fullmatch(key) or not _VALUE.match(value):
+            yield f"spec.extra.{key}", "write a key of slurm.conf and its value on one line"
+
+
+def _ranges(entry: str) -> str:
+    """What is wrong with the numbers in brackets; empty when nothing is."""
+    count = 1
+    for inner in _RANGE.findall(entry):
+        size = 0
+        for part in inner.split(","):
+            found = _SPAN.fullmatch(part)
+            if found is None:
+                return f"{part!r} is not a number or a range such as 1-4"
+            low, high = int(found[1]), int(found[2] or found[1])
+            if low > high:
+                return f"range {part!r} runs backwards"
+            size += high - low + 1
+        count *= size
+        if count > MOST_NODES:
+            return f"stands for more than {MOST_NODES} names"
+    return ""

@@ -1,0 +1,357 @@
+"""Bring changed partitions into slurmctld by slurmrestd, one call each, before the file follows.
+
+What slurmctld refuses is kept out of the file, so that it starts on what it has. While slurmrestd
+is away the file alone goes, and slurmctld takes the partitions over with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from penstock.api.conditions import Check
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.links import Link, Links
+from penstock.controllers.report import Events
+from penstock.controllers.workers import workers
+from penstock.controllers.world import World
+from penstock.decide.partitions import CONFIG_APPLIED, refusal
+from penstock.decide.partitions import refused as refused_check
+from penstock.kube.clock import Clock
+from penstock.render import partitions as render
+from penstock.render.context import Cluster
+from penstock.render.slurm_conf import slurm_conf
+from penstock.slurm.conf import Document
+from penstock.slurm.known import Unknown
+from penstock.slurm.partition import (
+    MARK,
+    PARTITION,
+    Change,
+    Declared,
+    changes,
+    feature,
+    keep,
+    live_only,
+)
+from penstock.slurm.partition import declared as declared_in
+from penstock.slurm.partition import node_set as node_set_of
+from penstock.slurm.partition_calls import ByFile, Delete, Update, call, configured
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import AuthError, DeniedError, NotFoundError, SlurmError
+
+AGAIN_S = 30.0
+"""Pause before what slurmctld refused is tried again: its reason may have gone."""
+SOON_S = 1.0
+_REFUSALS = range(2000, 3000)
+"""Numbers by which slurmctld itself says no. Source: slurm_errno.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What slurmctld did not take, its words, and when it was asked (monotonic seconds)."""
+
+    declared: Declared | None
+    words: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The cluster as its files are to say it."""
+
+    cluster: Cluster
+    live: bool = False
+    """Whether slurmctld has all that changed, so that it need not read its file for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Whom it is told, and what slurm.conf was to be."""
+
+    events: Events
+    controller: Controller
+    text: str
+
+
+@dataclass(slots=True)
+class State:
+    """What is remembered of one cluster."""
+
+    refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
+    sent: dict[str, Declared | None] = field(default_factory=dict[str, Declared | None])
+    """What slurmctld was told and the file does not show yet."""
+    lines: dict[str, str] = field(default_factory=dict[str, str])
+    """Of these partitions a slurm.conf that says the same."""
+
+    def base(self, text: str) -> str:
+        """What slurmctld has: a slurm.conf, and what it was told since."""
+        for name in self.sent:
+            text = keep(self.lines[name], text, {name})
+        return text
+
+    by_file: str = ""
+
+
+class PartitionChanges:
+    """The changes of all clusters. `again(key, seconds)` has a Controller looked at once more."""
+
+    def __init__(self, world: World, links: Links, clock: Clock) -> None:
+        self._world = world
+        self._links = links
+        self._clock = clock
+        self._states: dict[str, State] = {}
+        self._judged: set[str] = set()
+        self.again: Callable[[str, float], None] = lambda _key, _seconds: None
+        self.done: Callable[[str], None] = lambda _key: None
+
+    def refusals(self, key: str) -> Mapping[str, str]:
+        """Slurmctld's words by partition."""
+        return {name: one.words for name, one in self._state(key).refused.items()}
+
+    def judged(self, key: str) -> bool:
+        """Whether this process has compared what is declared with the file once."""
+        return key in self._judged
+
+    def by_file(self, key: str) -> str:
+        """Why the last change did not go by slurmrestd; empty when it did."""
+        return self._state(key).by_file
+
+    def forget(self, key: str) -> None:
+        """That Controller is gone."""
+        self._states.pop(key, None)
+        self._judged.discard(key)
+        self._world.kept_partitions.pop(key, None)
+
+    async def bring(self, controller: Controller, events: Events) -> Brought:
+        """Change slurmctld's partitions to what is declared, as far as it takes them.
+
+        What is declared meanwhile waits for the next time: of the cluster that is returned, each
+        partition was told to slurmctld, or is as it was.
+        """
+        key = controller.metadata.key
+        world, state = self._world, self._state(key)
+        cluster = replace(world.cluster(controller), kept_partitions=frozenset[str]())
+        invalid = render.invalid(cluster)
+        old = world.slurm_conf(controller)
+        if old is None or controller.spec.external:
+            world.kept_partitions.pop(key, None)
+            return Brought(cluster)
+        wanted = slurm_conf(cluster)
+        if invalid:
+            wanted = keep(state.base(old), wanted, invalid)
+        changed = self._changes(state, old, wanted)
+        self._tidy(state, old, wanted)
+        link = self._links.get(key)
+        if not (link is not None and link.asked) and live_only(old, wanted) and changed:
+            # This process has not heard of slurmrestd yet: the file can wait that long.
+            names = invalid | {one.name for one in changed}
+            world.kept_partitions[key] = names, old
+            self.again(key, SOON_S)
+            return self._keeping(key, cluster, old)
+        self._judged.add(key)
+        members: dict[str, frozenset[str]] = {}
+        if link is not None and link.client is not None:
+            members = await self._mark(link, cluster, state)
+        if changed and not live_only(old, wanted):
+            state.by_file = ""
+            state.sent.clear()
+        elif changed:
+            told = _Told(events, controller, wanted)
+            await self._call(told, link, changed, members, state)
+        world.kept_partitions[key] = invalid | state.refused.keys(), state.base(old)
+        if state.refused:
+            self.again(key, AGAIN_S)
+        if changed:
+            self.done(key)
+        return self._keeping(key, cluster, old)
+
+    def _keeping(self, key: str, cluster: Cluster, old: str) -> Brought:
+        """The cluster with what is kept; slurmctld was told all if it was told each difference."""
+        kept, base = self._world.kept_partitions[key]
+        found = replace(cluster, kept_partitions=kept, slurm_conf=base if kept else "")
+        text, sent = slurm_conf(found), self._state(key).sent
+        live = live_only(old, text) and all(
+            one.name in sent and sent[one.name] == one.new for one in changes(old, text)
+        )
+        return Brought(found, live)
+
+    def checks(self, controller: Controller) -> list[Check]:
+        """What slurmctld refused of partitions that have no object of their own."""
+        key = controller.metadata.key
+        owned = {one.slurm_name for one in self._world.partitions_of.get(key)}
+        return [
+            refused_check(words, CONFIG_APPLIED)
+            for name, words in sorted(self.refusals(key).items())
+            if name not in owned
+        ]
+
+    def _state(self, key: str) -> State:
+        return self._states.setdefault(key, State())
+
+    def _changes(self, state: State, old: str, wanted: str) -> list[Change]:
+        """What slurmctld has to be told: against the file, and against what it was told since."""
+        now = declared_in(wanted)
+        found = {one.name: one for one in changes(old, wanted)}
+        for name, sent in state.sent.items():
+            if sent == now.get(name):
+                found.pop(name, None)
+            else:
+                found[name] = Change(name, sent, now.get(name))
+        fresh = self._clock.monotonic() - AGAIN_S
+        for name, known in state.refused.items():
+            if known.declared == now.get(name) and known.at > fresh:
+                found.pop(name, None)
+        return [found[name] for name in sorted(found)]
+
+    def _tidy(self, state: State, old: str, wanted: str) -> None:
+        """Forget what the file shows by now, and refusals of what nobody asks for any more."""
+        before, now = declared_in(old), declared_in(wanted)
+        for name in [n for n, sent in state.sent.items() if before.get(n) == sent]:
+            del state.sent[name]
+        for name in [n for n, one in state.refused.items() if one.declared != now.get(n)]:
+            del state.refused[name]
+
+    async def _call(
+        self,
+        told: _Told,
+        link: Link | None,
+        changed: list[Change],
+        members: Mapping[str, frozenset[str]],
+        state: State,
+    ) -> None:
+        """One call for each change."""
+        client = link.client if link is not None else None
+        if link is None or client is None:
+            known = link.mirror.snapshot.nodes if link is not None else None
+            state.by_file = known.why if isinstance(known, Unknown) else "slurmrestd is not there"
+            return
+        state.by_file = ""
+        done: list[str] = []
+        for change in changed:
+            try:
+                why = await _one(client, change, members)
+            except SlurmError as error:
+                if not _refusal(error):
+                    state.by_file = str(error)
+                    break
+                # slurmctld sets one value after the other and stops at the one that it refuses.
+                if change.old is not None and change.new is not None:
+                    with contextlib.suppress(SlurmError):
+                        await _one(client, Change(change.name, change.new, change.old), members)
+                at = self._clock.monotonic()
+                line = Document.parse(told.text).record(PARTITION, change.name)
+                words = refusal(change.name, line.render() if line else "", str(error))
+                state.refused[change.name] = Refusal(change.new, words, at)
+                continue
+            state.refused.pop(change.name, None)
+            if why:
+                state.by_file = why
+                continue
+            state.sent[change.name] = change.new
+            state.lines[change.name] = told.text
+            done.append(change.name)
+        if done:
+            told.events.normal(
+                told.controller,
+                "PartitionUpdated",
+                f"Changed in slurmctld without a reconfigure: partition {', '.join(done)}",
+                "Configure",
+            )
+        link.partitions.poke()
+
+    async def _mark(self, link: Link, cluster: Cluster, state: State) -> dict[str, frozenset[str]]:
+        """Give nodes the feature of each partition that they belong to one by one, and take it.
+
+        Returns the nodes by node set.
+        """
+        nodes = link.mirror.snapshot.nodes
+        client = link.client
+        if isinstance(nodes, Unknown) or client is None:
+            return {}
+        kubernetes = workers(self._world, cluster)
+        wanted: dict[str, frozenset[str]] = {}
+        sets: dict[str, str] = {}
+        for one in render.served(cluster):
+            if render.marked(cluster, one):
+                name = one.slurm_name
+                wanted[feature(name)] = render.members(cluster, one, nodes.value, kubernetes)
+                words = [*render.set_names(cluster, one), node_set_of(name)]
+                sets[feature(name)] = ",".join(words)
+        moved: set[str] = set()
+        kept = self._world.kept_partitions.get(_key(cluster))
+        held = {feature(name) for name in kept[0]} if kept else set[str]()
+        for name, node in nodes.value.items():
+            ours = {one for one in node.features if one.startswith(f"{MARK}/")}
+            should = {one for one, found in wanted.items() if name in found} | (ours & held)
+            if ours == should:
+                continue
+            try:
+                await _remark(client, name, should)
+            except NotFoundError:
+                continue
+            except SlurmError as error:
+                state.by_file = str(error)
+                self.again(_key(cluster), AGAIN_S)
+                break
+            moved |= ours ^ should
+        members = {node_set_of(one.partition("/")[2]): found for one, found in wanted.items()}
+        if moved:
+            await self._move(client, moved & sets.keys(), sets, members)
+            await link.mirror.fresh()
+            link.partitions.poke()
+        return members
+
+    async def _move(
+        self,
+        client: Slurmrestd,
+        moved: set[str],
+        sets: Mapping[str, str],
+        members: Mapping[str, frozenset[str]],
+    ) -> None:
+        """Have slurmctld take the nodes over: it looks at features only when a partition changes.
+
+        A partition that it does not have yet comes with its nodes.
+        """
+        for one in sorted(moved):
+            name = one.partition("/")[2]
+            body = {"name": name, "nodes": {"configured": configured(sets[one], members)}}
+            try:
+                await client.partition(name)
+                await client.update_partition(body)
+            except SlurmError:
+                continue
+
+
+async def _one(client: Slurmrestd, change: Change, members: Mapping[str, frozenset[str]]) -> str:
+    """Make one change; why it has to go by the file, or nothing. Raises SlurmError."""
+    match call(change, members):
+        case Update(_, body):
+            await client.update_partition(body)
+        case Delete(name):
+            try:
+                await client.delete_partition(name)
+            except NotFoundError:
+                return ""
+        case ByFile(_, why):
+            return why
+    return ""
+
+
+async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
+    """Give a node these marks and no others, and leave its other features. Raises SlurmError."""
+    node = await client.node(name)
+    # slurmctld refuses to take a feature away that is still an active one.
+    features, active = (
+        [*(one for one in found if not one.startswith(f"{MARK}/")), *sorted(marks)]
+        for found in (node.features, node.active_features)
+    )
+    await client.update_node(name, features=features, active_features=active)
+
+
+def _refusal(error: SlurmError) -> bool:
+    return error.number in _REFUSALS and not isinstance(error, AuthError | DeniedError)
+
+
+def _key(cluster: Cluster) -> str:
+    return cluster.controller.metadata.key

@@ -1,0 +1,76 @@
+"""Where a partition in slurmctld is not what slurm.conf declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.slurm import hostlist
+from penstock.slurm.conf import Document
+from penstock.slurm.model import Node
+from penstock.slurm.partition import NODE_SET, PARTITION, Declared, Difference
+from penstock.slurm.partition_keys import BY_KEY, canonical
+from penstock.slurm.rest.wire import Partition
+
+_ALL = "ALL"
+
+
+def differences(
+    declared: Declared, live: Partition, nodes: frozenset[str] | None = None
+) -> tuple[Difference, ...]:
+    """The keys that differ, in the order of the table, `Nodes` last.
+
+    What slurmrestd does not show, and values that cannot be read, do not count; without `nodes`,
+    the nodes that it should have, those do not either.
+    """
+    given = {key: value for key, value in declared.keys.items() if key != "nodes"}
+    try:
+        wanted = canonical(given)
+    except ValueError:
+        wanted = {}
+    found: list[Difference] = []
+    for key, value in wanted.items():
+        row = BY_KEY.get(key)
+        shown = row.live(live) if row is not None and row.live is not None else None
+        if row is not None and shown is not None and shown != value:
+            found.append(Difference(row.key, shown, value))
+    if nodes is not None and (shown := frozenset(hostlist.expand(live.nodes.configured))) != nodes:
+        found.append(Difference("Nodes", live.nodes.configured, hostlist.compress(nodes)))
+    return tuple(found)
+
+
+def expected_nodes(
+    text: str, name: str, nodes: Mapping[str, Node], members: Mapping[str, frozenset[str]]
+) -> frozenset[str] | None:
+    """The nodes that a partition of a slurm.conf has, of those there are; None if it is not there.
+
+    `members` are the nodes that some node sets are to have, whatever their features are by now.
+    Raises HostListError.
+    """
+    document = Document.parse(text)
+    line = document.record(PARTITION, name)
+    if line is None:
+        return None
+    sets = {one.name: one for one in document.records(NODE_SET)}
+    found: set[str] = set()
+    for word in hostlist.split(line.get("Nodes") or ""):
+        if word.upper() == _ALL:
+            found |= nodes.keys()
+        elif word in members:
+            found |= members[word]
+        elif word in sets:
+            feature = sets[word].get("Feature")
+            found |= {n for n, node in nodes.items() if feature and feature in node.features}
+            found |= set(hostlist.expand(sets[word].get("Nodes") or ""))
+        else:
+            found |= set(hostlist.expand(word))
+    return frozenset(found)
+
+
+def default_partition(text: str) -> str | None:
+    """The partition of jobs that name none: of several slurmctld takes the last one."""
+    found = [
+        one.name
+        for one in Document.parse(text).records(PARTITION)
+        if (one.get("Default") or "").lower() in ("yes", "y", "true", "1")
+    ]
+    return found[-1] if found else None
