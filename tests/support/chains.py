@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import CORDONED_FOR
+from penstock.api.slinky.wellknown import (
+    CONFIG_CANDIDATE,
+    CONFIG_LIVE,
+    CONFIG_REFRESH,
+    CONFIG_RESTART,
+    CORDONED_FOR,
+)
 from penstock.testing.declarations import effects, samples
 from penstock.testing.declarations.check import asks
 from penstock.testing.declarations.values import Case, Verdict
 from support.stage import RestlessError, Seen, Stage
 from support.verdicts import by_rule
+
+MARKS = frozenset({CORDONED_FOR, CONFIG_CANDIDATE, CONFIG_LIVE, CONFIG_REFRESH, CONFIG_RESTART})
+"""Annotations of pods that tell how far something is, and stay when it is done."""
 
 MOST_WRITES = 60
 """After one declaration. The most that one takes is a new pod for each workload."""
@@ -156,8 +165,7 @@ def _kept(one: Json | None) -> Json | None:
     if one is None:
         return None
     kept = {key: value for key, value in one.items() if key != "revision"}
-    # Who has been marked and is no more, is marked so.
-    notes = {k: v for k, v in kept["metadata"].get("annotations", {}).items() if k != CORDONED_FOR}
+    notes = {k: v for k, v in kept["metadata"].get("annotations", {}).items() if k not in MARKS}
     kept["metadata"] = {**kept["metadata"], "annotations": notes}
     if kept["kind"] == "Service":
         kept["spec"] = {k: v for k, v in kept["spec"].items() if k != "ipFamilyPolicy"}

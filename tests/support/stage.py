@@ -175,6 +175,7 @@ class Stage:
         return [
             f"{one.kind} {found['metadata']['generation']}"
             for one in KINDS
+            if one.kind in samples.NAMES
             if (found := self.object(one.kind))
             and found.get("status", {}).get("observedGeneration") != found["metadata"]["generation"]
         ]
