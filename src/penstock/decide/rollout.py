@@ -10,6 +10,8 @@ do not work first, then idle ones, and busy ones when no other is left; a job is
   is drained it stays taken; one that got a job before the drain gives way to an idle one.
 - New pods that never work use the budget up: the update stops. Pods that never worked and are of an
   older revision are replaced without a budget (`remake.outdated`), so the next change recovers.
+- A pod of an older revision whose slurmd waits for its first start is taken without a budget, too:
+  Slurm may believe its node idle, as after a resume by hand, but nothing is lost with it.
 - A node that somebody else drained is out, too, and is among the first to go: its drain is
   remembered and stands when the new pod is there. A pod that a user cordoned is out and stays as it
   is until the cordon is gone, which would be lost with the pod.
@@ -26,7 +28,7 @@ from enum import IntEnum
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import drain
-from penstock.decide.pods import slurm_node_name
+from penstock.decide.pods import never_started, slurm_node_name
 from penstock.decide.resume import registered
 from penstock.decide.scale_in_order import rank
 from penstock.decide.slurm_view import SlurmView
@@ -120,7 +122,9 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
             rank(view, pod, slurm),
         ),
     )
-    chosen = tuple(order[: max(0, free)])
+    dead = [pod for pod in order if never_started(pod)]
+    alive = [pod for pod in order if not never_started(pod)]
+    chosen = (*dead, *alive[: max(0, free - len(dead))])
     idle = (name for pod in chosen if uses[name := pod.metadata.name] is _Use.IDLE)
     return Rollout((*going, *chosen), frozenset(idle), budget, tuple(broken), tuple(left))
 

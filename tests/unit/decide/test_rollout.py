@@ -328,6 +328,17 @@ class TestRecord:
         assert not still_right(action, SlurmView.of(known_nodes(foreign), Known((), 1.0)))
 
 
+def test_a_pod_that_never_started_is_taken_though_the_budget_is_used_up() -> None:
+    """Somebody resumed its node, so Slurm calls it idle; two others are out by other hands."""
+    waits = old(3, phase="Pending", ready=False, slurmd=waiting("ErrImagePull"))
+    out = known_nodes(
+        node(0, "IDLE", "DRAIN", reason="bad disk"), node(1, "DOWN"), node(2), node(3, "IDLE")
+    )
+    seen = view(rolling(4, 2), pod(0), pod(1), old(2), waits, nodes=out)
+    assert chosen(seen) == ["compute-3"]
+    assert marked(plan(seen)) == ["compute-3"]
+
+
 @given(
     revisions=st.lists(st.booleans(), min_size=1, max_size=6),
     states=st.lists(
