@@ -96,6 +96,7 @@ def _quiet() -> Generator[None]:
         yield
 
 
+@pytest.mark.timeout(1800)
 def test_fault_plans_keep_every_promise(capsys: pytest.CaptureFixture[str]) -> None:
     played = list(play_all(range(FIRST, FIRST + COUNT)))
     broken = [str(one) for one in played if one.broken]
