@@ -66,6 +66,9 @@ class SimulatedSlurm:
         """When somebody last drained or resumed a node by hand, in seconds of the running loop."""
         self.drains: dict[str, str] = {}
         """Reasons of the drains that somebody set by hand, by node."""
+        self.overwritten: dict[str, str] = {}
+        """Reasons of drains that a preStop hook put its own in the place of. They may come back:
+        who had seen one in time may bring it back later."""
         self.lifted_at: dict[str, float] = {}
         """When a drain last ended by other than the operator's request, in the loop's seconds."""
         self.remembered_after = float("inf")
@@ -113,7 +116,8 @@ class SimulatedSlurm:
             record = records.read(self.ctld.nodes[name].comment)
             kept = record is not None and record.drain == self.drains.get(name)
             had_time = _loop_time() - self.drained_at.get(name, 0.0) > self.remembered_after
-            if not kept and not had_time and self.drains.pop(name, None) is not None:
+            if not kept and not had_time and name in self.drains:
+                self.overwritten[name] = self.drains.pop(name)
                 before = record.drain if record is not None else None
                 if before is not None:
                     self.drains[name] = before

@@ -120,7 +120,8 @@ def _update_waits(world: World, space: str) -> bool:
         for pod in world.server.objects(PODS, space)
         if (notes := pod["metadata"].get("annotations", {}))
     )
-    return cordoned or bool(world.slurms[space].drains)
+    slurm = world.slurms[space]
+    return cordoned or bool(slurm.drains or slurm.overwritten)
 
 
 def _node(slurm: SimulatedSlurm, name: str, pod: Json) -> Iterator[str]:
@@ -135,6 +136,8 @@ def _node(slurm: SimulatedSlurm, name: str, pod: Json) -> Iterator[str]:
     if reason is not None:
         if "DRAIN" not in node.flags or node.reason != reason:
             yield f"{told}, but somebody drained it: {reason!r}"
+    elif "DRAIN" in node.flags and node.reason == slurm.overwritten.get(name):
+        return
     elif cordoned:
         if "DRAIN" not in node.flags and node.base != "DOWN":
             yield f"{told}, but its pod is cordoned"
