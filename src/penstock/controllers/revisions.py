@@ -51,6 +51,6 @@ async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> Same
     for one in found.gone:
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
-    confs = {**live_conf.alike(nodeset, revision.data, records)}
+    confs = live_conf.alike(nodeset, revision.data, records)
     confs[revision.hash] = nodeset.spec.extra_conf
     return Same(frozenset({*found.same, *confs} - {revision.hash}), confs)

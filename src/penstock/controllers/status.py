@@ -24,13 +24,13 @@ async def write_status(client: Client, resource: Resource[T], obj: T, new: Statu
 
     Returns whether anything was sent. An object that is gone needs no status.
     """
-    old = status_of(obj)
-    # The first status is written whole: a count of zero is news then.
-    patch = merge_patch(_plain(old) if old.observed_generation else {}, _plain(new))
+    wanted = _plain(new)
+    patch = merge_patch(_plain(status_of(obj)), wanted)
     if not patch:
         return False
     if not TOGETHER.isdisjoint(patch):
-        patch = {**_plain(new), **patch}
+        # So is the first status: a count of zero is news then.
+        patch = wanted | patch
     meta = obj.metadata
     try:
         # The uid keeps the status of a deleted object off another one of the same name.

@@ -61,7 +61,7 @@ def wanted(nodeset: NodeSet, extra_conf: str | None = None) -> LiveConf:
     return LiveConf(found.features | {names.partition_name(nodeset)}, found.weight)
 
 
-def alike(nodeset: NodeSet, data: Json, records: Iterable[ControllerRevision]) -> Mapping[str, str]:
+def alike(nodeset: NodeSet, data: Json, records: Iterable[ControllerRevision]) -> dict[str, str]:
     """By hash, the extraConf of recorded revisions that differ from `data` in live words only."""
     form = _without_live_words(data)
     return {
