@@ -110,8 +110,8 @@ def _times(
         for number in range(11, 11 + runs):
             answered = change(number)
             wanted = answer.format(number)
-            seen = answers.when(wanted)
-            found.append(max(0.0, seen - answered))
+            answers.until(wanted, timeout=TIMEOUT_S)
+            found.append(max(0.0, answers.moments[wanted] - answered))
     return found
 
 
