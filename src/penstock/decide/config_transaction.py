@@ -169,13 +169,18 @@ def _delivering(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
     else:
         stage = Stage.EFFECTIVE if confirmed else Stage.DELIVERING
     before = view.alias or wanted
+    if stage is Stage.EFFECTIVE:
+        effective = wanted.hash
+    else:
+        # In the status it would count as proof that slurmctld has worked with it.
+        effective = acks.effective if works or acks.effective != wanted.hash else view.effective
     return Decision(
         stage,
         wanted.data,
         wanted.data if confirmed else before.data,
         {wellknown.CONFIG_HASH: wanted.hash},
         plan,
-        wanted.hash if stage is Stage.EFFECTIVE else acks.effective,
+        effective,
         view.why or acks.waits,
     )
 

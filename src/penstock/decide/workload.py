@@ -10,6 +10,8 @@ from penstock.decide.trouble import trouble
 from penstock.decide.words import some
 
 _REVISION = "controller-revision-hash"
+_SIGNALLED = 128
+"""Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
 
 
 def workload(what: str, wanted: int, pods: Sequence[Pod]) -> Check:
@@ -53,9 +55,11 @@ def stuck(pod: Pod, name: str, revision: str | None) -> bool:
 
 
 def crashed(pod: Pod, name: str) -> bool:
-    """Whether a container has failed and does not work again.
+    """Whether a container has failed of itself and does not work again.
 
-    That it runs at the moment says little: it may be about to end on the same file once more.
+    That it runs at the moment says little: it may be about to end on the same file once more. One
+    that was ended by a signal did not end on its files: the kubelet has it back before a new pod
+    would be there.
     """
     for container in pod.status.container_statuses or ():
         if container.name != name or container.ready:
@@ -64,5 +68,5 @@ def crashed(pod: Pod, name: str) -> bool:
         if waiting is not None and waiting.reason == "CrashLoopBackOff":
             return True
         ended = container.state.terminated or container.last_state.terminated
-        return ended is not None and ended.exit_code != 0
+        return ended is not None and 0 < ended.exit_code < _SIGNALLED
     return False

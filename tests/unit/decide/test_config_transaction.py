@@ -139,6 +139,15 @@ def test_it_is_in_effect_when_slurmctlds_pod_says_so():
     assert decide(replace(done, serves=False)).stage is Stage.DELIVERING
 
 
+def test_what_slurmctld_is_about_to_read_is_not_told_as_in_effect():
+    view = replace(asked(NEW, f"effective {NEW.hash}"), real=NEW, serves=False)
+    view = replace(view, marks={**(view.marks or {}), CONFIG_HASH: NEW.hash})
+    found = decide(view)
+    assert (found.stage, found.effective) == (Stage.DELIVERING, OLD.hash)
+    again = decide(replace(view, effective=found.effective))
+    assert again.stage is Stage.DELIVERING, "what was told became the proof of itself"
+
+
 @pytest.mark.parametrize("alias", [OLD, None])
 def test_an_edit_by_somebody_else_is_not_taken_for_what_worked(alias: Version | None):
     found = decide(replace(asked(BAD, f"tried {BAD.hash} refused: no"), real=None, alias=alias))

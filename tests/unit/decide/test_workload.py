@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+import pytest
+
 from penstock.api.conditions import Check
 from penstock.api.core import (
     ContainerRunning,
@@ -93,6 +95,13 @@ def test_a_container_that_ended_is_told_from_one_that_starts():
     assert crashed(with_slurmctld(again), "slurmctld")
     assert not crashed(with_slurmctld(replace(again, ready=True)), "slurmctld")
     assert not crashed(with_slurmctld(ContainerStatus(name="slurmctld", state=runs)), "slurmctld")
+
+
+@pytest.mark.parametrize("state", [None, ContainerState(running=ContainerRunning())])
+def test_a_daemon_that_was_killed_did_not_end_on_its_files(state: ContainerState | None):
+    killed = ContainerState(terminated=ContainerTerminated(exit_code=137))
+    found = ContainerStatus(name="slurmctld", state=state or killed, last_state=killed)
+    assert not crashed(with_slurmctld(found), "slurmctld")
 
 
 def with_slurmctld(container: ContainerStatus) -> Pod:
