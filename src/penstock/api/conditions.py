@@ -40,6 +40,8 @@ class Check:
     reason: str
     message: str = ""
     type: str = ""
+    negative: bool = False
+    """Its own condition is True when all is not well, as Drifted."""
 
 
 def conditions(checks: Sequence[Check]) -> tuple[Condition, ...]:
@@ -49,7 +51,7 @@ def conditions(checks: Sequence[Check]) -> tuple[Condition, ...]:
     first gives the reason, all of them the message. Times are left to `set_conditions`.
     """
     failing = sorted((c for c in checks if c.ok is not True), key=lambda c: c.ok is None)
-    own = tuple(_condition(c.type, _STATUS[c.ok], c.reason, c.message) for c in checks if c.type)
+    own = tuple(_condition(c.type, _shown(c), c.reason, c.message) for c in checks if c.type)
     if not failing:
         reason = checks[0].reason if checks else SETTLED
         return (_condition(READY, "True", reason, _joined(checks)), *own)
@@ -95,6 +97,10 @@ def _stamped(new: Condition, old: Condition | None, generation: int, now: dateti
         observed_generation=generation,
         last_transition_time=same or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
+
+
+def _shown(check: Check) -> Literal["True", "False", "Unknown"]:
+    return _STATUS[check.ok if check.ok is None else check.ok != check.negative]
 
 
 def _condition(

@@ -13,6 +13,7 @@ from penstock.controllers.anew import Anew
 from penstock.controllers.config import Configuration
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.partition_changes import PartitionChanges
+from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
@@ -31,9 +32,16 @@ from penstock.render.keys import generate, key_secret
 class ControllerLoop(Loop[Controller]):
     """Brings Controllers about."""
 
-    def __init__(self, tools: Tools, events: Events, partitions: PartitionChanges) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        events: Events,
+        partitions: PartitionChanges,
+        drift: PartitionDrift,
+    ) -> None:
         super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
         self.partitions = partitions
+        self.drift = drift
         self.anew = Anew(tools.client)
         self.configuration = Configuration(tools)
         self.triggers = Triggers(tools)
@@ -74,7 +82,12 @@ class ControllerLoop(Loop[Controller]):
         if asked and _worked(obj):
             self._triggered[key] = await self.triggers.look(obj, self.events, view)
         told = config_checks.checks(decision, view.wanted.data)
-        return [runs, *told, *self.partitions.checks(obj)]
+        return [
+            runs,
+            *told,
+            *self.partitions.checks(obj),
+            *self.drift.of_controller(obj, obj.status.conditions),
+        ]
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""

@@ -13,6 +13,7 @@ from penstock.controllers.act import Actor
 from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.loop import REFUSED, Reporter, Tools
 from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events, invalid
 from penstock.controllers.revisions import Same, keep_revisions
 from penstock.decide.nodeset import Plan, plan
@@ -29,9 +30,10 @@ LOOK_AGAIN_S = 3.0
 class NodeSetLoop(Reporter[NodeSet]):
     """Brings NodeSets about, and takes them down again without losing a job."""
 
-    def __init__(self, tools: Tools, events: Events, links: Links) -> None:
+    def __init__(self, tools: Tools, events: Events, links: Links, drift: PartitionDrift) -> None:
         super().__init__(tools, NODESETS, tools.world.nodesets, events)
         self._links = links
+        self._drift = drift
         self._written = Expectations[Pod](tools.world.pods, tools.client.clock)
         self._quiet: dict[str, Quiet] = {}
         self._actor = Actor(tools, events, self._written)
@@ -62,7 +64,9 @@ class NodeSetLoop(Reporter[NodeSet]):
         link = self._links.of(nodeset)
         view = self._view(nodeset, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, Quiet()))
-        checks = [*wrong, *decided.checks]
+        controller = self.world.controller_of(nodeset)
+        drifted = controller and self._drift.of_nodeset(nodeset, controller.metadata.key)
+        checks = [*wrong, *decided.checks, *(drifted or ())]
         refused: Exception | None = None
         done = True
         try:

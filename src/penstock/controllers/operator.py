@@ -26,6 +26,7 @@ from penstock.controllers.nodeset import NodeSetLoop, machine_matters, owner_of_
 from penstock.controllers.objects import Objects
 from penstock.controllers.partition import PartitionLoop
 from penstock.controllers.partition_changes import PartitionChanges
+from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events
 from penstock.controllers.restapi import RestApiLoop
 from penstock.controllers.settings import Settings
@@ -74,16 +75,25 @@ class Operator:
         self._tools = Tools(client, self.world, Objects(client, self.world))
         self._links = Links(self.world, self._slurm_changed, url_of, client.clock, exchange)
         self._changes = PartitionChanges(self.world, self._links, client.clock)
+        self._drift = PartitionDrift(
+            self.world,
+            self._links,
+            self._changes,
+            client.clock,
+            {one.kind: self._events(one) for one in (CONTROLLERS, NODESETS, PARTITIONS)},
+        )
         for metric in ALL:
             client.metrics.registry.register(metric)
         self._controller = self._loop(
             "controller",
-            ControllerLoop(self._tools, self._events(CONTROLLERS), self._changes).reconcile,
+            ControllerLoop(
+                self._tools, self._events(CONTROLLERS), self._changes, self._drift
+            ).reconcile,
         )
         self._partition = self._loop(
             "partition",
             PartitionLoop(
-                self._tools, self._events(PARTITIONS), self._links, self._changes
+                self._tools, self._events(PARTITIONS), self._links, self._changes, self._drift
             ).reconcile,
         )
         self._restapi = self._loop(
@@ -94,7 +104,7 @@ class Operator:
         )
         self._nodeset = self._loop(
             "nodeset",
-            NodeSetLoop(self._tools, self._events(NODESETS), self._links).reconcile,
+            NodeSetLoop(self._tools, self._events(NODESETS), self._links, self._drift).reconcile,
         )
         self._link = self._loop("slurm", self._links.reconcile)
         self._accounting = self._loop(
@@ -206,7 +216,18 @@ class Operator:
         self._controller.watches(world.nodes, self._clusters_on, when=_labelled)
         self._changes.again = self._controller.queue.add_after
         self._changes.done = self._partitions_changed
-        self._links.partitions_heard = self._partitions_changed
+        self._links.partitions_heard = self._partitions_heard
+        self._drift.changed = self._drift_changed
+
+    def _partitions_heard(self, key: str) -> None:
+        self._drift.heard(key)
+        self._partitions_changed(key)
+
+    def _drift_changed(self, key: str) -> None:
+        self._controller.queue.add(key)
+        for one in self.world.nodesets_of.get(key):
+            if one.spec.partition is not None:
+                self._nodeset.queue.add(one.metadata.key)
 
     def _partitions_changed(self, key: str) -> None:
         for one in self.world.partitions_of.get(key):

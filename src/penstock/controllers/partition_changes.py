@@ -23,12 +23,13 @@ from penstock.render import partitions as render
 from penstock.render.context import Cluster
 from penstock.render.slurm_conf import slurm_conf
 from penstock.slurm.conf import Document
-from penstock.slurm.known import Unknown
+from penstock.slurm.known import Known, Unknown
 from penstock.slurm.partition import (
     MARK,
     PARTITION,
     Change,
     Declared,
+    Difference,
     changes,
     feature,
     keep,
@@ -36,7 +37,7 @@ from penstock.slurm.partition import (
 )
 from penstock.slurm.partition import declared as declared_in
 from penstock.slurm.partition import node_set as node_set_of
-from penstock.slurm.partition_calls import ByFile, Delete, Update, call, configured
+from penstock.slurm.partition_calls import ByFile, Delete, Update, call, configured, put_back
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import AuthError, DeniedError, NotFoundError, SlurmError
 
@@ -112,6 +113,36 @@ class PartitionChanges:
     def judged(self, key: str) -> bool:
         """Whether this process has compared what is declared with the file once."""
         return key in self._judged
+
+    def settled(self, controller: Controller) -> bool:
+        """Whether the file says what is declared, and slurmctld was told nothing beside it."""
+        key, old = controller.metadata.key, self._world.slurm_conf(controller)
+        text = slurm_conf(self._world.cluster(controller))
+        return key in self._judged and old == text and not self._state(key).sent
+
+    async def revert(
+        self, cluster: Cluster, link: Link, name: str, found: tuple[Difference, ...]
+    ) -> str:
+        """Put a partition back as it is declared; why that is not possible, or nothing."""
+        line, client = declared_in(slurm_conf(cluster)).get(name), link.client
+        if line is None or client is None:
+            return "slurmrestd is not there"
+        members: dict[str, frozenset[str]] = {}
+        nodes = link.mirror.snapshot.nodes
+        for one in render.served(cluster) if isinstance(nodes, Known) else ():
+            if isinstance(nodes, Known) and render.marked(cluster, one):
+                there = render.members(cluster, one, nodes.value, workers(self._world, cluster))
+                members[node_set_of(one.slurm_name)] = there
+        asked = put_back(name, found, line, members)
+        if isinstance(asked, ByFile):
+            return asked.why
+        try:
+            if isinstance(asked, Update):
+                await client.update_partition(asked.body)
+        except SlurmError as error:
+            return str(error)
+        link.partitions.poke()
+        return ""
 
     def by_file(self, key: str) -> str:
         """Why the last change did not go by slurmrestd; empty when it did."""

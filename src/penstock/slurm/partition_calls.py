@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from penstock.slurm import hostlist
-from penstock.slurm.partition import Change, Declared
+from penstock.slurm.partition import PARTITION, Change, Declared, Difference
 from penstock.slurm.partition_keys import BY_KEY, Body, canonical, differing, merged
 
 _NODES = "nodes"
@@ -71,6 +71,26 @@ def call(change: Change, members: Mapping[str, Iterable[str]]) -> Call:
         body = merged({"minimums": {"nodes": 0}}, body)
     if change.old is None or before != wanted:
         body = merged(body, {"nodes": {"configured": configured(wanted, members)}})
+    return Update(name, {"name": name, **body})
+
+
+def put_back(
+    name: str, found: Iterable[Difference], line: Declared, members: Mapping[str, Iterable[str]]
+) -> Call:
+    """What to ask of slurmrestd so that these differences go."""
+    body = Body()
+    for one in found:
+        if one.key == PARTITION:
+            return call(Change(name, None, line), members)
+        if one.key == "Nodes":
+            wanted = configured(line.keys.get(_NODES, ""), members)
+            body = merged(body, {"nodes": {"configured": wanted}})
+            continue
+        row = BY_KEY[one.key.lower()]
+        if row.body is None or (one.declared == row.absent and not row.undo):
+            return ByFile(name, f"slurmrestd cannot take {row.key} back")
+        body = merged(body, row.body(one.declared))
+    _one_memory(body)
     return Update(name, {"name": name, **body})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from penstock.slurm import hostlist
 from penstock.slurm.conf import Document
 from penstock.slurm.model import Node
-from penstock.slurm.partition import NODE_SET, PARTITION, Declared, Difference
+from penstock.slurm.partition import NODE_SET, PARTITION, Declared, Difference, declared
 from penstock.slurm.partition_keys import BY_KEY, canonical
 from penstock.slurm.rest.wire import Partition
 
@@ -15,14 +15,14 @@ _ALL = "ALL"
 
 
 def differences(
-    declared: Declared, live: Partition, nodes: frozenset[str] | None = None
+    line: Declared, live: Partition, nodes: frozenset[str] | None = None
 ) -> tuple[Difference, ...]:
     """The keys that differ, in the order of the table, `Nodes` last.
 
     What slurmrestd does not show, and values that cannot be read, do not count; without `nodes`,
     the nodes that it should have, those do not either.
     """
-    given = {key: value for key, value in declared.keys.items() if key != "nodes"}
+    given = {key: value for key, value in line.keys.items() if key != "nodes"}
     try:
         wanted = canonical(given)
     except ValueError:
@@ -74,3 +74,29 @@ def default_partition(text: str) -> str | None:
         if (one.get("Default") or "").lower() in ("yes", "y", "true", "1")
     ]
     return found[-1] if found else None
+
+
+def drifts(
+    text: str,
+    records: Mapping[str, Partition],
+    nodes: Mapping[str, Node] | None,
+    members: Mapping[str, frozenset[str]],
+) -> dict[str, tuple[Difference, ...]]:
+    """By partition where slurmctld is not what a slurm.conf says; those that agree are left out.
+
+    Without `nodes` the nodes of partitions are not compared. Raises HostListError.
+    """
+    found: dict[str, tuple[Difference, ...]] = {}
+    wanted, first = declared(text), default_partition(text)
+    for name, one in wanted.items():
+        live = records.get(name)
+        if live is None:
+            found[name] = (Difference(PARTITION, "", name),)
+            continue
+        there = expected_nodes(text, name, nodes, members) if nodes is not None else None
+        found[name] = tuple(
+            d for d in differences(one, live, there) if d.key != "Default" or first in (None, name)
+        )
+    for name in records.keys() - wanted.keys():
+        found[name] = (Difference(PARTITION, name, ""),)
+    return {name: many for name, many in found.items() if many}

@@ -349,6 +349,13 @@ class PartitionSpec(PartitionKeys, frozen=True):
             ),
         ),
     ] = field(default_factory=dict[str, str])
+    drift: Annotated[
+        Literal["Report", "Revert", "Adopt"],
+        about(
+            "What becomes of a change that is made in Slurm itself: told in an event and the "
+            "condition Drifted; put back as well; or written into this object."
+        ),
+    ] = "Report"
 
 
 class PartitionStatus(Status, frozen=True):
