@@ -2,6 +2,8 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 CONTEXT ?=
+# Spread over the cores: what has a node of its own in one process, the rest beside it.
+SPREAD = -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help venv check lint types layers unit crds test storm plans demo down bench bench-check lock clean
 
@@ -26,14 +28,14 @@ layers: venv
 	$(PY) -m penstock.api.crd --check deploy/crds
 
 unit: venv
-	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q tests/unit tests/model
+	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q $(SPREAD) tests/unit tests/model
 
 crds: venv ## write deploy/crds from the typed kinds
 	$(PY) -m penstock.api.crd deploy/crds
 
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
-	.venv/bin/pytest tests --durations=20
+	.venv/bin/pytest $(SPREAD) tests --durations=20
 
 storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
 	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -20,13 +20,34 @@ settings.register_profile("people", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "people")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for its groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in tests/api and tests/e2e carry the mark of their folder."""
+    """Tests in tests/api and tests/e2e carry the mark of their folder, and share one process.
+
+    Each of the two has a node that is slow to start; of the others a file stays together.
+    """
     here = Path(__file__).parent
     for item in items:
         layer = item.path.relative_to(here).parts[0]
         if layer in LAYERS:
             item.add_marker(layer)
+        item.add_marker(pytest.mark.xdist_group(layer if layer in LAYERS else item.path.name))
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Tell a figure at the end of the run, whichever process measured it."""
+    return lambda text: record_property("figure", text)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell the figures of the tests that passed."""
+    passed: list[pytest.TestReport] = terminalreporter.stats.get("passed", [])
+    found = [text for one in passed for name, text in one.user_properties if name == "figure"]
+    if found:
+        terminalreporter.section("figures")
+        for text in found:
+            terminalreporter.line(str(text))
 
 
 @pytest.fixture(scope="session")

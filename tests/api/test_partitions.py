@@ -41,8 +41,8 @@ def partition(object_name: str = "part", /, **spec: Any) -> Json:
     }
 
 
-def conf(lab_: Lab) -> str:
-    found = lab_.get("ConfigMap", "slurm-config")
+def conf(lab_: Lab, name: str = "slurm-config") -> str:
+    found = lab_.get("ConfigMap", name)
     return found["data"]["slurm.conf"] if found is not None else ""
 
 
@@ -306,6 +306,36 @@ async def test_a_refusal_leaves_what_slurmctld_was_told_before_the_file_followed
         await lab_.until(lambda: lab_.says("Partition", "part", "PartitionRefused"))
         await lab_.until(lambda: "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_))
         await lab_.quiet()
+        assert "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_)
+
+
+async def test_a_refused_line_of_the_controller_holds_up_nobody_else(api_node: Node) -> None:
+    async with lab(api_node) as lab_, lab_.operator():
+        await start(lab_)
+        await lab_.apply(partition(nodeSets=["compute"], maxTime=5))
+        await lab_.until(lambda: "PartitionName=part Nodes=compute MaxTime=5\n" in conf(lab_))
+        bad: Json = {"spec": {"extraConf": "BogusKey=1\n"}}
+        await lab_.patch("Controller", "slurm", bad)
+
+        def refused() -> bool:
+            found = lab_.condition("Controller", "slurm", "ConfigValid")
+            return found is not None and found.status == "False" and "BogusKey" in found.message
+
+        await lab_.until(refused)
+        await lab_.apply(partition(nodeSets=["compute"], maxTime=6))
+        await lab_.until(lambda: live(lab_)["maximums"]["time"]["number"] == 6)
+        await lab_.until(lambda: "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_))
+        assert "Bogus" not in conf(lab_)
+        # What is refused is still looked at: it may fit one day.
+        candidate = "slurm-config-candidate"
+        await lab_.until(lambda: "BogusKey" in conf(lab_, candidate))
+        assert "MaxTime=6" in conf(lab_, candidate)
+        await lab_.until(refused)
+        await lab_.quiet()
+        status = (lab_.get("Controller", "slurm") or {})["status"]
+        assert "BogusKey" in status["lastError"]
+        await lab_.patch("Controller", "slurm", {"spec": {"extraConf": "SchedulerTimeSlice=9\n"}})
+        await lab_.until(lambda: "SchedulerTimeSlice=9" in conf(lab_))
         assert "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_)
 
 

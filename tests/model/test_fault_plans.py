@@ -6,7 +6,7 @@ CI plays 2,000, people play a few. More on demand: `make plans COUNT=10000 SEED=
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import pytest
@@ -97,14 +97,13 @@ def _quiet() -> Generator[None]:
 
 
 @pytest.mark.timeout(1800)
-def test_fault_plans_keep_every_promise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fault_plans_keep_every_promise(figure: Callable[[str], None]) -> None:
     played = list(play_all(range(FIRST, FIRST + COUNT)))
     broken = [str(one) for one in played if one.broken]
     assert not broken, "\n".join(broken)
     assert len(played) == COUNT
-    with capsys.disabled():
-        taken = sum(one.cpu for one in played)
-        print(f"\n{COUNT} fault plans from seed {FIRST}, {COUNT / taken:.1f} per CPU-second")
+    taken = sum(one.cpu for one in played)
+    figure(f"{COUNT} fault plans from seed {FIRST}, {COUNT / taken:.1f} per CPU-second")
 
 
 def test_a_plan_is_the_same_each_time() -> None:

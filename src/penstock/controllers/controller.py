@@ -24,9 +24,10 @@ from penstock.decide.config_triggers import Triggered, pending
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
 from penstock.render import controller as render
-from penstock.render.config import Contents, config_hash, config_maps_of, declared
+from penstock.render.config import Contents, config_hash, config_maps_of, declared, files
 from penstock.render.context import Cluster
 from penstock.render.keys import generate, key_secret
+_REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 
 
 class ControllerLoop(Loop[Controller]):
@@ -46,6 +47,8 @@ class ControllerLoop(Loop[Controller]):
         self.configuration = Configuration(tools)
         self.triggers = Triggers(tools)
         self._decided: dict[str, Decision] = {}
+        self._refused: dict[str, str] = {}
+        """What Slurm said of what is declared, while something else is on its way."""
         self._triggered: dict[str, Triggered] = {}
 
     async def bring(self, obj: Controller) -> list[Check]:
@@ -75,19 +78,32 @@ class ControllerLoop(Loop[Controller]):
             live=brought.live,
         )
         self.configuration.note(key, decision.stage, view.wanted.hash)
+        words = self.world.refused(obj)
+        waits = cluster.controller is not obj or decision.stage is Stage.TRYING
+        self._refused[key] = words if waits else ""
         self._decided[key] = decision
         contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
         await self.objects.ensure(obj, self.events, render.objects(cluster, contents))
         await self._deliver(obj, view, decision)
         if asked and _worked(obj):
             self._triggered[key] = await self.triggers.look(obj, self.events, view)
-        told = config_checks.checks(decision, view.wanted.data)
         return [
             runs,
-            *told,
+            *self._told(obj, view, decision),
             *self.partitions.checks(obj),
             *self.drift.of_controller(obj, obj.status.conditions),
         ]
+
+    def _told(self, obj: Controller, view: ConfigView, decision: Decision) -> list[Check]:
+        """How the configuration is doing; a refusal is told until something else is taken."""
+        words = self._refused[obj.metadata.key]
+        if not words:
+            return config_checks.checks(decision, view.wanted.data)
+        valid = find(obj.status.conditions, config_checks.VALID)
+        tried = valid is not None and valid.status == "True"
+        if decision.stage in _REFUSED:
+            words += f"; and without the Controller's changed lines: {decision.words}"
+        return config_checks.refused(words, files(self.world.declared(obj)), tried=tried)
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
@@ -97,16 +113,21 @@ class ControllerLoop(Loop[Controller]):
             return 0.5
         if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
             return None
+        if decision.stage in _REFUSED and not self.world.refused(obj):
+            # The status tells of it from now on: then the rest goes on without it.
+            return 0.2
         return self.configuration.again(obj.metadata.key, decision.stage)
 
     def status(self, obj: Controller) -> Status:
         """The hashes of the wanted configuration and of that which slurmctld runs with."""
         old, decision = obj.status, self._decided.get(obj.metadata.key)
-        wanted = config_hash(self.world.cluster(obj))
+        wanted = config_hash(self.world.declared(obj))
         if decision is None:
             return msgspec.structs.replace(old, config_hash=wanted)
         triggered = self._triggered.get(obj.metadata.key)
-        refused = decision.stage in {Stage.REFUSED, Stage.UNDONE}
+        words = self._refused[obj.metadata.key]
+        if decision.stage in _REFUSED:
+            words = words or decision.words
         since = old.config_since
         if decision.effective != old.effective_config_hash:
             since = write(self.client.clock.time()) if decision.effective else ""
@@ -115,7 +136,7 @@ class ControllerLoop(Loop[Controller]):
             config_hash=wanted,
             effective_config_hash=decision.effective,
             config_since=since,
-            last_error=(decision.words or "") if refused else "",
+            last_error=words,
             triggers=triggered.status if triggered is not None else old.triggers,
         )
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+
+from msgspec.structs import replace
 
 from penstock.api.core import (
     BUDGETS,
@@ -33,8 +36,9 @@ from penstock.api.slinky.token import TOKENS
 from penstock.controllers.settings import Settings
 from penstock.kube import Manager
 from penstock.render.canonical import secret_digest
-from penstock.render.config import config_maps_read
+from penstock.render.config import config_hash, config_maps_read, files
 from penstock.render.context import Cluster
+from penstock.render.slurm_conf import extra_conf_of
 
 Member = NodeSet | RestApi | LoginSet | Partition
 """A kind that belongs to a Controller."""
@@ -83,7 +87,31 @@ class World:
         return next(filter(None, map(self.controllers.get, cluster_keys(member))), None)
 
     def cluster(self, controller: Controller) -> Cluster:
-        """Everything that rendering needs to know about one cluster."""
+        """Everything that rendering needs to know about one cluster.
+
+        While Slurm refuses what is declared, the Controller's own lines are those that it has, as
+        long as anything beside them is on its way: NodeSets and Partitions do not wait for
+        somebody's mistake.
+        """
+        cluster, text = self.declared(controller), self.slurm_conf(controller)
+        if text is None or not self.refused(controller):
+            return cluster
+        spec = replace(controller.spec, extra_conf=extra_conf_of(text))
+        held = dataclasses.replace(cluster, controller=replace(controller, spec=spec))
+        data, space = files(held), controller.metadata.namespace
+        ours = (names.config_map(controller), names.config_map_alias(controller))
+        there = [self.config_maps.get(f"{space}/{name}") for name in ours]
+        return cluster if all(one is not None and one.data == data for one in there) else held
+
+    def refused(self, controller: Controller) -> str:
+        """The words with which Slurm refuses what is declared now; empty when it does not."""
+        status = controller.status
+        if not status.last_error or status.config_hash != config_hash(self.declared(controller)):
+            return ""
+        return status.last_error
+
+    def declared(self, controller: Controller) -> Cluster:
+        """The cluster as it is declared, but for partitions that Slurm refused."""
         spec, namespace = controller.spec, controller.metadata.namespace
         kept, text = self.kept_partitions.get(controller.metadata.key, (frozenset[str](), ""))
         accounting: Accounting | None = None

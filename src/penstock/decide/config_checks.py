@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from penstock.api.conditions import Check
 from penstock.decide.config_transaction import Decision, Stage, restarts_slurmctld
@@ -51,17 +52,16 @@ def checks(decision: Decision, declared: Mapping[str, str]) -> list[Check]:
                 Check(None, "ConfigRestarting", told, type=APPLIED),
             ]
         case Stage.REFUSED:
-            told = f"{_KEEPS}{words}{place(words, declared)}"
-            return [
-                Check(False, "ConfigRefused", told, type=VALID),
-                Check(False, "ConfigRefused", told, type=APPLIED),
-            ]
+            return refused(words, declared)
         case Stage.UNDONE:
-            told = f"{_KEEPS}{words}{place(words, declared)}"
-            return [
-                Check(True, "ConfigAccepted", type=VALID),
-                Check(False, "ConfigRefused", told, type=APPLIED),
-            ]
+            return refused(words, declared, tried=True)
+
+
+def refused(words: str, declared: Mapping[str, str], *, tried: bool = False) -> list[Check]:
+    """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it."""
+    told = f"{_KEEPS}{words}{place(words, declared)}"
+    valid = Check(True, "ConfigAccepted") if tried else Check(False, "ConfigRefused", told)
+    return [replace(valid, type=VALID), Check(False, "ConfigRefused", told, type=APPLIED)]
 
 
 def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:

@@ -25,6 +25,7 @@ _KEY_LINES = (
     "auth",
     "accounting",
 )
+_EXTRA, _MERGED = "EXTRA CONFIG", "MERGED CONFIG"
 
 
 def slurm_conf(cluster: Cluster) -> str:
@@ -50,6 +51,13 @@ def slurm_conf(cluster: Cluster) -> str:
     if cluster.kept_partitions:
         return keep(cluster.slurm_conf, text, cluster.kept_partitions)
     return text
+
+
+def extra_conf_of(text: str) -> str:
+    """The user's own lines in a slurm.conf of ours; empty when it has none."""
+    _, _, after = text.partition(f"#\n### {_EXTRA} ###\n")
+    own, merged, _ = after.rpartition(f"#\n### {_MERGED} ###\n")
+    return own if merged else after
 
 
 def identity(text: str) -> str:
@@ -185,4 +193,4 @@ def _extra(cluster: Cluster) -> list[tuple[str, list[str]]]:
         for key, required in _required(cluster).items()
         if (given := document.get(key)) is not None
     ]
-    return [("EXTRA CONFIG", text.split("\n")), ("MERGED CONFIG", merged)]
+    return [(_EXTRA, text.split("\n")), (_MERGED, merged)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 RECORDS = frozenset({"downnodes", "frontendname", "nodename", "nodeset", "partitionname"})
 """Keys of slurm.conf that begin a named line: the whole line belongs to that name."""
@@ -104,7 +105,7 @@ class Document:
         cls, text: str, record_keys: frozenset[str] = RECORDS, list_keys: frozenset[str] = LISTS
     ) -> Document:
         """Read a file's text. The keys say which lines are named (other files have others)."""
-        return cls(tuple(_line(*part) for part in _logical(text)), record_keys, list_keys)
+        return cls(_lines(text), record_keys, list_keys)
 
     def render(self) -> str:
         """The file's text."""
@@ -271,6 +272,12 @@ def _option_name(option: str) -> str:
 
 def _made(text: str) -> Line:
     return _line(text, text.rstrip("\n"))
+
+
+@lru_cache(maxsize=64)
+def _lines(text: str) -> tuple[Line, ...]:
+    # The same few texts are read over and over: what is wanted, what is there, what is shown.
+    return tuple(_line(*part) for part in _logical(text))
 
 
 def _line(raw: str, content: str) -> Line:

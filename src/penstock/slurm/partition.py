@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from penstock.slurm.conf import Document, Record, diff
 
@@ -63,6 +64,11 @@ def feature(partition: str) -> str:
 
 def declared(text: str) -> dict[str, Declared]:
     """The partitions of a slurm.conf by name."""
+    return dict(_declared(text))
+
+
+@lru_cache(maxsize=64)
+def _declared(text: str) -> Mapping[str, Declared]:
     defaults: dict[str, str] = {}
     found: dict[str, Declared] = {}
     for record in Document.parse(text).records(PARTITION):
@@ -74,6 +80,7 @@ def declared(text: str) -> dict[str, Declared]:
     return found
 
 
+@lru_cache(maxsize=64)
 def changes(old_text: str, new_text: str) -> tuple[Change, ...]:
     """The partitions that differ, sorted by name; comments and spelling do not count."""
     old, new = declared(old_text), declared(new_text)
@@ -84,6 +91,7 @@ def changes(old_text: str, new_text: str) -> tuple[Change, ...]:
     )
 
 
+@lru_cache(maxsize=64)
 def live_only(old_text: str, new_text: str) -> bool:
     """Whether two texts of slurm.conf differ in nothing but what can be changed in slurmctld.
 

@@ -83,5 +83,7 @@ def _pool(workers: int) -> Generator[ProcessPoolExecutor]:
 
 
 def _begin() -> None:
+    # Whoever plays thousands does something else meanwhile.
+    os.nice(10)
     quiet.configure(show=False)
     gc.freeze()
