@@ -17,7 +17,7 @@ while :; do
   now=$(COMMAND 2>/dev/null | grep -o -m 1 'PATTERN' | tr -d ' ')
   [ "$now" = "$said" ] || [ -z "$now" ] || echo "$EPOCHREALTIME $now"
   said=${now:-$said}
-  sleep 0.02
+  sleep 0.1
 done
 """
 

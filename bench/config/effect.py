@@ -104,10 +104,14 @@ def _times(
     change: Callable[[int], float],
     answer: str,
 ) -> list[float]:
-    """Seconds from each change (which says when it was answered) to its effect."""
+    """Seconds from each change (which says when it was answered) to its effect.
+
+    Each starts from rest: users do not edit while slurmctld still reads their last edit.
+    """
     found: list[float] = []
     with asking(node, POD, *question) as answers:
         for number in range(11, 11 + runs):
+            _until_applied(node)
             answered = change(number)
             wanted = answer.format(number)
             answers.until(wanted, timeout=TIMEOUT_S)
@@ -174,6 +178,19 @@ def _restarts(node: Node) -> int:
     return sum(
         one["restartCount"] for one in pod["status"]["containerStatuses"] if one["name"] == POD[4]
     )
+
+
+def _until_applied(node: Node) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        found: Json = json.loads(node.kubectl("get", "controller", "slurm", *POD[1:3], "-o", "json"))
+        conditions = {one["type"]: one for one in found["status"].get("conditions", ())}
+        applied = conditions.get("ConfigApplied", {"status": "Unknown"})
+        now = found["metadata"]["generation"]
+        if (applied["status"], applied.get("observedGeneration")) == ("True", now):
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"the configuration is not applied in {TIMEOUT_S:g} s")
 
 
 def _until_idle(node: Node, count: int) -> None:

@@ -144,7 +144,7 @@ class Configuration:
         if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.STARTING}:
             return None
         waited = self._waited(key)
-        return 0.2 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
+        return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
 
     def note(self, key: str, stage: Stage, wanted: str) -> None:
         """Remember since when this step is waited for."""

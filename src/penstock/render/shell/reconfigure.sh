@@ -21,7 +21,7 @@ etc=${SLURM_ETC:-/etc/slurm}
 candidate=${SLURM_CANDIDATE:-/mnt/candidate}
 spool=${SLURM_STATE:-}
 state=${RECONFIGURE_STATE:-/run/reconfigure}
-tick=${RECONFIGURE_TICK:-0.2}
+tick=${RECONFIGURE_TICK:-0.05}
 longest=${RECONFIGURE_TRIAL:-15}
 
 # A container that starts again must know what slurmctld already has: the state outlives it.
@@ -165,7 +165,17 @@ trying=
 trap '[ -z "$trying" ] || kill -KILL "$trying"; exit 0' TERM INT
 
 applied=$(saved "$applied_file")
-until wanted=$(content "$etc"); do sleep "$tick"; done
+# A builtin waits and a builtin compares, so that looking often starts no process: nobody ever writes
+# to the pipe.
+[ -p "$state/never" ] || mkfifo "$state/never"
+exec 9<>"$state/never"
+wait_a_tick() { read -r -t "$tick" -u 9; }
+
+same() { # whether a volume still shows the generation that was seen last
+  [ -n "$2" ] && [ "$1/..data" -ef "$1/$2" ]
+}
+
+until wanted=$(content "$etc"); do wait_a_tick; done
 if [ -z "$applied" ]; then # first start in this pod: slurmctld is about to read these very files
   applied=$wanted
   printf '%s' "$applied" >"$applied_file"
@@ -174,22 +184,21 @@ report "effective $applied"
 [ "$wanted" = "$applied" ] || say "/etc/slurm changed while nobody looked"
 tried=$(saved "$tried_file")
 done=$(saved "$asked_file")
-seen=none proposed= asked= live= told=
+candidate_seen= etc_seen= proposed= asked= live= told=
 pause=1 due=$SECONDS again=0 patience=8
 
 while :; do
-  sleep "$tick" &
-  wait $!
+  wait_a_tick
 
-  # The kubelet puts another generation of a volume in place at once: one readlink tells. What is
-  # annotated at the pod comes with the candidates.
-  generations=$(readlink "$candidate/..data" "$etc/..data")
-  if [ "$generations" != "$seen" ] || [ -z "$generations" ]; then
-    seen=$generations
+  # The kubelet puts another generation of a volume in place at once. What is annotated at the pod
+  # comes with the candidates.
+  if ! same "$candidate" "$candidate_seen" || ! same "$etc" "$etc_seen"; then
+    candidate_seen=$(readlink "$candidate/..data")
+    etc_seen=$(readlink "$etc/..data")
     live=$(saved "$candidate/.live")
     asked=$(saved "$candidate/.reconfigure")
     if [ -e "$candidate/slurm.conf" ]; then
-      now=$(content "$candidate") || seen=none
+      now=$(content "$candidate") || candidate_seen=
     else
       now=
     fi
@@ -201,7 +210,7 @@ while :; do
       *) try ;;
       esac
     fi
-    now=$(content "$etc") || seen=none
+    now=$(content "$etc") || etc_seen=
     if [ -n "$now" ] && [ "$now" != "$wanted" ]; then
       wanted=$now
       pause=1 due=$SECONDS told=
