@@ -183,7 +183,8 @@ def _restarts(node: Node) -> int:
 def _until_applied(node: Node) -> None:
     end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
-        found: Json = json.loads(node.kubectl("get", "controller", "slurm", *POD[1:3], "-o", "json"))
+        said = node.kubectl("get", "controller", "slurm", *POD[1:3], "-o", "json")
+        found: Json = json.loads(said)
         conditions = {one["type"]: one for one in found["status"].get("conditions", ())}
         applied = conditions.get("ConfigApplied", {"status": "Unknown"})
         now = found["metadata"]["generation"]

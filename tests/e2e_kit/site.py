@@ -155,6 +155,14 @@ def pid_in_pod(uid: str, words: str) -> int:
 
     The newest of several: a parent that starts it again names it as well.
     """
+    found = pids_in_pod(uid, words)
+    if not found:
+        raise LookupError(f"pod {uid} has no process {words}")
+    return max(found)
+
+
+def pids_in_pod(uid: str, words: str) -> list[int]:
+    """All processes of a pod whose command line has `words`."""
     mark = re.compile(uid.replace("-", "[-_]"))
     found: list[int] = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -164,9 +172,7 @@ def pid_in_pod(uid: str, words: str) -> int:
                 found.append(int(folder.name))
         except OSError:
             continue
-    if not found:
-        raise LookupError(f"pod {uid} has no process {words}")
-    return max(found)
+    return found
 
 
 def eventually(

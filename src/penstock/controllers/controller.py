@@ -27,6 +27,7 @@ from penstock.render import controller as render
 from penstock.render.config import Contents, config_hash, config_maps_of, declared, files
 from penstock.render.context import Cluster
 from penstock.render.keys import generate, key_secret
+
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 
 

@@ -56,7 +56,8 @@ class PartitionDrift:
         """The condition of a NodeSet with a partition of its own."""
         name = names.partition_name(nodeset)
         own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
-        found = {name: d for n, d in self.of(key).items() if n == name and own}
+        drifted = self.of(key)
+        found = {name: drifted[name]} if own and name in drifted else {}
         return check(found, nodeset.status.conditions)
 
     def of_controller(self, controller: Controller, old: tuple[Condition, ...]) -> list[Check]:

@@ -64,7 +64,8 @@ class Machines:
     """The machines of a cluster, each a Kubernetes Node, and what runs on them.
 
     `slurms` are the Slurm clusters by namespace. Machines in `silent` have a kubelet that does
-    nothing; what runs there goes on.
+    nothing; what runs there goes on. The kubelet of one in `lazy` brings files up to date in its
+    full pass only.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Machines:
         self.server = server
         self.slurms = slurms
         self.silent: set[str] = set()
+        self.lazy: set[str] = set()
         self._dice = dice
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
@@ -117,6 +119,13 @@ class Machines:
             life = self._lives.get(_key(pod))
             if life is not None and life.started and not life.ending:
                 self._set_ready(pod, ready=True)
+
+    def crash_sidecar(self, namespace: str) -> None:
+        """The reconfigure container of slurmctld's pod ends and starts again, with a new log."""
+        for key, life in list(self._lives.items()):
+            if life.sidecar is not None and not life.ending and key.startswith(f"{namespace}/"):
+                life.sidecar.restart()
+                self._later(life, self._pace.try_, lambda k=key, u=life.uid: self._look(k, u))
 
     def crash_slurmd(self, pod_name: str, namespace: str) -> None:
         """The slurmd container of a pod ends and starts again a while later; its jobs are lost."""
@@ -191,7 +200,8 @@ class Machines:
         notes: Json = pod["metadata"].get("annotations") or {}
         if life.sidecar is not None and notes != life.notes:
             life.notes = notes
-            self._later(life, self._pace.refresh, lambda: self._refresh(key, uid))
+            if pod["spec"]["nodeName"] not in self.lazy:
+                self._later(life, self._pace.refresh, lambda: self._refresh(key, uid))
         if pod["metadata"].get("deletionTimestamp") and not life.ending:
             life.ending = True
             self._end_soon(key, pod, life)

@@ -78,6 +78,14 @@ class Sidecar:
         self.live = notes.get(wellknown.CONFIG_LIVE, "")
         self.asked = notes.get(wellknown.RECONFIGURE, "")
 
+    def restart(self) -> None:
+        """The container starts again: it knows what was tried and taken over, and little else."""
+        self.lines.clear()
+        self._refused = ""
+        self._say(f"effective {self._applied}")
+        if self._tried and self._tried == content_hash(self.candidate):
+            self._say(f"tried {self._tried} {_verdict(refusal(self.candidate))}")
+
     def look(self, *, slurmctld: bool = True) -> None:
         """Try new candidates, and have a slurmctld that runs take over new files."""
         proposed, wanted = content_hash(self.candidate), content_hash(self.etc)

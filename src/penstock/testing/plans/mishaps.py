@@ -204,6 +204,18 @@ def kubelet(world: World, number: int, seconds: float) -> None:
     world.later(seconds, lambda: world.machines.come_back(name))
 
 
+def lazy_kubelet(world: World, number: int, seconds: float) -> None:
+    """The kubelet of a machine looks at changed files in its full pass only, for a while."""
+    name = f"machine-{number}"
+    world.machines.lazy.add(name)
+    world.later(seconds, lambda: world.machines.lazy.discard(name))
+
+
+def sidecar(world: World, which: int) -> None:
+    """The container that tries and hands over a configuration is killed."""
+    world.machines.crash_sidecar(world.space(which))
+
+
 def crash_slurmd(world: World, number: int) -> None:
     """A slurmd ends."""
     space, name = world.worker(number)
@@ -275,6 +287,8 @@ MISHAPS = {
         restart_slurmctld,
     ),
     "kubelet": Happening(5, lambda d: (d.randrange(3), _long(d)), kubelet),
+    "lazy_kubelet": Happening(4, lambda d: (d.randrange(3), 3 * _long(d)), lazy_kubelet),
+    "sidecar": Happening(5, lambda d: (d.choice([0, 0, 1]),), sidecar),
     "crash_slurmd": Happening(4, lambda d: (_worker(d),), crash_slurmd),
     "shrink": Happening(3, lambda d: (_worker(d),), shrink),
     "jump": Happening(4, lambda d: (d.choice([-7200, -600, -5, 5, 600, 7200]),), jump),
