@@ -56,7 +56,7 @@ def test_a_reconfigure_container_that_is_killed_goes_on_where_it_was(changes: Ch
     cluster = changes.cluster
     before = slurmctld(cluster)
     uid = before[0]
-    for number in range(3):
+    for number in range(2):
         changes.declared.keys["SchedulerTimeSlice"] = str(20 + number)
         cluster.apply(changes.declared.controller())
         for pid in pids_in_pod(uid, "RECONFIGURE_TICK"):
