@@ -5,7 +5,7 @@ CONTEXT ?=
 # Spread over the cores: what has a node of its own in one process, the rest beside it.
 SPREAD = -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help venv check lint types layers unit crds test storm plans demo down bench bench-check lock clean
+.PHONY: help venv check lint types layers unit model crds test storm plans demo down bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -28,7 +28,10 @@ layers: venv
 	$(PY) -m penstock.api.crd --check deploy/crds
 
 unit: venv
-	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q $(SPREAD) tests/unit tests/model
+	.venv/bin/pytest -q $(SPREAD) tests/unit
+
+model: venv ## the promises in simulated time: state machines, races, a few fault plans
+	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q $(SPREAD) tests/model
 
 crds: venv ## write deploy/crds from the typed kinds
 	$(PY) -m penstock.api.crd deploy/crds
