@@ -17,7 +17,6 @@ import yaml
 
 from bench.fleet.operator import Operator
 from bench.fleet.slurm import FleetSlurm
-from penstock.api.conditions import find
 from penstock.api.core import PODS, Pod
 from penstock.api.meta import KubeObject
 from penstock.api.resource import Resource
@@ -98,7 +97,7 @@ class Site:
                 status = found.status
                 if status.config_hash and status.effective_config_hash == status.config_hash:
                     return
-                if find(status.conditions, "ConfigApplied") is not None:
+                if status.config_hash:
                     body: Json = {"status": {"effectiveConfigHash": status.config_hash}}
                     await self.client.patch(CONTROLLERS, SPACE, CLUSTER, body, subresource="status")
                 await asyncio.sleep(0.5)
