@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from penstock.api.core import Pod
+from penstock.api.slinky import wellknown
 from penstock.decide.drain_reason import TERMINATING
 from penstock.decide.pods import slurm_node_name
 from penstock.local.recipes import ROOT
@@ -35,7 +36,12 @@ class FleetSlurm(FakeSlurmrestd):
         name, slurm = slurm_node_name(pod), self.slurmctld
         node = slurm.nodes.get(name)
         if node is None:
-            slurm.register(name, address=pod.status.pod_ip or "", started=int(slurm.clock()))
+            slurm.register(
+                name,
+                address=pod.status.pod_ip or "",
+                started=int(slurm.clock()),
+                features=[pod.metadata.labels.get(wellknown.APP_INSTANCE, "")],
+            )
         elif node.base != "IDLE":
             node.base = "IDLE"
             slurm.touch()

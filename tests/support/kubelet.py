@@ -27,7 +27,7 @@ from penstock.decide.pods import slurm_node_name
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
 from penstock.render.canonical import digest
 from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.workloads import TEMPLATE, pod_of, running
+from penstock.testing.workloads import TEMPLATE, node_conf, pod_of, running
 
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
 MACHINE = "machine"
@@ -124,7 +124,8 @@ class Kubelet:
         slurm, node = self._slurm(pod)
         if slurm is None:
             return
-        record = slurm.nodes.get(node) or slurm.register(node)
+        conf = node_conf(self._pods.raw(pod.metadata.key) or {})
+        record = slurm.nodes.get(node) or slurm.register(node, **conf.values)
         record.base, record.started = "IDLE", STARTED
         slurm.touch()
 

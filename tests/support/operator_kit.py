@@ -43,6 +43,7 @@ from penstock.controllers.settings import Settings
 from penstock.kube import Cache, Client, HttpTransport, Lease, Manager, Recorder, from_kubeconfig
 from penstock.kube.credentials import Access, Credentials
 from penstock.kube.transport import Request, Response, Transport
+from penstock.slurm.partition import live_only
 from penstock.testing.sidecar import Sidecars
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import FakeSlurmrestd
@@ -201,11 +202,22 @@ class Lab:
         for cache in self.seen.values():
             cache.subscribe(lambda _, __: self._changed.set())
         self.kubelet = Kubelet(self.manager, self._slurm_of)
-        self.sidecars = Sidecars(self._find)
+        self._read: dict[str, str] = {}
+        self.sidecars = Sidecars(self._find, self._reads)
 
     def _find(self, resource: str, namespace: str, name: str) -> Json | None:
         kind = {"/pods": "Pod", "/configmaps": "ConfigMap"}[resource]
         return self.seen[kind].raw(f"{namespace}/{name}")
+
+    def _reads(self, pod: Json, files: Mapping[str, str]) -> None:
+        space, text = pod["metadata"]["namespace"], files.get("slurm.conf", "")
+        before, self._read[space] = self._read.get(space), text
+        # Nothing here brings files and marks of a pod in their order, so what slurmctld is told by
+        # slurmrestd is left to that.
+        if before is not None and live_only(before, text):
+            return
+        if (slurm := self._slurm_of(space)) is not None:
+            slurm.read(text)
 
     def _slurm_of(self, namespace: str) -> FakeSlurmctld | None:
         found = self.clusters.get(namespace)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from penstock.api.meta import Json
+from penstock.api.slinky import wellknown
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.world import World, cluster_keys
@@ -58,8 +59,22 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     clock = LoopClock()
     clock.jump(now - EPOCH)
     server = ApiServer(clock.time)
+    slurms = {key: _slurm(said, clock) for key, said in live.slurm.items()}
+    for key, slurm in slurms.items():
+        # What somebody changed of partitions in Slurm itself is not part of the plan.
+        space, _, name = key.partition("/")
+        found: Json = live.objects.get("/configmaps", {}).get((space, f"{name}-config"), {})
+        files: Mapping[str, str] = found.get("data") or {}
+        slurm.slurmctld.read(files.get("slurm.conf", ""))
+
+    def reads(pod: Json, files: Mapping[str, str]) -> None:
+        meta = pod["metadata"]
+        slurm = slurms.get(f"{meta['namespace']}/{meta['labels'].get(wellknown.APP_INSTANCE)}")
+        if slurm is not None:
+            slurm.slurmctld.read(files.get("slurm.conf", ""))
+
     # Whether slurmctld would refuse a configuration shows only the real one.
-    server.logs = Sidecars(server.find).log
+    server.logs = Sidecars(server.find, reads).log
     for resource, objects in live.objects.items():
         for key, obj in objects.items():
             server.store.put(resource, key, obj)
@@ -76,7 +91,6 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
             after[what] = change.new.obj if change.new else None
 
     server.store.listeners.append(note)
-    slurms = {key: _slurm(said, clock) for key, said in live.slurm.items()}
     connection = Connection(server, "operator")
     client = Client(connection, clock=clock)
     recorder = Recorder(client, REPORTER, "rehearsal")

@@ -20,7 +20,7 @@ from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.status import RefusedError
 from penstock.testing.sidecar import ETC, Files, Sidecar, mounted
 from penstock.testing.slurm import SimulatedSlurm
-from penstock.testing.workloads import image_missing, running
+from penstock.testing.workloads import image_missing, node_conf, running
 
 PODS, NODES = "/pods", "/nodes"
 MISSING = "missing:1"
@@ -238,13 +238,14 @@ class Machines:
         life.started = True
         app = _app(pod)
         if app == "slurmd":
-            self._slurm(pod).slurmd_starts(node_name(pod), uid)
+            self._slurm(pod).slurmd_starts(node_name(pod), uid, node_conf(pod))
             self._later(life, self._pace.register, lambda: self._register(key, uid))
         elif app in DAEMONS:
             space = pod["metadata"]["namespace"]
             if app == "slurmctld":
                 life.notes = pod["metadata"].get("annotations") or {}
-                life.sidecar = Sidecar(mounted(pod, ETC, self._data(space)))
+                slurm = self._slurm(pod)
+                life.sidecar = Sidecar(mounted(pod, ETC, self._data(space)), reads=slurm.reads)
                 life.sidecar.mount(pod, self._data(space))
                 self._later(life, self._pace.try_, lambda: self._look(key, uid))
                 self._later(life, self._pace.resync, lambda: self._resync(key, uid))

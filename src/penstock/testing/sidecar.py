@@ -61,6 +61,8 @@ class Sidecar:
     candidate: Files = field(default_factory=dict[str, str])
     live: str = ""
     asked: str = ""
+    reads: Callable[[Files], None] = lambda _: None
+    """Called with the files that slurmctld reads, when it starts and when it is reconfigured."""
     _tried: str = ""
     _applied: str = ""
     _refused: str = ""
@@ -69,6 +71,7 @@ class Sidecar:
     def __post_init__(self) -> None:
         self._applied = content_hash(self.etc)
         self._say(f"effective {self._applied}")
+        self.reads(self.etc)
 
     def mount(self, pod: Json, data: Data) -> None:
         """The kubelet refreshes the volumes and what is projected of the pod's annotations."""
@@ -95,11 +98,13 @@ class Sidecar:
         if wanted not in (self._applied, self._refused):
             words = refusal(self.etc)
             if self.live == wanted:
+                # slurmctld was told already.
                 self._takes(wanted)
             elif not slurmctld:
                 self._say(f"waits {wanted}: Unable to contact slurm controller")
             elif words is None:
                 self._takes(wanted)
+                self.reads(self.etc)
             else:
                 self._refused = wanted
                 self._say(f"refused {wanted}: {words}")
@@ -125,8 +130,14 @@ def _verdict(words: str | None) -> str:
 class Sidecars:
     """Those of an API server without machines: each sees at once what is there when it is asked."""
 
-    def __init__(self, find: Callable[[str, str, str], Json | None]) -> None:
+    def __init__(
+        self,
+        find: Callable[[str, str, str], Json | None],
+        reads: Callable[[Json, Files], None] = lambda _pod, _files: None,
+    ) -> None:
+        """`reads` is called with slurmctld's pod and what its slurmctld reads."""
         self._find = find
+        self._reads = reads
         self._of: dict[str, Sidecar] = {}
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
@@ -143,7 +154,8 @@ class Sidecars:
         uid = pod["metadata"]["uid"]
         one = self._of.get(uid)
         if one is None:
-            one = self._of[uid] = Sidecar(mounted(pod, ETC, data))
+            etc = mounted(pod, ETC, data)
+            one = self._of[uid] = Sidecar(etc, reads=lambda files: self._reads(pod, files))
         one.mount(pod, data)
         one.look()
         return "\n".join(one.lines)

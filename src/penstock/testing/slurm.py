@@ -18,6 +18,7 @@ from penstock.testing.faults import Fault
 from penstock.testing.slurm_answers import JSON, Asked
 from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld
 from penstock.testing.slurmrestd import InMemorySlurmrestd
+from penstock.testing.workloads import SILENT, NodeConf
 
 sent_at: ContextVar[float] = ContextVar("sent_at", default=0.0)
 NODE_FAIL = "NODE_FAIL"
@@ -44,10 +45,11 @@ Heard = Callable[[Asked, Callable[[Asked], Answer], Knowledge], Answer]
 
 @dataclass
 class Slurmd:
-    """A slurmd that runs: in which pod, and since when (Unix seconds)."""
+    """A slurmd that runs: in which pod, since when (Unix seconds), and what it says of its node."""
 
     pod_uid: str
     started: int
+    conf: NodeConf = SILENT
 
 
 class SimulatedSlurm:
@@ -80,9 +82,13 @@ class SimulatedSlurm:
         self._registered_at: dict[str, float] = {}
         self._clock = clock
 
-    def slurmd_starts(self, name: str, pod_uid: str) -> None:
+    def slurmd_starts(self, name: str, pod_uid: str, conf: NodeConf = SILENT) -> None:
         """A slurmd runs; `registers` tells slurmctld of it."""
-        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()))
+        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf)
+
+    def reads(self, files: Mapping[str, str]) -> None:
+        """Slurmctld reads its files."""
+        self.ctld.read(files.get("slurm.conf", ""))
 
     def registers(self, name: str) -> bool:
         """The running slurmd of that name registers; whether slurmctld heard it.
@@ -92,7 +98,7 @@ class SimulatedSlurm:
         slurmd = self.slurmds.get(name)
         if slurmd is None or not self.up:
             return slurmd is None
-        node = self.ctld.nodes.get(name) or self.ctld.register(name)
+        node = self.ctld.nodes.get(name) or self.ctld.register(name, **slurmd.conf.values)
         node.started = slurmd.started
         node.flags.discard(NOT_RESPONDING)
         if node.base == "UNKNOWN":

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.slurm import hostlist
+from penstock.slurm.conf import Document
+from penstock.slurm.partition import ALL, NODE_SET, NODES, Change, declared
+from penstock.slurm.partition_calls import Update, call
 from penstock.testing import partitions
 
 HOLDING = {"RUNNING", "COMPLETING", "SUSPENDED"}
@@ -80,11 +83,25 @@ class FakeSlurmctld:
         self.clock = clock
         self.nodes: dict[str, FakeNode] = {}
         self.jobs: dict[int, FakeJob] = {}
-        self.partitions: dict[str, dict[str, Any]] = {}
+        self._partitions: dict[str, dict[str, Any]] = {}
+        self._moved = False
+        """Whether nodes came or went since the partitions were last shown."""
+        self._placed: dict[str, str] = {}
+        """By partition its nodes as they were given."""
+        self._sets: dict[str, str] = {}
+        """Features by the node set that slurm.conf makes of them."""
         self.responding = True
         self.reconfigured = 0
         self.changed = int(clock())
         """Unix second of the last change; one stamp does for nodes and jobs."""
+
+    @property
+    def partitions(self) -> dict[str, dict[str, Any]]:
+        """The partitions by name, as slurmrestd shows them."""
+        if self._moved:
+            self._moved = False
+            self._place(*self._partitions)
+        return self._partitions
 
     def touch(self) -> None:
         """Something changed: the next request for changes gets everything."""
@@ -93,6 +110,7 @@ class FakeSlurmctld:
     def register(self, name: str, **values: Any) -> FakeNode:
         """A slurmd registered."""
         node = self.nodes[name] = FakeNode(name, **values)
+        self._moved = True
         self.touch()
         return node
 
@@ -100,7 +118,23 @@ class FakeSlurmctld:
         """These records are gone, as after a restart without saved state; all without names."""
         for name in names or tuple(self.nodes):
             del self.nodes[name]
+        self._moved = True
         self.touch()
+
+    def read(self, slurm_conf: str) -> None:
+        """It starts or is reconfigured: its partitions are those of the file."""
+        records = Document.parse(slurm_conf).records(NODE_SET)
+        self._sets = {one.name: one.get("Feature") or "" for one in records}
+        self.partitions.clear()
+        self._placed.clear()
+        for name, one in declared(slurm_conf).items():
+            asked = call(Change(name, None, one), {})
+            record = {**partitions.new(name), "minimums": {"nodes": 0}}
+            if isinstance(asked, Update):
+                record = partitions.changed(record, asked.body)
+            self.partitions[name] = record
+            self._placed[name] = one.keys.get(NODES.lower(), "")
+        self._moved = True
 
     def run(self, *nodes: str, **values: Any) -> FakeJob:
         """A job started on these nodes."""
@@ -179,17 +213,14 @@ class FakeSlurmctld:
             raise RefusedError(*INVALID_QOS)
         configured: str | None = body.get("nodes", {}).get("configured")
         if configured is not None:
-            words = hostlist.split(configured)
-            sets = [word for word in words if word not in self.nodes and self._in_set(word)]
-            named = [n for word in words if word not in sets for n in hostlist.expand(word)]
-            if not self.nodes.keys() >= set(named):
+            if not self.nodes.keys() >= set(self._split(configured)[1]):
                 raise RefusedError(*INVALID_NODE)
-            inside = [n for word in sets for n in self._in_set(word)]
-            record = partitions.placed(record, configured, [*named, *inside], sets)
+            self._placed[name] = configured
         if "DEFAULT" in record["flags"]:
             for other in self.partitions.values():
                 other["flags"] = [one for one in other["flags"] if one != "DEFAULT"]
         self.partitions[name] = record
+        self._place(name)
 
     def delete_partition(self, name: str) -> None:
         """What `scontrol delete partition` does. Raises RefusedError."""
@@ -198,9 +229,32 @@ class FakeSlurmctld:
         if any(job.partition == name and job.state & HOLDING for job in self.jobs.values()):
             raise RefusedError(*PARTITION_IN_USE)
         del self.partitions[name]
+        self._placed.pop(name, None)
+
+    def _place(self, *names: str) -> None:
+        """Nodes come to these partitions and leave them."""
+        for name in names:
+            given = self._placed.get(name)
+            if given is None:
+                continue
+            sets, named = self._split(given)
+            there = [n for n in named if n in self.nodes]
+            there += [n for word in sets for n in self._in_set(word)]
+            self._partitions[name] = partitions.placed(self._partitions[name], given, there, sets)
+
+    def _split(self, configured: str) -> tuple[list[str], list[str]]:
+        """Node sets and nodes that are given as a partition's."""
+        words = hostlist.split(configured)
+        sets = [
+            word
+            for word in words
+            if word in (ALL, *self._sets) or (word not in self.nodes and self._in_set(word))
+        ]
+        return sets, [n for word in words if word not in sets for n in hostlist.expand(word)]
 
     def _in_set(self, word: str) -> list[str]:
-        return [name for name, node in self.nodes.items() if word == "ALL" or word in node.features]
+        feature = self._sets.get(word, word)
+        return [n for n, node in self.nodes.items() if word == ALL or feature in node.features]
 
     def _features(self, node: FakeNode, values: dict[str, Any]) -> None:
         available = list(values.get("features", node.features))

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from penstock.api.meta import Json
+from penstock.decide import live_conf
 
 TEMPLATE = "test.penstock.dev/template"
 """Annotation of a pod: the digest of the template that it was made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConf:
+    """What a slurmd says of its node when slurmctld makes a record of it."""
+
+    features: tuple[str, ...] = ()
+    weight: int = live_conf.USUAL_WEIGHT
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """As a node record has them."""
+        both = {"features": list(self.features), "active_features": list(self.features)}
+        return {**both, "weight": self.weight}
+
+
+SILENT = NodeConf()
+"""Of a slurmd that says nothing."""
+
+
+def node_conf(pod: Json) -> NodeConf:
+    """What the slurmd of a worker pod is given by `--conf`."""
+    for container in pod["spec"]["containers"]:
+        words: list[str] = container.get("args") or []
+        if "--conf" in words:
+            found = live_conf.read(words[words.index("--conf") + 1])
+            return NodeConf(tuple(sorted(found.features)), found.weight)
+    return SILENT
 
 
 def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
