@@ -3,74 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from penstock.api.meta import Json
 from penstock.kube import InvalidError
-from penstock.slurm.partition import Change, declared
-from penstock.slurm.partition_calls import Update, call
-from support.operator_kit import Lab, Node, lab
+from support.operator_kit import Node, lab
+from support.partitions import (
+    CONTROLLER,
+    NODESET,
+    RESTAPI,
+    conf,
+    live,
+    partition,
+    posts,
+    reads,
+    start,
+)
 
 pytestmark = pytest.mark.api
-
-API = "slinky.slurm.net/v1beta1"
-REF: Json = {"controllerRef": {"name": "slurm"}}
-CONTROLLER: Json = {
-    "apiVersion": API,
-    "kind": "Controller",
-    "metadata": {"name": "slurm"},
-    "spec": {"extraConf": "MinJobAge=2\n"},
-}
-RESTAPI: Json = {"apiVersion": API, "kind": "RestApi", "metadata": {"name": "slurm"}, "spec": REF}
-NODESET: Json = {
-    "apiVersion": API,
-    "kind": "NodeSet",
-    "metadata": {"name": "compute"},
-    "spec": {**REF, "replicas": 2, "partition": {"enabled": True}},
-}
-
-
-def partition(object_name: str = "part", /, **spec: Any) -> Json:
-    return {
-        "apiVersion": "penstock.dev/v1alpha1",
-        "kind": "Partition",
-        "metadata": {"name": object_name},
-        "spec": {"controllerRef": {"name": "slurm"}, **spec},
-    }
-
-
-def conf(lab_: Lab, name: str = "slurm-config") -> str:
-    found = lab_.get("ConfigMap", name)
-    return found["data"]["slurm.conf"] if found is not None else ""
-
-
-async def start(lab_: Lab) -> None:
-    """A cluster with two nodes whose slurmctld has read its file."""
-    await lab_.apply(CONTROLLER, RESTAPI, NODESET)
-    await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
-    for node in lab_.slurm.nodes.values():
-        node.features, node.active_features = ["compute"], ["compute"]
-    lab_.slurm.touch()
-    reads(lab_)
-
-
-def reads(lab_: Lab) -> None:
-    """Slurmctld reads its file."""
-    lab_.slurm.partitions.clear()
-    for name, one in declared(conf(lab_)).items():
-        found = call(Change(name, None, one), {f"penstock-{name}": []})
-        assert isinstance(found, Update)
-        lab_.slurm.update_partition(found.body)
-
-
-def live(lab_: Lab, name: str = "part") -> Json:
-    return lab_.slurm.partitions.get(name, {"nodes": {}, "maximums": {}, "partition": {}})
-
-
-def posts(lab_: Lab) -> int:
-    return sum("POST" in one and "/partitions" in one for one in lab_.rest.calls)
 
 
 async def test_the_api_server_refuses_what_slurm_could_not_read(api_node: Node) -> None:
@@ -337,81 +288,3 @@ async def test_a_refused_line_of_the_controller_holds_up_nobody_else(api_node: N
         await lab_.patch("Controller", "slurm", {"spec": {"extraConf": "SchedulerTimeSlice=9\n"}})
         await lab_.until(lambda: "SchedulerTimeSlice=9" in conf(lab_))
         assert "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_)
-
-
-async def drifted(lab_: Lab, kind: str, name: str) -> str:
-    """Wait for the condition; its message."""
-    await lab_.until(
-        lambda: (
-            (found := lab_.condition(kind, name, "Drifted")) is not None and found.status == "True"
-        )
-    )
-    found = lab_.condition(kind, name, "Drifted")
-    return found.message if found is not None else ""
-
-
-async def effective(lab_: Lab) -> None:
-    """Wait until slurmctld runs with what is declared."""
-
-    def holds() -> bool:
-        found = lab_.get("Controller", "slurm")
-        status: Json = (found or {}).get("status", {})
-        return bool(status) and status.get("effectiveConfigHash") == status.get("configHash")
-
-    await lab_.until(holds)
-
-
-async def test_a_change_in_slurm_itself_is_told_with_field_and_both_values(api_node: Node) -> None:
-    async with lab(api_node) as lab_, lab_.operator() as running:
-        await start(lab_)
-        await lab_.apply(partition(nodeSets=["compute"], maxTime=60))
-        await lab_.until(lambda: lab_.ready("Partition", "part"))
-        await effective(lab_)
-        for name in ("part", "compute"):
-            unlimited = {"set": True, "infinite": False, "number": 7}
-            lab_.slurm.update_partition({"name": name, "maximums": {"time": unlimited}})
-        lab_.slurm.update_partition({"name": "byhand"})
-        link = running.operator._links.get(f"{lab_.namespace}/slurm")  # pyright: ignore[reportPrivateUsage]
-        assert link is not None
-        link.partitions.poke()
-        assert "MaxTime is 7, declared 60" in await drifted(lab_, "Partition", "part")
-        assert "MaxTime is 7, declared UNLIMITED" in await drifted(lab_, "NodeSet", "compute")
-        assert "byhand was made in Slurm" in await drifted(lab_, "Controller", "slurm")
-        assert lab_.ready("Partition", "part")
-        assert lab_.ready("NodeSet", "compute")
-        assert live(lab_)["maximums"]["time"]["number"] == 7
-        lab_.slurm.delete_partition("byhand")
-        reads(lab_)
-        link.partitions.poke()
-        for kind, name in (("Partition", "part"), ("NodeSet", "compute"), ("Controller", "slurm")):
-            await lab_.until(
-                lambda kind=kind, name=name: (
-                    (found := lab_.condition(kind, name, "Drifted")) is not None
-                    and found.status == "False"
-                )
-            )
-
-
-async def test_a_change_in_slurm_is_put_back_or_adopted_as_asked(api_node: Node) -> None:
-    async with lab(api_node) as lab_, lab_.operator() as running:
-        await start(lab_)
-        await lab_.apply(partition("back", nodeSets=["compute"], drift="Revert", state="UP"))
-        await lab_.apply(partition("take", nodeSets=["compute"], drift="Adopt", hidden=True))
-        for name in ("back", "take"):
-            await lab_.until(lambda name=name: lab_.ready("Partition", name))
-        await effective(lab_)
-        for name in ("back", "take"):
-            body: dict[str, Any] = {"name": name, "partition": {"state": ["DOWN"]}}
-            lab_.slurm.update_partition({**body, "flags": ["HIDDEN_CLEAR", "LLN"]})
-        link = running.operator._links.get(f"{lab_.namespace}/slurm")  # pyright: ignore[reportPrivateUsage]
-        assert link is not None
-        link.partitions.poke()
-        await lab_.until(lambda: live(lab_, "back")["partition"]["state"] == ["UP"])
-        assert live(lab_, "back")["flags"] == []
-        await lab_.until(lambda: "Hidden=NO LLN=YES State=DOWN\n" in conf(lab_))
-        found = lab_.get("Partition", "take")
-        assert found is not None
-        spec = found["spec"]
-        assert (spec["state"], spec["hidden"], spec["lln"]) == ("DOWN", False, True)
-        assert spec["nodeSets"] == ["compute"]
-        assert live(lab_, "take")["partition"]["state"] == ["DOWN"]

@@ -21,6 +21,8 @@ from penstock.decide import config_checks
 from penstock.decide.config_checks import APPLIED
 from penstock.decide.config_transaction import ConfigView, Decision, Stage
 from penstock.decide.config_triggers import Triggered, pending
+from penstock.decide.drift import check as drift_check
+from penstock.decide.drift import choice
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
 from penstock.render import controller as render
@@ -88,12 +90,14 @@ class ControllerLoop(Loop[Controller]):
         await self._deliver(obj, view, decision)
         if asked and _worked(obj):
             self._triggered[key] = await self.triggers.look(obj, self.events, view)
-        return [
-            runs,
-            *self._told(obj, view, decision),
-            *self.partitions.checks(obj),
-            *self.drift.of_controller(obj, obj.status.conditions),
-        ]
+        told = self._told(obj, view, decision)
+        return [runs, *told, *self.partitions.checks(obj), *await self._drifted(obj, cluster)]
+
+    async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Check]:
+        """What was changed in Slurm of partitions that are nobody else's."""
+        chosen, wrong = choice(obj.metadata.annotations)
+        words = await self.drift.settle(obj, cluster, chosen)
+        return [*wrong, *drift_check(words, obj.status.conditions)]
 
     def _told(self, obj: Controller, view: ConfigView, decision: Decision) -> list[Check]:
         """How the configuration is doing; a refusal is told until something else is taken."""

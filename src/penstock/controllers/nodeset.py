@@ -13,9 +13,12 @@ from penstock.controllers.act import Actor
 from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.loop import REFUSED, Reporter, Tools
 from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.node_drift import NodeDrifts
 from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events, invalid
 from penstock.controllers.revisions import Same, keep_revisions
+from penstock.decide.drift import check as drift_check
+from penstock.decide.drift import choice
 from penstock.decide.nodeset import Plan, plan
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
@@ -37,6 +40,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         self._written = Expectations[Pod](tools.world.pods, tools.client.clock)
         self._quiet: dict[str, Quiet] = {}
         self._actor = Actor(tools, events, self._written)
+        self._nodes = NodeDrifts(tools.client, events)
 
     async def reconcile(self, key: str) -> Result:
         """Look at one NodeSet; a deleted one is drained before it goes."""
@@ -44,6 +48,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         if nodeset is None:
             self._written.forget(key)
             self._quiet.pop(key, None)
+            self._nodes.forget(key)
             return Result()
         if not self._written.satisfied(key):
             # The cache does not show our own writes yet; acting on it could do them twice.
@@ -64,9 +69,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         link = self._links.of(nodeset)
         view = self._view(nodeset, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, Quiet()))
-        controller = self.world.controller_of(nodeset)
-        drifted = controller and self._drift.of_nodeset(nodeset, controller.metadata.key)
-        checks = [*wrong, *decided.checks, *(drifted or ())]
+        checks = [*wrong, *decided.checks]
         refused: Exception | None = None
         done = True
         try:
@@ -77,14 +80,32 @@ class NodeSetLoop(Reporter[NodeSet]):
                 link,
                 abandoned=view.abandoned,
             )
+            if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
+                checks += await self._drifted(view, cluster, link)
         except REFUSED as error:
             refused = error
             checks.insert(0, Check(False, "Refused", f"The API server refused it: {error}"))
         await self._tell(nodeset, decided, checks)
         if refused is not None:
             raise refused
-        waits = [decided.wake_after, None if done else LOOK_AGAIN_S]
+        waits = [
+            decided.wake_after,
+            None if done else LOOK_AGAIN_S,
+            self._nodes.again(nodeset),
+        ]
         return Result(requeue_after=min(filter(None, waits), default=None))
+
+    async def _drifted(self, view: NodeSetView, cluster: Cluster, link: Link | None) -> list[Check]:
+        """What was changed in Slurm of its nodes and of its own partition."""
+        nodeset = view.nodeset
+        chosen, wrong = choice(nodeset.metadata.annotations)
+        of_nodes = await self._nodes.settle(view, link, chosen)
+        own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
+        of_partition = await self._drift.settle(nodeset, cluster, chosen) if own else []
+        words = None
+        if of_nodes is not None and of_partition is not None:
+            words = [*of_partition, *of_nodes]
+        return [*wrong, *drift_check(words, nodeset.status.conditions)]
 
     def _seen_before(self, nodeset: NodeSet) -> bool:
         """Whether its status is from a process that had asked Slurm, while this one has not."""

@@ -76,10 +76,10 @@ class Operator:
         self._links = Links(self.world, self._slurm_changed, url_of, client.clock, exchange)
         self._changes = PartitionChanges(self.world, self._links, client.clock)
         self._drift = PartitionDrift(
+            client,
             self.world,
             self._links,
             self._changes,
-            client.clock,
             {one.kind: self._events(one) for one in (CONTROLLERS, NODESETS, PARTITIONS)},
         )
         for metric in ALL:

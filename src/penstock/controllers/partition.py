@@ -10,20 +10,18 @@ from dataclasses import replace
 
 import msgspec
 
-from penstock.api.conditions import Check
-from penstock.api.meta import Json
+from penstock.api.conditions import READY, Check, find
 from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStatus
 from penstock.api.slinky.shared import Status
-from penstock.controllers.links import Link, Links
+from penstock.controllers.links import Links
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events
 from penstock.controllers.workers import workers
-from penstock.decide.partition_drift import adopted
-from penstock.decide.partition_drift import check as drift_check
-from penstock.decide.partitions import Live, PartitionView, checks, told
+from penstock.decide.drift import check as drift_check
+from penstock.decide.partitions import Live, PartitionView, checks
 from penstock.kube import Result
 from penstock.render import partitions as render
 from penstock.render.context import Cluster
@@ -100,9 +98,11 @@ class PartitionLoop(Loop[Partition]):
             live = self._live(cluster, obj, link.partitions.records, nodes)
             if isinstance(nodes, Known):
                 absent = sorted(render.named(cluster, obj, nodes.value) - nodes.value.keys())
-        drift = {} if conflict else {n: d for n, d in self._drift.of(key).items() if n == name}
-        if drift and link is not None:
-            live = await self._settle(obj, cluster, link, drift[name], live)
+        drift = [] if conflict else await self._drift.settle(obj, cluster, obj.spec.drift)
+        settled = bool(drift) or (drift is None and self._settled(obj, cluster))
+        if settled and isinstance(live, Known) and live.value is not None:
+            # It is no change of ours that is still on its way.
+            live = Known(replace(live.value, differences=()), live.as_of)
         view = PartitionView(
             name=name,
             conflict=conflict,
@@ -114,33 +114,17 @@ class PartitionLoop(Loop[Partition]):
         )
         return [*checks(view), *drift_check(drift, obj.status.conditions, always=True)]
 
-    async def _settle(
-        self,
-        obj: Partition,
-        cluster: Cluster,
-        link: Link,
-        found: tuple[Difference, ...],
-        live: Fact[Live | None],
-    ) -> Fact[Live | None]:
-        """Do with a change that was made in Slurm what `drift` says; it is no change of ours."""
-        name, key = obj.slurm_name, cluster.controller.metadata.key
-        meta, patch = obj.metadata, adopted(found) if obj.spec.drift == "Adopt" else {}
-        if obj.spec.drift == "Revert":
-            why = await self._changes.revert(cluster, link, name, found)
-            note = f"Not put back: {why}" if why else f"Put back: {told(found)}"
-            (self.events.warning if why else self.events.normal)(obj, "PartitionReverted", note)
-            if not why:
-                self._drift.forget(key, name)
-        elif patch:
-            body: Json = {"metadata": {"uid": meta.uid}, "spec": patch}
-            await self.client.patch(PARTITIONS, meta.namespace, meta.name, body)
-            self.events.normal(
-                obj, "PartitionAdopted", f"Declared as it is in Slurm: {told(found)}"
-            )
-            self._drift.forget(key, name)
-        if isinstance(live, Known) and live.value is not None:
-            return Known(replace(live.value, differences=()), live.as_of)
-        return live
+    def _settled(self, obj: Partition, cluster: Cluster) -> bool:
+        """Whether it was in effect as it is declared now: what differs since then is drift."""
+        ready = find(obj.status.conditions, READY)
+        coming = self._changes.under_way(cluster.controller)
+        return (
+            ready is not None
+            and ready.status == "True"
+            and obj.status.observed_generation == obj.metadata.generation
+            and coming is not None
+            and obj.slurm_name not in coming
+        )
 
     def status(self, obj: Partition) -> Status:
         """What slurmctld says of it; what it said last, while it cannot be asked."""

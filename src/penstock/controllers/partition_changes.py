@@ -16,6 +16,7 @@ from penstock.controllers.links import Link, Links
 from penstock.controllers.report import Events
 from penstock.controllers.workers import workers
 from penstock.controllers.world import World
+from penstock.decide.partition_drift import told as said
 from penstock.decide.partitions import CONFIG_APPLIED, refusal
 from penstock.decide.partitions import refused as refused_check
 from penstock.kube.clock import Clock
@@ -23,7 +24,7 @@ from penstock.render import partitions as render
 from penstock.render.context import Cluster
 from penstock.render.slurm_conf import slurm_conf
 from penstock.slurm.conf import Document
-from penstock.slurm.known import Known, Unknown
+from penstock.slurm.known import Unknown
 from penstock.slurm.partition import (
     MARK,
     PARTITION,
@@ -38,6 +39,7 @@ from penstock.slurm.partition import (
 from penstock.slurm.partition import declared as declared_in
 from penstock.slurm.partition import node_set as node_set_of
 from penstock.slurm.partition_calls import ByFile, Delete, Update, call, configured, put_back
+from penstock.slurm.partition_drift import differences
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import AuthError, DeniedError, NotFoundError, SlurmError
 
@@ -105,6 +107,8 @@ class PartitionChanges:
         self._judged: set[str] = set()
         self.again: Callable[[str, float], None] = lambda _key, _seconds: None
         self.done: Callable[[str], None] = lambda _key: None
+        self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
+        """Whether what somebody changed of a partition in Slurm is to be declared so."""
 
     def refusals(self, key: str) -> Mapping[str, str]:
         """Slurmctld's words by partition."""
@@ -114,35 +118,56 @@ class PartitionChanges:
         """Whether this process has compared what is declared with the file once."""
         return key in self._judged
 
-    def settled(self, controller: Controller) -> bool:
-        """Whether the file says what is declared, and slurmctld was told nothing beside it."""
+    def under_way(self, controller: Controller) -> frozenset[str] | None:
+        """Partitions that slurmctld does not have as declared for our own part.
+
+        None while this process has not compared what is declared with the file.
+        """
         key, old = controller.metadata.key, self._world.slurm_conf(controller)
+        if old is None or key not in self._judged:
+            return None
         text = slurm_conf(self._world.cluster(controller))
-        return key in self._judged and old == text and not self._state(key).sent
+        differing = frozenset(one.name for one in changes(old, text))
+        return differing | self._state(key).sent.keys()
 
     async def revert(
         self, cluster: Cluster, link: Link, name: str, found: tuple[Difference, ...]
     ) -> str:
         """Put a partition back as it is declared; why that is not possible, or nothing."""
         line, client = declared_in(slurm_conf(cluster)).get(name), link.client
-        if line is None or client is None:
+        if client is None:
             return "slurmrestd is not there"
-        members: dict[str, frozenset[str]] = {}
-        nodes = link.mirror.snapshot.nodes
-        for one in render.served(cluster) if isinstance(nodes, Known) else ():
-            if isinstance(nodes, Known) and render.marked(cluster, one):
-                there = render.members(cluster, one, nodes.value, workers(self._world, cluster))
-                members[node_set_of(one.slurm_name)] = there
-        asked = put_back(name, found, line, members)
-        if isinstance(asked, ByFile):
-            return asked.why
+        members = self.members(cluster, link)
+        asked = Delete(name) if line is None else put_back(name, found, line, members)
         try:
-            if isinstance(asked, Update):
-                await client.update_partition(asked.body)
+            match asked:
+                case ByFile(_, why):
+                    return f"{why}: a reconfigure of slurmctld does"
+                case Update(_, body):
+                    await client.update_partition(body)
+                case Delete():
+                    await client.delete_partition(name)
+        except NotFoundError:
+            pass
         except SlurmError as error:
             return str(error)
         link.partitions.poke()
         return ""
+
+    def members(self, cluster: Cluster, link: Link) -> dict[str, frozenset[str]]:
+        """The nodes that Partitions have one by one, by the node set that stands for them.
+
+        Of those that stay as they were, as slurmctld refuses what is declared, none are told.
+        """
+        nodes = link.mirror.snapshot.nodes
+        if isinstance(nodes, Unknown):
+            return {}
+        kubernetes = workers(self._world, cluster)
+        return {
+            node_set_of(one.slurm_name): render.members(cluster, one, nodes.value, kubernetes)
+            for one in render.served(cluster)
+            if render.marked(cluster, one) and one.slurm_name not in cluster.kept_partitions
+        }
 
     def by_file(self, key: str) -> str:
         """Why the last change did not go by slurmrestd; empty when it did."""
@@ -259,9 +284,11 @@ class PartitionChanges:
             return
         state.by_file = ""
         done: list[str] = []
+        drifted = await self._drifted(told.controller.metadata.key, client, changed)
         for change in changed:
+            over = drifted.get(change.name, ())
             try:
-                why = await _one(client, change, members)
+                why = await _one(client, change, members, over)
             except SlurmError as error:
                 if not _refusal(error):
                     state.by_file = str(error)
@@ -282,6 +309,9 @@ class PartitionChanges:
             state.sent[change.name] = change.new
             state.lines[change.name] = told.text
             done.append(change.name)
+            if over:
+                words = f"Put back with what was declared: {said(change.name, over)}"
+                told.events.warning(told.controller, "PartitionReverted", words, "Configure")
         if done:
             told.events.normal(
                 told.controller,
@@ -290,6 +320,24 @@ class PartitionChanges:
                 "Configure",
             )
         link.partitions.poke()
+
+    async def _drifted(
+        self, key: str, client: Slurmrestd, changed: list[Change]
+    ) -> dict[str, tuple[Difference, ...]]:
+        """What somebody changed in Slurm of partitions that are about to be changed: it goes."""
+        both = [(c.name, c.old) for c in changed if c.old is not None and c.new is not None]
+        if not both:
+            return {}
+        try:
+            records = {one.name: one for one in await client.partitions()}
+        except SlurmError:
+            return {}
+        found = {
+            name: tuple(d for d in differences(old, records[name]) if d.key != "Default")
+            for name, old in both
+            if name in records and not self.adopts(key, name)
+        }
+        return {name: many for name, many in found.items() if many}
 
     async def _mark(self, link: Link, cluster: Cluster, state: State) -> dict[str, frozenset[str]]:
         """Give nodes the feature of each partition that they belong to one by one, and take it.
@@ -354,9 +402,14 @@ class PartitionChanges:
                 continue
 
 
-async def _one(client: Slurmrestd, change: Change, members: Mapping[str, frozenset[str]]) -> str:
+async def _one(
+    client: Slurmrestd,
+    change: Change,
+    members: Mapping[str, frozenset[str]],
+    drifted: tuple[Difference, ...] = (),
+) -> str:
     """Make one change; why it has to go by the file, or nothing. Raises SlurmError."""
-    match call(change, members):
+    match call(change, members, drifted):
         case Update(_, body):
             await client.update_partition(body)
         case Delete(name):

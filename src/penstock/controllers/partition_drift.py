@@ -1,131 +1,226 @@
-"""Notices what is changed in Slurm itself, and tells it once."""
+"""Notices partitions that are changed in Slurm itself, tells it once, and does what is chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
-from penstock.api.conditions import Check
-from penstock.api.meta import Condition
-from penstock.api.penstock.partition import Partition
+from penstock.api.meta import Json
+from penstock.api.penstock.partition import PARTITIONS, Partition
+from penstock.api.resource import Resource
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.links import Link, Links
 from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.report import Events
-from penstock.controllers.workers import workers
 from penstock.controllers.world import World
-from penstock.decide.partition_drift import CONFIRM_S, Seen, check, told, watch
-from penstock.kube.clock import Clock
-from penstock.render import partitions as render
+from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
+from penstock.decide.partition_drift import into_spec, told
+from penstock.kube import (
+    BadRequestError,
+    Client,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
+from penstock.render.config import content_hash, mounted
+from penstock.render.context import Cluster
+from penstock.slurm.conf import Document
 from penstock.slurm.hostlist import HostListError
-from penstock.slurm.known import Known, Unknown
-from penstock.slurm.partition import Difference, node_set
+from penstock.slurm.known import Known
+from penstock.slurm.model import Node
+from penstock.slurm.partition import ALL, PARTITION, Adoption, Difference
+from penstock.slurm.partition_adopt import Sets, into_extra_conf, into_nodeset
 from penstock.slurm.partition_drift import drifts
+from penstock.slurm.partition_mirror import Records
+
+Owner: TypeAlias = Controller | NodeSet | Partition
+"""What declares a partition; a Controller has those of its extraConf and those of nobody."""
+
+_RESOURCES: dict[str, Resource[Any]] = {
+    one.kind: one for one in (CONTROLLERS, NODESETS, PARTITIONS)
+}
 
 
 class PartitionDrift:
-    """The differences of all clusters. `changed(key)` is called when some come or go."""
+    """The partitions of all clusters. `changed(key)` is called when what differs changes."""
 
     def __init__(
         self,
+        client: Client,
         world: World,
         links: Links,
         changes: PartitionChanges,
-        clock: Clock,
         events: Mapping[str, Events],
     ) -> None:
+        self._client = client
         self._world = world
         self._links = links
         self._changes = changes
-        self._clock = clock
         self._events = events
-        self._seen: dict[str, dict[str, Seen]] = {}
+        self._watches: dict[str, Watch] = {}
+        changes.adopts = self._adopts
         self.changed: Callable[[str], None] = lambda _key: None
-
-    def of(self, key: str) -> dict[str, tuple[Difference, ...]]:
-        """What was changed in the Slurm of a Controller, by partition."""
-        seen = self._seen.get(key, {})
-        return {name: one.differences for name, one in seen.items() if one.confirmed}
-
-    def forget(self, key: str, name: str) -> None:
-        """A partition was put back or its change was adopted."""
-        self._seen.get(key, {}).pop(name, None)
-
-    def of_nodeset(self, nodeset: NodeSet, key: str) -> list[Check]:
-        """The condition of a NodeSet with a partition of its own."""
-        name = names.partition_name(nodeset)
-        own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
-        drifted = self.of(key)
-        found = {name: drifted[name]} if own and name in drifted else {}
-        return check(found, nodeset.status.conditions)
-
-    def of_controller(self, controller: Controller, old: tuple[Condition, ...]) -> list[Check]:
-        """The condition of a Controller, for partitions that nobody else declares."""
-        key = controller.metadata.key
-        return check({n: d for n, d in self.of(key).items() if self._owner(key, n) is None}, old)
 
     def heard(self, key: str) -> None:
         """Slurmctld was asked for its partitions."""
         controller, link = self._world.controllers.get(key), self._links.get(key)
-        records = link.partitions.records if link is not None else None
-        if controller is None or link is None or not isinstance(records, Known):
+        if controller is None or link is None or not isinstance(link.partitions.records, Known):
             return
-        before = self._seen.get(key, {})
-        found = self._found(controller, link)
-        if found is None:
-            # A change is on its way: what differs now says nothing.
-            self._seen[key] = {}
-            return
-        now = watch(before, found, records.as_of)
-        self._seen[key] = now
-        if any(not one.confirmed for one in now.values()):
-            self._clock.call_later(CONFIRM_S, link.partitions.poke)
-        fresh = [n for n, one in now.items() if one.confirmed and before.get(n) != one]
-        for name in fresh:
-            self._tell(controller, name, now[name].differences)
-        if fresh or any(one.confirmed and n not in now for n, one in before.items()):
+        watch = self._watches.setdefault(controller.metadata.uid, Watch())
+        nodes = link.mirror.snapshot.nodes
+        as_of = link.partitions.records.as_of
+        if isinstance(nodes, Known):
+            as_of = min(as_of, nodes.as_of)
+        before = watch.found
+        fresh = watch.hear(self._found(controller, link), as_of)
+        if watch.waits:
+            self._client.clock.call_later(CONFIRM_S, link.partitions.poke)
+        for name, differences in fresh.items():
+            self._tell(controller, name, differences)
+        if watch.found != before or watch.due(self._client.clock.monotonic()):
             self.changed(key)
 
-    def _tell(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
-        key = controller.metadata.key
-        owner = self._owner(key, name) or controller
-        events = self._events[type(owner).__name__]
-        words = told(name, differences)
-        events.warning(owner, "PartitionDrifted", words[:1].upper() + words[1:], "Observe")
+    async def settle(self, owner: Owner, cluster: Cluster, chosen: Choice) -> list[str] | None:
+        """Do what is chosen with changed partitions of an object; what is to be told of them.
 
-    def _owner(self, key: str, name: str) -> Partition | NodeSet | None:
-        for one in self._world.partitions_of.get(key):
-            if one.slurm_name == name and not one.metadata.deleting:
-                return one
+        None while that is not known. Raises KubeError.
+        """
+        key = cluster.controller.metadata.key
+        watch, link = self._watches.get(cluster.controller.metadata.uid), self._links.get(key)
+        found = watch.found if watch is not None else None
+        if watch is None or found is None:
+            return None
+        own = {n: d for n, d in found.items() if _same(self._owner(cluster.controller, n), owner)}
+        due = {name: own[name] for name in watch.due(self._client.clock.monotonic()) if name in own}
+        if due and chosen == "Revert" and link is not None:
+            await self._revert(owner, cluster, link, watch, due)
+        elif due and chosen == "Adopt" and link is not None:
+            await self._adopt(owner, cluster, link, watch, due)
+        acts = chosen != "Report"
+        return [
+            with_reason(told(name, own[name]), watch.left(name) if acts else "")
+            for name in sorted(own)
+        ]
+
+    async def _revert(
+        self, owner: Owner, cluster: Cluster, link: Link, watch: Watch, due: Found
+    ) -> None:
+        events = self._events[_kind(owner)]
+        for name, differences in due.items():
+            why = await self._changes.revert(cluster, link, name, differences)
+            watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
+            if not why:
+                note = f"Put back: {told(name, differences)}"
+                events.normal(owner, "PartitionReverted", note, "Revert")
+
+    async def _adopt(
+        self, owner: Owner, cluster: Cluster, link: Link, watch: Watch, due: Found
+    ) -> None:
+        adoption = self._adoption(owner, cluster, link, due)
+        left = dict(adoption.left)
+        if adoption.patch:
+            meta = owner.metadata
+            # What a user writes meanwhile must not be lost.
+            held: Json = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+            body: Json = {"metadata": held, "spec": dict(adoption.patch)}
+            resource = _RESOURCES[_kind(owner)]
+            try:
+                await self._client.patch(resource, meta.namespace, meta.name, body)
+            except (ConflictError, NotFoundError):
+                return
+            except (BadRequestError, InvalidError, ForbiddenError) as error:
+                left |= {name: str(error) for name in due if name not in left}
+        now = self._client.clock.monotonic()
+        for name, differences in due.items():
+            why = left.get(name, "")
+            watch.tried(name, now, f"not adopted: {why}" if why else "")
+            if not why:
+                note = f"Declared as it is in Slurm: {told(name, differences)}"
+                self._events[_kind(owner)].normal(owner, "PartitionAdopted", note, "Adopt")
+
+    def _adoption(self, owner: Owner, cluster: Cluster, link: Link, due: Found) -> Adoption:
+        match owner:
+            case Partition():
+                return into_spec(due)
+            case NodeSet():
+                partition = owner.spec.partition
+                return into_nodeset(partition.config if partition else "", due)
+            case Controller():
+                records = link.partitions.records
+                live: Records = records.value if isinstance(records, Known) else {}
+                sets = _sets(cluster, link)
+                return into_extra_conf(owner.spec.extra_conf, due, live, sets)
+
+    def _tell(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
+        owner = self._owner(controller, name)
+        words = told(name, differences)
+        if not is_told(words, owner.status.conditions):
+            note = words[:1].upper() + words[1:]
+            self._events[_kind(owner)].warning(owner, "PartitionDrifted", note, "Observe")
+
+    def _owner(self, controller: Controller, name: str) -> Owner:
+        """Who declares a partition: of several lines the last one counts, that of extraConf."""
+        key = controller.metadata.key
+        if Document.parse(controller.spec.extra_conf).record(PARTITION, name) is not None:
+            return controller
         for one in self._world.nodesets_of.get(key):
             own = one.spec.partition is not None and one.spec.partition.enabled
             if own and names.partition_name(one) == name:
                 return one
-        return None
+        named = [p for p in self._world.partitions_of.get(key) if p.slurm_name == name]
+        living = [one for one in named if not one.metadata.deleting]
+        by_age = sorted(
+            living, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)
+        )
+        return by_age[0] if by_age else controller
 
-    def _found(
-        self, controller: Controller, link: Link
-    ) -> dict[str, tuple[Difference, ...]] | None:
-        """All differences; None while slurmctld does not have what is declared for our own part."""
-        status, text = controller.status, self._world.slurm_conf(controller)
-        if text is None or status.effective_config_hash != status.config_hash:
-            return None
-        if status.observed_generation != controller.metadata.generation:
-            return None
-        if not self._changes.settled(controller):
-            return None
+    def _adopts(self, key: str, name: str) -> bool:
+        controller = self._world.controllers.get(key)
+        if controller is None:
+            return False
+        owner = self._owner(controller, name)
+        if isinstance(owner, Partition):
+            return owner.spec.drift == "Adopt"
+        return choice(owner.metadata.annotations)[0] == "Adopt"
+
+    def _found(self, controller: Controller, link: Link) -> Found | None:
+        """What differs; None while slurmctld does not run with the file that it was given.
+
+        A partition that is on its way to what is declared says nothing.
+        """
+        text, data = self._world.slurm_conf(controller), self._world.real_config(controller)
+        coming = self._changes.under_way(controller)
         records, nodes = link.partitions.records, link.mirror.snapshot.nodes
-        if isinstance(records, Unknown):
+        if text is None or data is None or coming is None or not isinstance(records, Known):
             return None
         cluster = self._world.cluster(controller)
+        if controller.status.effective_config_hash != content_hash(mounted(cluster, data)):
+            return None
         there = nodes.value if isinstance(nodes, Known) else None
-        members: dict[str, frozenset[str]] = {}
-        for one in render.served(cluster) if there is not None else ():
-            if render.marked(cluster, one):
-                found = render.members(cluster, one, there or {}, workers(self._world, cluster))
-                members[node_set(one.slurm_name)] = found
         try:
-            return drifts(text, records.value, there, members)
+            found = drifts(text, records.value, there, self._changes.members(cluster, link))
         except HostListError:
             return None
+        return {name: many for name, many in found.items() if name not in coming}
+
+
+def _kind(owner: Owner) -> str:
+    return type(owner).__name__
+
+
+def _same(one: Owner, other: Owner) -> bool:
+    return one.metadata.uid == other.metadata.uid
+
+
+def _sets(cluster: Cluster, link: Link) -> Sets:
+    """The node sets of NodeSets, and ALL, with the nodes that they have now."""
+    nodes = link.mirror.snapshot.nodes
+    there: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}
+    found: dict[str, frozenset[str]] = {ALL: frozenset(there)}
+    for one in cluster.nodesets:
+        name = names.partition_name(one)
+        found[name] = frozenset(n for n, node in there.items() if name in node.features)
+    return found

@@ -133,9 +133,13 @@ class World:
 
     def slurm_conf(self, controller: Controller) -> str | None:
         """The slurm.conf that slurmctld is given; None before its first one."""
+        return (self.real_config(controller) or {}).get("slurm.conf")
+
+    def real_config(self, controller: Controller) -> Mapping[str, str] | None:
+        """The files of ours that slurmctld is given; None before its first ones."""
         key = f"{controller.metadata.namespace}/{names.config_map(controller)}"
         found = self.config_maps.get(key)
-        return (found.data or {}).get("slurm.conf") if found is not None else None
+        return (found.data or {}) if found is not None else None
 
     def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
         """Contents of the ConfigMaps that a Controller names, as far as they exist."""

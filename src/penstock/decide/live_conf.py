@@ -8,7 +8,7 @@ Source: scontrol(1), "update" of nodes (AvailableFeatures, ActiveFeatures, Weigh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.api.core import ControllerRevision, Pod
@@ -84,6 +84,12 @@ def change(
         return None
     before = read(last) if last is not None else wanted(nodeset, own)
     after = wanted(nodeset)
+    if after == before and own is not None:
+        # A slurmctld that starts or is reconfigured gives its nodes the weight anew that they
+        # registered with, and leaves their features. Seen with Slurm 26.05.
+        registered = read(own).weight
+        if node.weight == registered:
+            before = replace(before, weight=registered)
     return None if after == before else after.on(node, before)
 
 

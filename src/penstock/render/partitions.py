@@ -24,9 +24,7 @@ from penstock.render.context import Cluster
 from penstock.slurm import hostlist
 from penstock.slurm.conf import Document, quoted
 from penstock.slurm.model import Node
-from penstock.slurm.partition import NODE_SET, PARTITION, feature, node_set
-
-ALL = "ALL"
+from penstock.slurm.partition import ALL, NODE_SET, PARTITION, feature, node_set
 
 
 @dataclass(frozen=True, slots=True)

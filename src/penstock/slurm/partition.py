@@ -7,14 +7,16 @@ lines after it, and each further one adds to them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from penstock.slurm.conf import Document, Record, diff
 
 PARTITION = "PartitionName"
 NODE_SET = "NodeSet"
 NODES = "Nodes"
+ALL = "ALL"
 DEFAULT = "DEFAULT"
 MARK = "penstock"
 
@@ -46,6 +48,14 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.key} is {self.live or 'empty'}, declared {self.declared or 'empty'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """The merge patch of a spec that declares what Slurm has, and by partition what it cannot."""
+
+    patch: Mapping[str, Any]
+    left: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def node_set(partition: str) -> str:

@@ -39,10 +39,13 @@ class ByFile:
 Call = Update | Delete | ByFile
 
 
-def call(change: Change, members: Mapping[str, Iterable[str]]) -> Call:
+def call(
+    change: Change, members: Mapping[str, Iterable[str]], drifted: Iterable[Difference] = ()
+) -> Call:
     """What to ask of slurmrestd for one change.
 
-    `members` are the nodes of those node sets that slurmctld may not know yet.
+    `members` are the nodes of those node sets that slurmctld may not know yet. Where slurmctld has
+    `drifted` from what it was told before, it is told again.
     """
     name = change.name
     if change.new is None:
@@ -50,6 +53,7 @@ def call(change: Change, members: Mapping[str, Iterable[str]]) -> Call:
     try:
         new = canonical(_known(change.new))
         old = canonical(_known(change.old) if change.old is not None else {})
+        old |= {one.key.lower(): one.live for one in drifted if one.key.lower() in BY_KEY}
     except ValueError as error:
         return ByFile(name, f"slurmrestd is not told {error}")
     unset: list[Body] = []

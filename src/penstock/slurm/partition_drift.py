@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from penstock.slurm import hostlist
 from penstock.slurm.conf import Document
 from penstock.slurm.model import Node
-from penstock.slurm.partition import NODE_SET, PARTITION, Declared, Difference, declared
+from penstock.slurm.partition import (
+    ALL,
+    NODE_SET,
+    NODES,
+    PARTITION,
+    Declared,
+    Difference,
+    declared,
+)
 from penstock.slurm.partition_keys import BY_KEY, canonical
 from penstock.slurm.rest.wire import Partition
-
-_ALL = "ALL"
 
 
 def differences(
@@ -34,7 +40,7 @@ def differences(
         if row is not None and shown is not None and shown != value:
             found.append(Difference(row.key, shown, value))
     if nodes is not None and (shown := frozenset(hostlist.expand(live.nodes.configured))) != nodes:
-        found.append(Difference("Nodes", live.nodes.configured, hostlist.compress(nodes)))
+        found.append(Difference(NODES, live.nodes.configured, hostlist.compress(nodes)))
     return tuple(found)
 
 
@@ -46,14 +52,19 @@ def expected_nodes(
     `members` are the nodes that some node sets are to have, whatever their features are by now.
     Raises HostListError.
     """
-    document = Document.parse(text)
+    return _expected(Document.parse(text), name, nodes, members)
+
+
+def _expected(
+    document: Document, name: str, nodes: Mapping[str, Node], members: Mapping[str, frozenset[str]]
+) -> frozenset[str] | None:
     line = document.record(PARTITION, name)
     if line is None:
         return None
     sets = {one.name: one for one in document.records(NODE_SET)}
     found: set[str] = set()
-    for word in hostlist.split(line.get("Nodes") or ""):
-        if word.upper() == _ALL:
+    for word in hostlist.split(line.get(NODES) or ""):
+        if word.upper() == ALL:
             found |= nodes.keys()
         elif word in members:
             found |= members[word]
@@ -87,13 +98,13 @@ def drifts(
     Without `nodes` the nodes of partitions are not compared. Raises HostListError.
     """
     found: dict[str, tuple[Difference, ...]] = {}
-    wanted, first = declared(text), default_partition(text)
+    wanted, first, document = declared(text), default_partition(text), Document.parse(text)
     for name, one in wanted.items():
         live = records.get(name)
         if live is None:
             found[name] = (Difference(PARTITION, "", name),)
             continue
-        there = expected_nodes(text, name, nodes, members) if nodes is not None else None
+        there = _expected(document, name, nodes, members) if nodes is not None else None
         found[name] = tuple(
             d for d in differences(one, live, there) if d.key != "Default" or first in (None, name)
         )

@@ -128,3 +128,13 @@ def test_the_record_keeps_what_was_given_through_other_changes() -> None:
     assert (kept := records.read(found.comment)) is not None
     assert (kept.live, kept.renew) == (live, True)
     assert msgspec.json.decode(found.comment)["conf"] == live
+
+
+def test_a_weight_that_slurmctld_forgot_is_given_again() -> None:
+    """After its start a node has the weight that it registered with, and the comment still."""
+    told = "Features=compute,fast Weight=7"
+    forgot = given(seen("compute", "fast", "mine", weight=1, live=told), "Feature=fast Weight=7")
+    assert forgot is not None
+    assert (forgot.features, forgot.weight) == (("compute", "fast", "mine"), 7)
+    by_hand = given(seen("compute", "fast", weight=5, live=told), "Feature=fast Weight=7")
+    assert by_hand is None

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from penstock.slurm.model import Node
-from penstock.slurm.partition import Change, Declared, changes, declared
+from penstock.slurm.partition import Change, Declared, Difference, changes, declared
 from penstock.slurm.partition_calls import ByFile, Delete, Update, call
 from penstock.slurm.partition_drift import default_partition, differences, expected_nodes
 from penstock.slurm.partition_keys import ROWS, canonical
@@ -195,3 +195,14 @@ def test_of_several_default_partitions_the_last_one_counts():
 def test_a_line_that_is_written_otherwise_and_means_the_same_sends_nothing_new():
     (change,) = changes("PartitionName=p MaxTime=60\n", "PartitionName=p MaxTime=1:00:00\n")
     assert call(change, {}) == Update("p", {"name": "p"})
+
+
+def test_what_drifted_since_is_told_again_with_a_change() -> None:
+    change = Change("p", of(MaxTime="60", State="UP"), of(MaxTime="60", MaxNodes="2", State="UP"))
+    drifted = (Difference("MaxTime", "7", "60"), Difference("Hidden", "YES", "NO"))
+    asked = call(change, {}, drifted)
+    assert isinstance(asked, Update)
+    assert asked.body["maximums"]["time"]["number"] == 60
+    assert asked.body["maximums"]["nodes"]["number"] == 2
+    assert asked.body["flags"] == ["HIDDEN_CLEAR"]
+    assert "partition" not in asked.body

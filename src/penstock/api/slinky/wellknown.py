@@ -93,6 +93,10 @@ TRIES_CONFIG: Final = "controller.penstock.dev/tries-config"
 """On slurmctld's pod: its reconfigure container is Penstock's own."""
 CONTENT_HASH: Final = "controller.penstock.dev/content-hash"
 """On a ConfigMap with slurm.conf: hash of its data; another one shows an edit by somebody else."""
+DRIFT: Final = "penstock.dev/drift"
+"""On a NodeSet or Controller: what becomes of what was changed in Slurm itself, one of DRIFTS."""
+DRIFTS: Final = ("Report", "Revert", "Adopt")
+"""Told (so when nothing is chosen); put back as well; or written into the object."""
 
 # Ports and users of the daemons.
 SLURMCTLD_PORT: Final = 6817
