@@ -60,3 +60,62 @@ def test_a_slurmd_that_comes_back_keeps_them(cluster: Cluster) -> None:
     eventually(
         "compute-0 has them still", lambda: has(cluster, "compute-0", {"compute", "fast"}, 7), 60
     )
+
+
+def test_fewer_resources_are_taken_under_a_running_job_and_more_by_another_pod(
+    clusters: Callable[[str], Cluster],
+) -> None:
+    cluster = clusters("greslive")
+    cluster.create(
+        manifests.controller(manifests.EXTRA_CONF + "GresTypes=tmpdisk,fixed\n"),
+        manifests.restapi(),
+        workers("Gres=tmpdisk:4"),
+    )
+    cluster.until_idle("compute-0", "compute-1")
+    cluster.until_ready("nodesets", "compute")
+    job = cluster.submit("sleep 600", "--nodelist=compute-0", "--output=/dev/null")
+    cluster.until_job(job, "RUNNING")
+    before = cluster.uids()
+    for count in ("2", "4", "3"):
+        cluster.apply(workers(f"Gres=tmpdisk:{count}"))
+        for name in ("compute-0", "compute-1"):
+            eventually(
+                f"{name} has {count}",
+                lambda n=name, c=count: cluster.node(n)["gres"] == f"tmpdisk:{c}",
+                60,
+            )
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    cluster.run("scancel", str(job))
+
+    # What a job uses waits for the job.
+    options = ("--nodelist=compute-0", "--gres=tmpdisk:1", "--output=/dev/null")
+    user = cluster.submit("sleep 600", *options)
+    cluster.until_job(user, "RUNNING")
+    cluster.apply(workers("Gres=tmpdisk:2"))
+    eventually("compute-1 has 2", lambda: cluster.node("compute-1")["gres"] == "tmpdisk:2", 60)
+    assert cluster.node("compute-0")["gres"] == "tmpdisk:3"
+    cluster.run("scancel", str(user))
+    eventually("compute-0 has 2", lambda: cluster.node("compute-0")["gres"] == "tmpdisk:2", 60)
+    assert cluster.uids() == before
+    assert cluster.until_ready("nodesets", "compute")["status"]["updatedReplicas"] == 2
+    # slurmctld and a slurmd that comes back agree with it.
+    cluster.run("scontrol", "reconfigure")
+    started = cluster.node("compute-1")["slurmd_start_time"]["number"]
+    cluster.on("compute-1", "kill -9 $(pidof -s slurmd)")
+    eventually(
+        "slurmd has registered again",
+        lambda: cluster.node("compute-1")["slurmd_start_time"]["number"] > started,
+        120,
+    )
+    eventually("it is idle", lambda: cluster.states()["compute-1"] == {"IDLE"}, 60)
+    assert cluster.node("compute-1")["gres"] == "tmpdisk:2"
+    options = ("--nodelist=compute-1", "--gres=tmpdisk:2", "--output=/dev/null")
+    last = cluster.submit("sleep 1", *options)
+    cluster.until_job(last, "COMPLETED")
+
+    cluster.apply(workers("Gres=tmpdisk:8"))
+    for name in ("compute-0", "compute-1"):
+        eventually(f"{name} has 8", lambda n=name: cluster.node(n)["gres"] == "tmpdisk:8", 180)
+    cluster.until_idle("compute-0", "compute-1", timeout=120)
+    after = cluster.uids()
+    assert all(after[name] != before[name] for name in ("compute-0", "compute-1"))

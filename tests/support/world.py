@@ -145,6 +145,9 @@ class World:
                 self._conditions(step)
             case act.DeletePod():
                 self._delete(step)
+            case act.SetNodeTopology():
+                if not self.slurm().silence and step.node in self.nodes:
+                    self._node(step.node, topology=step.topology)
             case act.SetNodeComment():
                 if not self.slurm().silence and step.node in self.nodes:
                     self._node(step.node, comment=step.comment)

@@ -16,9 +16,11 @@ import structlog
 from penstock.api.core import PODS
 from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.gres import change_gres
 from penstock.controllers.links import UNCONNECTED, Link
 from penstock.controllers.loop import Tools
 from penstock.controllers.metrics import POD_DELETES
+from penstock.controllers.refusals import Refusals
 from penstock.controllers.report import Events
 from penstock.controllers.told import Told
 from penstock.decide.action import (
@@ -33,6 +35,7 @@ from penstock.decide.action import (
     RemoveFinalizer,
     ResumeNode,
     SetNodeComment,
+    SetNodeTopology,
     SetPodConditions,
     UndrainNode,
 )
@@ -46,6 +49,7 @@ from penstock.render.context import Cluster
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import BusyError, SlurmError
 from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
+from penstock.slurm.rest.reservation import reserved
 
 NEEDS_NO_SLURM = frozenset({Ground.NEVER_BOUND, Ground.FINISHED, Ground.ABANDONED})
 AT_ONCE = 32
@@ -68,6 +72,7 @@ class Actor:
         self._world = tools.world
         self._events = events
         self._written = written
+        self.refusals = Refusals(tools.client.clock)
 
     async def act(
         self,
@@ -106,19 +111,19 @@ class Actor:
         if link is not None and link.client is not None:
             # Whether they go or not: the pods that make them anew do not wait for it.
             early = [one for one in records if one.renews is not None]
-            await self._forget(link, link.client, early, told)
+            await self._forget(nodeset, link, link.client, early, told)
         if cluster is not None:
             await self._create(nodeset, cluster, _of(actions, CreatePod), told)
         await _all(self._patch(nodeset, one, told) for one in _of(actions, PatchPod))
         told_pods = _of(actions, SetPodConditions)
         await _all((self._conditions(nodeset, one) for one in told_pods), BESIDE)
         if link is not None and link.client is not None:
-            done += await self._tell_slurm(link, link.client, actions, told)
+            done += await self._tell_slurm(nodeset, link, link.client, actions, told)
         deletes = _of(actions, DeletePod)
         done += await self._delete(nodeset, link, deletes, told, abandoned=abandoned)
         if link is not None and link.client is not None:
             late = [one for one in records if one.renews is None]
-            done += await self._forget(link, link.client, late, told)
+            done += await self._forget(nodeset, link, link.client, late, told)
         for one in _of(actions, RemoveFinalizer):
             told.normal(one.why.reason, one.why.message, "Finalize")
             left = [name for name in nodeset.metadata.finalizers if name != one.finalizer]
@@ -216,19 +221,26 @@ class Actor:
         self._written.wrote(nodeset.metadata.key, pod)
 
     async def _tell_slurm(
-        self, link: Link, client: Slurmrestd, actions: Sequence[Action], told: Told
+        self,
+        nodeset: NodeSet,
+        link: Link,
+        client: Slurmrestd,
+        actions: Sequence[Action],
+        told: Told,
     ) -> list[bool]:
         changes = [one for one in actions if isinstance(one, NodeAction)]
-        comments = _of(actions, SetNodeComment)
+        comments, places = _of(actions, SetNodeComment), _of(actions, SetNodeTopology)
         done: list[bool] = []
-        if not changes and not comments:
+        if not changes and not comments and not places:
             return done
         if changes:
             link.mirror.poke()
             snapshot = await link.mirror.fresh()
             now = SlurmView.of(snapshot.nodes, snapshot.jobs)
             done += await _all(self._change(client, one, now, told) for one in changes)
-        done += await _all(self._comment(client, one, told) for one in comments)
+        key = nodeset.metadata.key
+        done += await _all(self._place(client, key, one, told) for one in places)
+        done += await _all(self._comment(client, key, one, told) for one in comments)
         # The next decision must be made on what Slurm says now, not on what it said before.
         await link.mirror.fresh()
         return done
@@ -254,7 +266,14 @@ class Actor:
         told.normal(action.why.reason, action.why.message, type(action).__name__)
         return True
 
-    async def _comment(self, client: Slurmrestd, action: SetNodeComment, told: Told) -> bool:
+    async def _comment(
+        self, client: Slurmrestd, key: str, action: SetNodeComment, told: Told
+    ) -> bool:
+        # What somebody gave the node a moment ago would be lost.
+        if action.features is not None and await self._features(client, action.node) != action.over:
+            return False
+        if action.gres is not None and not await self._gres(client, key, action, told):
+            return False
         try:
             await client.update_node(
                 action.node,
@@ -262,6 +281,7 @@ class Actor:
                 features=action.features,
                 active_features=action.features,
                 weight=action.weight,
+                extra=action.extra,
             )
         except SlurmError as error:
             log.info("node comment not written", node=action.node, error=str(error))
@@ -270,6 +290,37 @@ class Actor:
             return False
         if action.why is not None:
             told.normal(action.why.reason, action.why.message, "UpdateNode")
+        return True
+
+    async def _features(self, client: Slurmrestd, name: str) -> tuple[str, ...] | None:
+        try:
+            return (await client.node(name)).features
+        except SlurmError:
+            return None
+
+    async def _gres(self, client: Slurmrestd, key: str, action: SetNodeComment, told: Told) -> bool:
+        wanted = action.gres or ""
+        try:
+            return await change_gres(client, action.node, wanted)
+        except SlurmError as error:
+            if error.refusal:
+                self.refusals.gres_refused(key, wanted)
+                note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
+                told.warning("SlurmRefused", note, "UpdateNode")
+            return False
+
+    async def _place(
+        self, client: Slurmrestd, key: str, action: SetNodeTopology, told: Told
+    ) -> bool:
+        """A refusal is told by the NodeSet's condition, as long as it stands."""
+        try:
+            await client.update_node(action.node, topology=action.topology)
+        except SlurmError as error:
+            if error.refusal:
+                self.refusals.refused(key, action.node, action.topology, str(error))
+            return False
+        self.refusals.taken(key, action.node)
+        told.normal(action.why.reason, action.why.message, "UpdateNode")
         return True
 
     async def _delete(
@@ -331,6 +382,7 @@ class Actor:
 
     async def _forget(
         self,
+        nodeset: NodeSet,
         link: Link,
         client: Slurmrestd,
         records: Sequence[DeleteNodeRecord],
@@ -342,7 +394,14 @@ class Actor:
         link.mirror.poke()
         snapshot = await link.mirror.fresh()
         now = SlurmView.of(snapshot.nodes, snapshot.jobs)
-        right = [one for one in records if still_right(one, now)]
+        try:
+            # slurmctld would take the node out of the reservation with its record. With its
+            # NodeSet a node is gone for good.
+            kept = await _reserved(client) if not nodeset.metadata.deleting else frozenset[str]()
+        except SlurmError as error:
+            log.info("node records kept", error=str(error))
+            return [False]
+        right = [one for one in records if one.node not in kept and still_right(one, now)]
         deleted = await _all(self._forget_one(client, one, told) for one in right)
         gone = [one.node for one, done in zip(right, deleted, strict=True) if done]
         link.mirror.forget(gone)
@@ -363,6 +422,10 @@ class Actor:
             return False
         told.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
         return True
+
+
+async def _reserved(client: Slurmrestd) -> frozenset[str]:
+    return reserved(await client.reservations())
 
 
 def _of(actions: Sequence[Action], kind: type[A]) -> list[A]:

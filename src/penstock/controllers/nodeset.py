@@ -49,6 +49,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             self._written.forget(key)
             self._quiet.pop(key, None)
             self._nodes.forget(key)
+            self._actor.refusals.forget(key)
             return Result()
         if not self._written.satisfied(key):
             # The cache does not show our own writes yet; acting on it could do them twice.
@@ -63,7 +64,8 @@ class NodeSetLoop(Reporter[NodeSet]):
         there = isinstance(cluster, Cluster) or self.world.pods_of.get(nodeset.metadata.uid)
         # A NodeSet that waits for its first pod makes nothing yet.
         if there and not nodeset.metadata.deleting:
-            same = await keep_revisions(self.client, self.world, nodeset)
+            fixed = self._actor.refusals.gres(key)
+            same = await keep_revisions(self.client, self.world, nodeset, fixed)
         if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
         link = self._links.of(nodeset)
@@ -144,6 +146,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             same_revisions=same.hashes,
             live_confs=same.confs,
             hold_creation=hold,
+            refused_topologies=self._actor.refusals.of(meta.key, {pod.host for pod in pods}),
         )
 
     def _controller_state(self, nodeset: NodeSet) -> ControllerState:

@@ -41,13 +41,11 @@ from penstock.slurm.partition import node_set as node_set_of
 from penstock.slurm.partition_calls import ByFile, Delete, Update, call, configured, put_back
 from penstock.slurm.partition_drift import differences
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.slurm.rest.errors import AuthError, DeniedError, NotFoundError, SlurmError
+from penstock.slurm.rest.errors import NotFoundError, SlurmError
 
 AGAIN_S = 30.0
 """Pause before what slurmctld refused is tried again: its reason may have gone."""
 SOON_S = 1.0
-_REFUSALS = range(2000, 3000)
-"""Numbers by which slurmctld itself says no. Source: slurm_errno.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +288,7 @@ class PartitionChanges:
             try:
                 why = await _one(client, change, members, over)
             except SlurmError as error:
-                if not _refusal(error):
+                if not error.refusal:
                     state.by_file = str(error)
                     break
                 # slurmctld sets one value after the other and stops at the one that it refuses.
@@ -431,10 +429,6 @@ async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
         for found in (node.features, node.active_features)
     )
     await client.update_node(name, features=features, active_features=active)
-
-
-def _refusal(error: SlurmError) -> bool:
-    return error.number in _REFUSALS and not isinstance(error, AuthError | DeniedError)
 
 
 def _key(cluster: Cluster) -> str:

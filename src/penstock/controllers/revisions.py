@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from penstock.api.core import REVISIONS
@@ -27,8 +27,12 @@ class Same:
     confs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> Same:
+async def keep_revisions(
+    client: Client, world: World, nodeset: NodeSet, fixed: Collection[str] = ()
+) -> Same:
     """Write what is missing and delete what is too old; returns which mean the wanted one.
+
+    `fixed` are counts of generic resources that do not change live; see `live_conf.alike`.
 
     To be done before the status is written: that is where another operator's hash is read from.
     Raises KubeError.
@@ -51,6 +55,6 @@ async def keep_revisions(client: Client, world: World, nodeset: NodeSet) -> Same
     for one in found.gone:
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
-    confs = live_conf.alike(nodeset, revision.data, records)
+    confs = live_conf.alike(nodeset, revision.data, records, fixed)
     confs[revision.hash] = nodeset.spec.extra_conf
     return Same(frozenset({*found.same, *confs} - {revision.hash}), confs)

@@ -93,15 +93,29 @@ class ResumeNode:
 class SetNodeComment:
     """Write the comment by which a Slurm node record is known to be of this NodeSet.
 
-    `features` and `weight`, where they are given, change with it in the same call: the comment says
-    what the node was given last. Then `why` is told.
+    `gres`, where it is given, comes first; when slurmctld refuses it, the rest is left. `features`,
+    `weight` and `extra` change with the comment in the same call: it says what the node was given
+    last. Then `why` is told.
     """
 
     node: str
     comment: str
     features: tuple[str, ...] | None = None
     weight: int | None = None
+    gres: str | None = None
+    extra: str | None = None
     why: Why | None = None
+    over: tuple[str, ...] = ()
+    """The features that the node had: `features` are right for these only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeTopology:
+    """Tell Slurm where a node is in the network; empty for nowhere in particular."""
+
+    node: str
+    topology: str
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +184,7 @@ Action: TypeAlias = (
     | UndrainNode
     | ResumeNode
     | SetNodeComment
+    | SetNodeTopology
     | SetPodConditions
     | DeletePod
     | DeleteNodeRecord

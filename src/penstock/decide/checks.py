@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky.names import pod_name
-from penstock.decide import drain
+from penstock.decide import drain, topology
 from penstock.decide.guard import Verdict
 from penstock.decide.pods import slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
@@ -29,11 +29,16 @@ _WAITS = (
 
 
 def checks(
-    view: NodeSetView, slurm: SlurmView, roles: Roles, held: Mapping[str, Verdict]
+    view: NodeSetView,
+    slurm: SlurmView,
+    roles: Roles,
+    held: Mapping[str, Verdict],
+    refused: Mapping[str, topology.Refusal],
 ) -> tuple[Check, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.
 
-    `held` says for each condemned pod that stays for now why it does.
+    `held` says for each condemned pod that stays for now why it does, `refused` which nodes are not
+    where their machines say that they are.
     """
     found = (
         _mode(view),
@@ -45,6 +50,7 @@ def checks(
         _terminating(roles),
         _not_ready(view, roles),
         _not_available(view, roles),
+        None if view.deleting else topology.check(refused),
         _silent(view, slurm),
         _not_registered(roles, slurm),
         _updating(view, roles, held),

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from penstock.api.conditions import Check
+from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky.names import pod_name
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import deadline, drain, protect, records
+from penstock.decide import deadline, drain, protect, records, topology
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -26,6 +27,7 @@ from penstock.decide.action import (
     PatchPod,
     ResumeNode,
     SetNodeComment,
+    SetNodeTopology,
     SetPodConditions,
     UndrainNode,
     Why,
@@ -69,12 +71,13 @@ class _Pass:
     drains: list[DrainNode]
     returns: list[UndrainNode | ResumeNode]
     comments: list[SetNodeComment]
+    places: list[SetNodeTopology]
     conditions: list[SetPodConditions]
     deletes: list[DeletePod]
 
     def __len__(self) -> int:
-        lists = (self.patches, self.drains, self.returns, self.comments, self.conditions)
-        return sum(map(len, lists)) + len(self.deletes)
+        lists = (self.patches, self.drains, self.returns, self.comments, self.places)
+        return sum(map(len, lists)) + len(self.conditions) + len(self.deletes)
 
 
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
@@ -83,7 +86,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)
-    doing = _Pass([], [], [], [], [], [])
+    doing = _Pass([], [], [], [], [], [], [])
     held: dict[str, Verdict] = {}
     for pod in roles.condemned:
         verdict = may_delete(pod, slurm, abandoned=view.abandoned)
@@ -121,6 +124,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *_renewals(view, roles, slurm),
         *_creates(view, roles),
         *doing.patches,
+        *doing.places,
         *doing.comments,
         *doing.drains,
         *doing.returns,
@@ -129,10 +133,12 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *defunct.actions,
         *((last,) if last is not None and not isinstance(last, AddFinalizer) else ()),
     )
-    said = checks(view, slurm, roles, held)
+    refused = topology.standing(view.refused_topologies, view.pods, view.kubernetes_nodes, slurm)
+    said = checks(view, slurm, roles, held, refused)
     if shared:
         said = (_shared(shared), *said)
-    wake = [seconds for seconds in (_wake_after(view), LATER_S if wait else None) if seconds]
+    waits = (_wake_after(view), LATER_S if wait else None, topology.again_in(refused, view.now))
+    wake = [seconds for seconds in waits if seconds]
     return Plan(actions, status(view, slurm, said), said, min(wake, default=None))
 
 
@@ -149,7 +155,10 @@ def _moved(
         (meta.namespace, meta.name, meta.uid),
         (view.revision, view.same_revisions, view.live_confs, spec.update_strategy.type),
         (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
-        shared,
+        (
+            shared,
+            {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
+        ),
     )
     quiet.keep([pod.metadata.uid for pod in kept])
     records, holders, machines = slurm.records, slurm.held, view.kubernetes_nodes
@@ -180,7 +189,8 @@ def _tend(
     machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
     wish = drain.wish(pod, node, machine, condemned, view.propagated_conditions)
     cordon = drain.cordon_changes(pod, node, wish, view.now)
-    annotations = {**cordon, **deadline.changes(pod, slurm)}
+    place = topology.annotation(pod, node, machine)
+    annotations = {**cordon, **deadline.changes(pod, slurm), **place}
     labels = protect.labels(view.nodeset, pod, slurm)
     if annotations or labels:
         why = wish.why if wish and cordon else None
@@ -193,6 +203,8 @@ def _tend(
     if node is None or slurm.silence is not None or name in shared:
         return
     _comment(view, pod, node, doing, going=condemned is not None)
+    if condemned is None and (told := _place(view, node, machine)) is not None:
+        doing.places.append(told)
     if cordon:
         # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
         # a user's cordon is never taken for ours, nor ours for a user's.
@@ -219,9 +231,25 @@ def _let_go(
 def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bool) -> None:
     renew = not current(view, pod)
     confs = None if renew else view.live_confs
-    comment = records.comment_action(view.nodeset, pod, node, going=going, renew=renew, confs=confs)
+    machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
+    comment = records.comment_action(
+        view.nodeset,
+        pod,
+        node,
+        going=going,
+        renew=renew,
+        confs=confs,
+        place=topology.wanted(machine),
+    )
     if comment is not None:
         doing.comments.append(comment)
+
+
+def _place(view: NodeSetView, node: Node, machine: KubernetesNode | None) -> SetNodeTopology | None:
+    record = records.read(node.comment)
+    last = record.topology if record is not None else None
+    refusal = view.refused_topologies.get(node.name)
+    return topology.step(node, topology.wanted(machine), last, refusal, view.now)
 
 
 def _may_create(view: NodeSetView) -> bool:

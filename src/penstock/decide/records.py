@@ -16,7 +16,7 @@ from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.names import slurm_node_name as slurm_node_of_ordinal
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import drain_reason, live_conf
+from penstock.decide import drain_reason, live_conf, topology
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
@@ -35,7 +35,10 @@ slurmctld keeps a dynamic node's record as it was first registered: a slurmd wit
 another GRES would be refused or misrepresented. Source: slurm-operator issue 233, and seen."""
 
 LIVE = "conf"
-"""Our own key: features and weight that the node was last given, when its pod said others."""
+"""Our own key: what the node was last given, when its pod said otherwise; see `live_conf`."""
+
+TOPOLOGY = "topology"
+"""Our own key: where its machine said that it is, while Slurm has it so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Record:
     """Whether the record goes before another pod comes."""
     live: str | None = None
     """What the node was given besides what its slurmd said; see `live_conf`."""
+    topology: str | None = None
+    """Where Slurm was told that it is; see `penstock.decide.topology`."""
 
     @property
     def text(self) -> str:
@@ -70,6 +75,8 @@ class Record:
             found[RENEW] = wellknown.TRUE
         if self.live is not None:
             found[LIVE] = self.live
+        if self.topology is not None:
+            found[TOPOLOGY] = self.topology
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -96,12 +103,13 @@ def read(comment: str) -> Record | None:
     ]
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
         return None
-    drained, live = values.get(DRAIN), values.get(LIVE)
+    drained, live, place = values.get(DRAIN), values.get(LIVE), values.get(TOPOLOGY)
     return Record(
         *parts,
         drain=drained if isinstance(drained, str) else None,
         renew=values.get(RENEW) == wellknown.TRUE,
         live=live if isinstance(live, str) else None,
+        topology=place if isinstance(place, str) else None,
     )
 
 
@@ -123,10 +131,12 @@ def comment_action(
     going: bool = False,
     renew: bool = False,
     confs: Mapping[str, str] | None = None,
+    place: str | None = None,
 ) -> SetNodeComment | None:
     """Keep the comment true: written for a Ready pod, and to remember somebody else's drain.
 
-    With `confs`, the extraConf of revisions by hash, the node is given what changes live.
+    With `confs`, the extraConf of revisions by hash, the node is given what changes live. `place`
+    is what its machine says of its place in the network, None when that is not known.
 
     A pod that is `going` gets one in any case: without it nobody would know whose record is left.
     `renew` says that the record is not for the next pod.
@@ -144,18 +154,28 @@ def comment_action(
     else:
         return None
     last = old.live if old is not None and belongs(old, nodeset) else None
-    new = replace(new, drain=_remembered(node, old), renew=new.renew or renew, live=last)
-    given = None
+    new = replace(
+        new,
+        drain=_remembered(node, old),
+        renew=new.renew or renew,
+        live=last,
+        topology=topology.remembered(node, place, old.topology if old is not None else None),
+    )
+    change = None
     if confs is not None and pod.ready and not going:
-        given = live_conf.change(nodeset, pod, node, last, confs)
-    if given is None:
+        change = live_conf.change(nodeset, pod, node, last, confs)
+    if change is None:
         return None if new == old else SetNodeComment(node.name, new.text)
+    given = change.given
     return SetNodeComment(
         node.name,
-        replace(new, live=live_conf.wanted(nodeset).text).text,
+        replace(new, live=change.told.text).text,
         tuple(sorted(given.features)),
         given.weight,
+        given.gres or None,
+        given.extra if last is not None or given.extra else None,
         Why("SlurmNodeChanged", f"Node {node.name} has {given.text} now; no pod restarts for it"),
+        over=node.features,
     )
 
 

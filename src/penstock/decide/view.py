@@ -10,6 +10,7 @@ from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.topology import Refusal
 from penstock.slurm.known import Fact
 from penstock.slurm.model import Job, Node
 
@@ -33,6 +34,7 @@ class NodeSetView:
     `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
     `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
+    `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
@@ -51,6 +53,7 @@ class NodeSetView:
     live_confs: Mapping[str, str] = field(default_factory=dict[str, str])
     hold_creation: Check | None = None
     propagated_conditions: tuple[str, ...] = ()
+    refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
 
     @property
     def deleting(self) -> bool:

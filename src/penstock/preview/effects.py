@@ -70,7 +70,7 @@ class Workers:
     outdated: tuple[str, ...]
     strategy: str
     changed: tuple[str, ...]
-    """Those whose Slurm nodes get other features or another weight, and nothing else happens."""
+    """Those whose Slurm nodes get other features, weight or GRES, and nothing else happens."""
     jobs: Mapping[str, tuple[int, ...]]
     """Job ids by pod, of those that are named above; empty when Slurm is not known."""
 

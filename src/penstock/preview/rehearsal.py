@@ -42,7 +42,7 @@ class Rehearsal:
     drained: Mapping[str, frozenset[str]]
     """By Controller, names of the Slurm nodes that it drained."""
     changed: Mapping[str, frozenset[str]]
-    """By Controller, names of the Slurm nodes that it gave other features or another weight."""
+    """By Controller, names of the Slurm nodes that it gave other features, weight or GRES."""
     world: World
     """What the operator saw at the end."""
 
@@ -118,7 +118,8 @@ def _changed(said: Slurm | str, slurm: InMemorySlurmrestd) -> frozenset[str]:
         node.name
         for node in (said.nodes if isinstance(said, Slurm) else ())
         if (found := now.get(node.name)) is not None
-        if (set(found.features), found.weight) != (set(node.features), node.weight)
+        if (set(found.features), found.weight, found.gres)
+        != (set(node.features), node.weight, node.gres)
     )
 
 
@@ -175,6 +176,7 @@ def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
             node.topology,
             node.slurmd_start_time,
             node.weight,
+            node.gres,
         )
     for job in said.jobs:
         ctld.jobs[job.id] = FakeJob(

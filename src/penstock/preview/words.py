@@ -84,7 +84,7 @@ def _workers(one: Workers) -> Iterator[str]:
         when = WHEN.get(one.strategy, "")
         yield f"{name}: {_counted(one.outdated)} of an older template; {when}"
     if one.changed:
-        told = "features or weight change in Slurm, while jobs run on"
+        told = "features, weight or GRES change in Slurm, while jobs run on"
         yield f"{name}: {_counted(one.changed)}: {told}"
     for pod, jobs in one.jobs.items():
         told = some([str(job) for job in jobs])

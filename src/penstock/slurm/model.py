@@ -51,6 +51,8 @@ class Node:
     hostname: str = ""
     topology: str = ""
     weight: int = 1
+    gres: str = ""
+    gres_used: str = ""
     slurmd_start_time: int = 0
     """Unix seconds, as `boot_time`; 0 means never registered."""
     boot_time: int = field(default=0, compare=False)

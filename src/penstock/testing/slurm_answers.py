@@ -73,6 +73,10 @@ class SlurmAnswers:
             ("POST", "partitions", False): self._post_partitions,
             ("GET", "partition", True): self._get_partitions,
             ("DELETE", "partition", True): self._delete_partition,
+            ("GET", "reservations", False): self._get_reservations,
+            ("GET", "reservation", True): self._get_reservations,
+            ("POST", "reservation", False): self._post_reservation,
+            ("DELETE", "reservation", True): self._delete_reservation,
         }
 
     def answer(self, asked: Asked) -> Answer:
@@ -185,6 +189,18 @@ class SlurmAnswers:
         self.slurmctld.delete_partition(name)
         return _reply()
 
+    def _get_reservations(self, _: Asked, name: str) -> Answer:
+        found = [r for n, r in self.slurmctld.reservations.items() if name in {"reservations", n}]
+        return _reply(reservations=found, last_update=self._now())
+
+    def _post_reservation(self, asked: Asked, _: str) -> Answer:
+        self.slurmctld.update_reservation(msgspec.json.decode(asked.body))
+        return _reply()
+
+    def _delete_reservation(self, _: Asked, name: str) -> Answer:
+        self.slurmctld.delete_reservation(name)
+        return _reply()
+
     def _node(self, node: FakeNode) -> dict[str, Any]:
         return {
             "name": node.name,
@@ -199,6 +215,8 @@ class SlurmAnswers:
             "hostname": node.name,
             "topology": node.topology,
             "weight": node.weight,
+            "gres": node.gres,
+            "gres_used": node.gres_used,
             "boot_time": _number(node.started),
             "slurmd_start_time": _number(node.started),
         }

@@ -37,6 +37,9 @@ FEATURES = (2031, "Active features not subset of available features")
 INVALID_JOB = (2017, "Invalid job id specified")
 NODES_BUSY = (2016, "Requested nodes are busy")
 INVALID_TRANSITION = (2180, "Invalid node state transition")
+INVALID_RESERVATION = (2098, "Requested reservation is invalid")
+FILES = (2072, "Invalid generic resource (gres) specification")
+NO_TOPOLOGY = (2178, "Requested topology configuration is not available")
 
 
 @dataclass
@@ -56,6 +59,9 @@ class FakeNode:
     topology: str = ""
     started: int = 1
     weight: int = 1
+    gres: str = ""
+    extra: str = ""
+    gres_used: str = ""
 
 
 @dataclass
@@ -90,6 +96,11 @@ class FakeSlurmctld:
         """By partition its nodes as they were given."""
         self._sets: dict[str, str] = {}
         """Features by the node set that slurm.conf makes of them."""
+        self.reservations: dict[str, dict[str, Any]] = {}
+        self.topologies: set[str] | None = None
+        """Names of topology.yaml, before the colon; None takes any."""
+        self.fixed_gres = False
+        """Whether generic resources are files, whose counts do not change."""
         self.responding = True
         self.reconfigured = 0
         self.changed = int(clock())
@@ -178,9 +189,16 @@ class FakeSlurmctld:
                 raise RefusedError(*INVALID_TRANSITION)
         if "reason" in values:
             node.reason, node.reason_user = values["reason"], user
-        for field_, key in (("comment", "comment"), ("topology", "topology_str")):
+        places: str = values.get("topology_str") or ""
+        names = {one.partition(":")[0] for one in places.split(",") if one}
+        if self.topologies is not None and not names <= self.topologies:
+            raise RefusedError(*NO_TOPOLOGY)
+        if values.get("gres") and self.fixed_gres:
+            raise RefusedError(*FILES)
+        for key in ("comment", "gres", "extra"):
             if key in values:
-                setattr(node, field_, values[key])
+                setattr(node, key, values[key])
+        node.topology = values.get("topology_str", node.topology)
         if "weight" in values:
             node.weight = int(values["weight"]["number"])
         self._features(node, values)
@@ -251,6 +269,33 @@ class FakeSlurmctld:
             if word in (ALL, *self._sets) or (word not in self.nodes and self._in_set(word))
         ]
         return sets, [n for word in words if word not in sets for n in hostlist.expand(word)]
+
+    def update_reservation(self, body: dict[str, Any]) -> None:
+        """What `scontrol create` and `update reservation` do. Raises RefusedError."""
+        name = body["name"]
+        old: dict[str, Any] = self.reservations.get(name, {"name": name, "flags": ["SPEC_NODES"]})
+        new = {**old, **body}
+        nodes = hostlist.expand(",".join(body["node_list"])) if "node_list" in body else None
+        if nodes is not None:
+            if not self.nodes.keys() >= set(nodes):
+                raise RefusedError(*INVALID_NODE)
+            new |= {"node_list": hostlist.compress(nodes), "node_count": len(nodes)}
+        for key in ("users", "accounts", "licenses"):
+            if key in body:
+                new[key] = ",".join(body[key])
+        if "flags" in body:
+            new["flags"] = sorted({*old["flags"], *body["flags"]})
+        if (minutes := new.pop("duration", None)) is not None:
+            end = new["start_time"]["number"] + 60 * minutes["number"]
+            new["end_time"] = {"set": True, "infinite": False, "number": end}
+        if not (new.get("users") or new.get("accounts")) or "start_time" not in new:
+            raise RefusedError(*INVALID_RESERVATION)
+        self.reservations[name] = new
+
+    def delete_reservation(self, name: str) -> None:
+        """What `scontrol delete reservation` does. Raises RefusedError."""
+        if self.reservations.pop(name, None) is None:
+            raise RefusedError(*INVALID_RESERVATION)
 
     def _in_set(self, word: str) -> list[str]:
         feature = self._sets.get(word, word)

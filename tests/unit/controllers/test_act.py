@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -16,6 +18,8 @@ from penstock.decide.action import (
     DrainNode,
     Ground,
     ResumeNode,
+    SetNodeComment,
+    SetNodeTopology,
     UndrainNode,
     Why,
 )
@@ -225,6 +229,31 @@ async def test_a_refusal_of_one_pod_is_not_repeated_for_each_of_them():
         assert creates(scene) <= AT_ONCE
 
 
+async def test_the_record_of_a_reserved_node_stays_as_long_as_the_reservation():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        for name in ("compute-0", "compute-1"):
+            scene.slurm.nodes[name].flags.add("DRAIN")
+        start = {"set": True, "number": 1}
+        body = {"name": "class", "start_time": start, "users": ["a"], "node_list": ["compute-1"]}
+        scene.slurm.update_reservation(body)
+        actions = [DeleteNodeRecord(name, WHY) for name in ("compute-0", "compute-1")]
+        assert not await scene.act(*actions)
+        assert list(scene.slurm.nodes) == ["compute-1"]
+        scene.slurm.update_reservation({"name": "class", "flags": ["ALL_NODES"]})
+        assert await scene.act(actions[1])
+        assert not scene.slurm.nodes
+
+
+async def test_a_deleted_nodeset_takes_the_records_of_reserved_nodes_with_it():
+    async with stage(nodesets.nodeset(deleted=nodesets.NOW), "compute-0") as scene:
+        scene.slurm.nodes["compute-0"].flags.add("DRAIN")
+        start = {"set": True, "number": 1}
+        body = {"name": "class", "start_time": start, "users": ["a"], "node_list": ["compute-0"]}
+        scene.slurm.update_reservation(body)
+        assert await scene.act(DeleteNodeRecord("compute-0", WHY))
+        assert not scene.slurm.nodes
+
+
 async def test_records_of_many_nodes_are_deleted_and_a_busy_one_stays():
     names = [f"compute-{number}" for number in range(40)]
     async with stage(nodesets.nodeset(), *names) as scene:
@@ -234,3 +263,67 @@ async def test_records_of_many_nodes_are_deleted_and_a_busy_one_stays():
         actions = [DeleteNodeRecord(name, WHY) for name in names]
         assert not await scene.act(*actions)
         assert list(scene.slurm.nodes) == ["compute-7"]
+
+
+async def test_a_topology_that_slurm_refuses_is_remembered_until_it_takes_another():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        scene.slurm.topologies = {"tree"}
+        key, names = scene.nodeset.metadata.key, {"compute-0", "compute-1"}
+        good = SetNodeTopology("compute-1", "tree:s1", WHY)
+        assert not await scene.act(SetNodeTopology("compute-0", "nosuch:s1", WHY), good)
+        assert scene.slurm.nodes["compute-1"].topology == "tree:s1"
+        refusals = scene.actor.refusals.of(key, names)
+        assert [(name, one.topology) for name, one in refusals.items()] == [
+            ("compute-0", "nosuch:s1")
+        ]
+        assert "topology configuration is not available" in refusals["compute-0"].words
+        assert await scene.act(SetNodeTopology("compute-0", "tree:s2", WHY))
+        assert scene.actor.refusals.of(key, names) == {}
+
+
+async def test_a_slurm_that_does_not_answer_has_refused_nothing():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        scene.rest.fault = Fault.REFUSE
+        assert not await scene.act(SetNodeTopology("compute-0", "tree:s1", WHY))
+        assert scene.actor.refusals.of(scene.nodeset.metadata.key, {"compute-0"}) == {}
+
+
+async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        scene.slurm.fixed_gres = True
+        given = SetNodeComment("compute-0", "comment", ("a",), 3, "gpu:1", why=WHY)
+        assert not await scene.act(given)
+        found = scene.slurm.nodes["compute-0"]
+        assert (found.comment, found.features, found.weight) == ("", [], 1)
+        assert scene.actor.refusals.gres(scene.nodeset.metadata.key) == {"gpu:1"}
+        scene.slurm.fixed_gres = False
+        assert await scene.act(given)
+        assert (found.comment, found.gres, found.weight) == ("comment", "gpu:1", 3)
+        assert (found.flags, found.reason) == ({"DYNAMIC_NORM"}, "")
+
+
+async def test_features_that_somebody_gave_a_moment_ago_are_not_lost():
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        scene.slurm.update_node("compute-0", [], {"features": ["slow", "mine"]})
+        given = SetNodeComment("compute-0", "comment", ("fast",), 3, why=WHY, over=("slow",))
+        assert not await scene.act(given)
+        assert scene.slurm.nodes["compute-0"].features == ["slow", "mine"]
+        assert await scene.act(replace(given, over=("slow", "mine")))
+        assert scene.slurm.nodes["compute-0"].features == ["fast"]
+
+
+async def test_resources_that_a_job_has_just_taken_are_left_and_the_node_goes_on():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        for name in ("compute-0", "compute-1"):
+            scene.slurm.nodes[name].gres, scene.slurm.nodes[name].gres_used = "gpu:4", "gpu:1"
+        scene.slurm.update_node("compute-1", ["DRAIN"], {"reason": "a user's"})
+        first, second = (
+            SetNodeComment(name, "comment", ("a",), 3, "gpu:1", why=WHY)
+            for name in ("compute-0", "compute-1")
+        )
+        assert not await scene.act(first, second)
+        assert {node.gres for node in scene.slurm.nodes.values()} == {"gpu:4"}
+        assert "DRAIN" not in scene.slurm.nodes["compute-0"].flags
+        assert "DRAIN" in scene.slurm.nodes["compute-1"].flags
+        assert scene.slurm.nodes["compute-1"].reason == "a user's"
+        assert scene.actor.refusals.gres(scene.nodeset.metadata.key) == frozenset()

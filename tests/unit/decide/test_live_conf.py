@@ -116,7 +116,14 @@ def test_a_pod_of_an_unknown_revision_is_left_alone() -> None:
     assert live_conf.change(declared("Feature=fast"), looked, seen("x"), None, {}) is None
 
 
-@pytest.mark.parametrize("text", ["Features=a,b Weight=7", "Features= Weight=1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Features=a,b Weight=7",
+        "Features= Weight=1",
+        "Features=a Weight=1 Gres=gpu:2,x:1 Extra=a:b Comment=rack-7",
+    ],
+)
 def test_what_is_written_is_what_is_read(text: str) -> None:
     assert read(text).text == text
 
@@ -138,3 +145,73 @@ def test_a_weight_that_slurmctld_forgot_is_given_again() -> None:
     assert (forgot.features, forgot.weight) == (("compute", "fast", "mine"), 7)
     by_hand = given(seen("compute", "fast", weight=5, live=told), "Feature=fast Weight=7")
     assert by_hand is None
+
+
+def test_fewer_resources_are_given_to_the_node_and_back_and_more_need_another_pod() -> None:
+    wanted = declared("Gres=tmpdisk:2")
+    more = recorded("more", declared("Gres=tmpdisk:4"))
+    less = recorded("less", declared("Gres=tmpdisk:1"))
+    other = recorded("other", declared("Gres=scratch:4"))
+    none = recorded("none", declared(""))
+    every = [more, less, other, none]
+    data = revision(wanted).data
+    assert alike(wanted, data, every) == {"more": "Gres=tmpdisk:4"}
+    assert alike(wanted, data, every, ["tmpdisk:2"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("last", "gres"),
+    [
+        (None, "tmpdisk:2"),
+        ("Features=compute Weight=1", "tmpdisk:2"),
+        ("Features=compute Weight=1 Gres=tmpdisk:4", "tmpdisk:2"),
+        ("Features=compute Weight=1 Gres=tmpdisk:2", None),
+    ],
+)
+def test_a_node_is_given_its_count_once(last: str | None, gres: str | None) -> None:
+    looked = pod(labels={"controller-revision-hash": "old"})
+    confs = {"old": "Gres=tmpdisk:4", "new": "Gres=tmpdisk:2"}
+    found = live_conf.change(declared("Gres=tmpdisk:2"), looked, seen("compute"), last, confs)
+    assert (found.given.gres if found else None) == gres
+
+
+def test_a_count_that_jobs_use_waits_for_them_and_the_rest_does_not() -> None:
+    used = node(0, features=("compute",), comment=comment(), gres="a:4,b:4", gres_used="a:0,b:1")
+    confs = {"old": "Gres=a:4,b:4", "new": "Gres=a:2,b:2 Weight=2"}
+    looked = pod(labels={"controller-revision-hash": "old"})
+    found = live_conf.change(declared(confs["new"]), looked, used, None, confs)
+    assert found is not None
+    assert (found.given.gres, found.given.weight) == ("", 2)
+    assert found.told.gres == "a:4,b:4"
+    other = declared("Gres=a:2,b:4")
+    found = live_conf.change(other, looked, used, None, {**confs, "new": "Gres=a:2,b:4"})
+    assert found is not None
+    assert found.given.gres == "a:2,b:4"
+
+
+def test_a_count_that_stays_is_not_given_with_a_weight() -> None:
+    looked = pod(labels={"controller-revision-hash": "old"})
+    confs = {"old": "Gres=tmpdisk:4", "new": "Gres=tmpdisk:4 Weight=2"}
+    last = "Features=compute Weight=1"
+    wanted = declared("Gres=tmpdisk:4 Weight=2")
+    found = live_conf.change(wanted, looked, seen("compute"), last, confs)
+    assert found is not None
+    assert found.given == LiveConf(frozenset({"compute"}), 2)
+
+
+def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back() -> None:
+    looked = pod(labels={"controller-revision-hash": "new"})
+    wanted = declared("Extra=rack=7 Comment=old-psu")
+    confs = {"new": "Extra=rack=7 Comment=old-psu"}
+    found = records.comment_action(wanted, looked, seen("compute"), confs=confs)
+    assert found is not None
+    assert found.extra == "rack=7"
+    said = records.read(found.comment)
+    assert said is not None
+    assert said.live == "Features=compute Weight=1 Extra=rack=7 Comment=old-psu"
+    given = seen("compute", live=said.live)
+    assert records.comment_action(wanted, looked, given, confs=confs) is None
+    back = records.comment_action(declared(""), looked, given, confs={"new": ""})
+    assert back is not None
+    assert back.extra == ""
+    assert alike(declared(""), revision(declared("")).data, [recorded("new", wanted)])

@@ -107,7 +107,7 @@ def test_a_new_feature_is_given_to_the_nodes_and_no_pod_is_outdated(live: Live) 
     assert workers.changed == ("compute-0", "compute-1")
     assert (workers.deleted, workers.drained, workers.outdated) == ((), (), ())
     told = words(found)
-    assert "2 pods (compute-0, compute-1): features or weight change in Slurm" in told
+    assert "2 pods (compute-0, compute-1): features, weight or GRES change in Slurm" in told
     assert "No pod restarts or ends at once." in told
 
 

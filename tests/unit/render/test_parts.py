@@ -95,6 +95,7 @@ def nodeset(extra: str, hostname: str = "") -> NodeSet:
         ("Feature=b,a Features=a", "Features=a,b,compute"),
         ("Gres=gpu:1 gres=shard:4", "Features=compute Gres=gpu:1,shard:4"),
         ("nonsense =x y=", "Features=compute"),
+        ("Comment=mine extra=rack=7", "Features=compute"),
         ("Gres='gpu:1'", "Features=compute Gres=gpu:1"),
     ],
 )

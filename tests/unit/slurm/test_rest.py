@@ -15,6 +15,7 @@ from penstock.slurm.rest import (
     UnreachableError,
     UnsupportedError,
 )
+from penstock.slurm.rest.reservation import WantedReservation
 from penstock.testing.faults import Fault
 from penstock.testing.slurmrestd import FakeSlurmrestd
 
@@ -111,6 +112,25 @@ async def test_partitions_come_and_go(server: FakeSlurmrestd, rest: Slurmrestd):
     await rest.delete_partition("p")
     with pytest.raises(NotFoundError):
         await rest.delete_partition("p")
+
+
+async def test_a_reservation_is_made_changed_and_deleted(server: FakeSlurmrestd, rest: Slurmrestd):
+    wanted = WantedReservation(
+        "maint", start_time=1_800_000_000, duration=30, nodes=["cpu-0"], users=["root", "slurm"]
+    )
+    await rest.update_reservation(wanted)
+    found = await rest.reservation("maint")
+    assert (found.node_list, found.users, found.node_count) == ("cpu-0", "root,slurm", 1)
+    assert found.end_time.value() == 1_800_001_800
+    await rest.update_reservation(WantedReservation("maint", nodes=["cpu-0", "cpu-1"]))
+    (found,) = await rest.reservations()
+    assert (found.node_list, found.users) == ("cpu-[0-1]", "root,slurm")
+    await rest.delete_reservation("maint")
+    assert await rest.reservations() == ()
+    with pytest.raises(NotFoundError):
+        await rest.reservation("maint")
+    with pytest.raises(SlurmError):
+        await rest.delete_reservation("maint")
 
 
 async def test_small_calls_reach_slurmctld(server: FakeSlurmrestd, rest: Slurmrestd):

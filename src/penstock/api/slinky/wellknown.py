@@ -68,6 +68,9 @@ COMMENT_NODE: Final = "node"
 COMMENT_NODESET: Final = "nodeSetName"
 COMMENT_NODESET_UID: Final = "nodeSetUID"
 
+NOT_FOR_SLURMD: Final = ("comment", "extra")
+"""Words of a NodeSet's extraConf that slurmctld keeps of a node and slurmd's `--conf` refuses."""
+
 # Penstock's own marks.
 CORDONED_FOR: Final = "nodeset.penstock.dev/cordoned-for"
 """Why Penstock itself set pod-cordon; without it a pod-cordon is the user's and stays."""

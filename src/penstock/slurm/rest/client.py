@@ -11,6 +11,7 @@ from penstock.slurm.model import Job, Node
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.errors import BadReplyError, NotFoundError
 from penstock.slurm.rest.http import Exchange, exchange
+from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
 from penstock.slurm.rest.transport import TIMEOUT_S, Transport
 
 
@@ -89,6 +90,8 @@ class Slurmrestd:
         active_features: Sequence[str] | None = None,
         topology: str | None = None,
         weight: int | None = None,
+        gres: str | None = None,
+        extra: str | None = None,
     ) -> None:
         """Change what is given of one node record; `state` takes DRAIN, UNDRAIN, RESUME, DOWN...
 
@@ -103,6 +106,8 @@ class Slurmrestd:
             "features_act": None if active_features is None else list(active_features),
             "topology_str": topology,
             "weight": None if weight is None else {"set": True, "number": weight},
+            "gres": gres,
+            "extra": extra,
         }
         body.update({key: value for key, value in optional.items() if value is not None})
         await self._http.must(wire.Reply, _node(name), method="POST", body=body)
@@ -164,6 +169,26 @@ class Slurmrestd:
         """Delete one partition; v0.0.45 only. Raises NotFoundError."""
         await self._http.must(wire.Reply, _partition(name), method="DELETE")
 
+    async def reservations(self) -> tuple[Reservation, ...]:
+        """All reservations."""
+        return (await self._http.must(ReservationsReply, "reservations/")).reservations or ()
+
+    async def reservation(self, name: str) -> Reservation:
+        """One reservation. Raises NotFoundError."""
+        reply = await self._http.must(ReservationsReply, _reservation(name))
+        for found in reply.reservations or ():
+            if found.name == name:
+                return found
+        raise NotFoundError(f"slurmctld has no reservation {name}")
+
+    async def update_reservation(self, wanted: WantedReservation) -> None:
+        """Create a reservation, or change what is given of the one of that name."""
+        await self._http.must(wire.Reply, "reservation", method="POST", body=wanted.body)
+
+    async def delete_reservation(self, name: str) -> None:
+        """Delete one reservation. Raises NotFoundError."""
+        await self._http.must(wire.Reply, _reservation(name), method="DELETE")
+
 
 def _since(update_time: int | None) -> dict[str, str] | None:
     return {"update_time": str(update_time)} if update_time else None
@@ -180,3 +205,7 @@ def _node(name: str) -> str:
 
 def _partition(name: str) -> str:
     return f"partition/{quote(name, safe='')}"
+
+
+def _reservation(name: str) -> str:
+    return f"reservation/{quote(name, safe='')}"

@@ -12,6 +12,7 @@ NODES_BUSY = 2016
 NOT_FOUND = frozenset({2000, 2017, 2018})
 """Invalid partition name, job id, node name."""
 DENIED = frozenset({2002, 2010})
+_SLURMCTLD = range(2000, 3000)
 
 
 class SlurmError(Exception):
@@ -25,6 +26,11 @@ class SlurmError(Exception):
         super().__init__(why)
         self.number = number
         self.status = status
+
+    @property
+    def refusal(self) -> bool:
+        """Whether slurmctld itself said no to what was asked, so that asking again is no use."""
+        return self.number in _SLURMCTLD and not isinstance(self, AuthError | DeniedError)
 
 
 class UnreachableError(SlurmError):

@@ -77,6 +77,8 @@ class WireNode(Wire, frozen=True):
     hostname: str = ""
     topology: str = ""
     weight: int = 1
+    gres: str = ""
+    gres_used: str = ""
     boot_time: Number = Number()
     slurmd_start_time: Number = Number()
 
@@ -95,6 +97,8 @@ class WireNode(Wire, frozen=True):
             hostname=self.hostname,
             topology=self.topology,
             weight=self.weight,
+            gres=self.gres,
+            gres_used=self.gres_used,
             boot_time=self.boot_time.value() or 0,
             slurmd_start_time=self.slurmd_start_time.value() or 0,
         )

@@ -1,0 +1,108 @@
+"""A machine's topology annotation on real Slurm: at the start, live, refused, put right, gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.api import Json, condition
+from e2e_kit.cluster import Cluster
+from e2e_kit.site import Site, eventually
+from penstock.api.slinky import wellknown
+
+YAML = """\
+- topology: topo-switch
+  cluster_default: true
+  tree:
+    switches:
+      - switch: root
+        children: s[1-2]
+      - switch: s1
+      - switch: s2
+"""
+
+
+class Machine:
+    """The node's only machine, and its annotation."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.name = site.kubectl("get", "nodes", "-o", "name").strip().removeprefix("node/")
+
+    def at(self, place: str | None) -> None:
+        """Set the annotation, or take it away."""
+        note = f"{wellknown.TOPOLOGY}{'-' if place is None else f'={place}'}"
+        self._site.kubectl("annotate", "--overwrite", "node", self.name, note)
+
+
+@pytest.fixture(scope="module")
+def machine(site: Site) -> Generator[Machine]:
+    found = Machine(site)
+    yield found
+    found.at(None)
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster], machine: Machine) -> Cluster:
+    machine.at("topo-switch:s1")
+    cluster = clusters("topology")
+    files = manifests.slurm_files()
+    files["data"]["topology.yaml"] = YAML
+    cluster.create(files, manifests.controller(), manifests.restapi(), manifests.nodeset(1))
+    cluster.until_ready("nodesets", "compute")
+    cluster.until_idle("compute-0")
+    return cluster
+
+
+def topology(cluster: Cluster, name: str = "compute-0") -> str:
+    return cluster.node(name).get("topology", "")
+
+
+def copied(cluster: Cluster) -> str | None:
+    return cluster.pods()["compute-0"]["metadata"]["annotations"].get(wellknown.TOPOLOGY)
+
+
+def refused(cluster: Cluster) -> Json | None:
+    found = condition(cluster.get("nodesets", "compute"), "Stalled")
+    return found if found.get("reason") == "TopologyRefused" else None
+
+
+def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machine: Machine) -> None:
+    eventually("it starts there", lambda: topology(cluster) == "topo-switch:s1", 30)
+    eventually("its pod says so", lambda: copied(cluster) == "topo-switch:s1", 30)
+    job = cluster.submit("sleep 600", "--output=/dev/null")
+    cluster.until_job(job, "RUNNING")
+    before = cluster.uids("")
+    machine.at("topo-switch:s2")
+    eventually("it is moved", lambda: topology(cluster) == "topo-switch:s2", 30)
+    eventually("its pod says so", lambda: copied(cluster) == "topo-switch:s2", 30)
+
+    machine.at("nosuch:s1")
+    told = eventually("the refusal is told", lambda: refused(cluster), 30)
+    assert "compute-0: nosuch:s1" in told["message"]
+    assert "topology" in told["message"].lower()
+    assert topology(cluster) == copied(cluster) == "topo-switch:s2"
+    events = json.loads(cluster.kubectl("get", "events", "-o", "json"))["items"]
+    assert any(one["reason"] == "TopologyRefused" for one in events)
+
+    machine.at("topo-switch:s1")
+    eventually("it is put right", lambda: topology(cluster) == "topo-switch:s1", 30)
+    cluster.until_ready("nodesets", "compute")
+    machine.at(None)
+    eventually("it is nowhere in particular", lambda: topology(cluster) == "", 30)
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    assert cluster.uids("") == before
+    cluster.run("scancel", str(job))
+
+
+def test_a_worker_starts_though_its_machine_is_wrong(cluster: Cluster, machine: Machine) -> None:
+    machine.at("nosuch:s1")
+    cluster.apply(manifests.nodeset(2))
+    eventually("it is told", lambda: refused(cluster), 60)
+    eventually("it has come", lambda: "IDLE" in cluster.states().get("compute-1", set()), 90)
+    machine.at("topo-switch:s2")
+    cluster.until_ready("nodesets", "compute")
+    eventually("it is there", lambda: topology(cluster, "compute-1") == "topo-switch:s2", 60)
