@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
@@ -21,7 +21,8 @@ from penstock.kube import (
     InvalidError,
     NotFoundError,
 )
-from penstock.slurm.known import Unknown
+from penstock.slurm.known import Known, Unknown
+from penstock.slurm.model import Node
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
 
@@ -35,10 +36,12 @@ class NodeDrifts:
         self._client = client
         self._events = events
         self._watches: dict[str, tuple[str, Watch]] = {}
+        self._last: dict[str, tuple[tuple[float, int], NodeDrift]] = {}
 
     def forget(self, key: str) -> None:
         """That NodeSet is gone."""
         self._watches.pop(key, None)
+        self._last.pop(key, None)
 
     def again(self, nodeset: NodeSet) -> float | None:
         """Seconds until it has to be looked at again; None when a change says so."""
@@ -55,7 +58,7 @@ class NodeDrifts:
         nodeset, watch = view.nodeset, self._watch(view.nodeset)
         if isinstance(view.nodes, Unknown):
             return None
-        drifted = decide.drift(nodeset, view.pods, view.nodes.value, view.live_confs)
+        drifted = self._compared(view, view.nodes)
         fresh = watch.hear(drifted.found, view.nodes.as_of)
         if fresh and not is_told(words := decide.told(fresh), nodeset.status.conditions):
             note = words[:1].upper() + words[1:]
@@ -73,6 +76,16 @@ class NodeDrifts:
         acts = chosen != "Report"
         why = next(filter(None, (watch.left(name) for name in sorted(found))), "") if acts else ""
         return [with_reason(decide.told(found), why)]
+
+    def _compared(self, view: NodeSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
+        """Thousands of nodes are compared once for each answer of slurmctld."""
+        meta = view.nodeset.metadata
+        when = (nodes.as_of, meta.generation)
+        last = self._last.get(meta.key)
+        if last is None or last[0] != when:
+            found = decide.drift(view.nodeset, view.pods, nodes.value, view.live_confs)
+            last = self._last[meta.key] = when, found
+        return last[1]
 
     def _watch(self, nodeset: NodeSet) -> Watch:
         meta = nodeset.metadata

@@ -34,6 +34,8 @@ class Outcome:
     broken: list[str] = field(default_factory=list[str])
     writes: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     summary: Counter[str] = field(default_factory=Counter[str])
+    healed_at: float = 0.0
+    """When all faults ended."""
     healed_after: float = 0.0
     """Seconds from the end of all faults until all was as declared."""
     declared: bytes = b""
@@ -61,13 +63,16 @@ def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:
     return draw(seed, chosen, swarm=False, layout=layout)
 
 
-def play(plan: Plan, *, silence: float = 600.0, patience: float = PATIENCE_S) -> Outcome:
+def play(
+    plan: Plan, *, silence: float = 600.0, patience: float = PATIENCE_S, until: float = 0.0
+) -> Outcome:
     """Play a plan to its end; `silence` are the seconds at the end without any write.
 
-    `patience` are those that the operator has, after all is healed, to do what is declared.
+    `patience` are those that the operator has, after all is healed, to do what is declared. It is
+    healed no sooner than `until`.
     """
     with _without_gc():
-        outcome = simulate(_play(plan, silence, patience))
+        outcome = simulate(_play(plan, silence, patience, until))
         if not any(one.startswith("at the end") for one in outcome.broken):
             want = reference(outcome.declared)
             outcome.broken += [
@@ -86,7 +91,8 @@ def beside_its_twin(outcome: Outcome) -> list[str]:
     """
     plan = outcome.plan
     steps = tuple(step for step in plan.steps if step.name in ACTS)
-    twin = play(replace(plan, steps=steps), silence=0.0)
+    # What users put right later is put right in the same order.
+    twin = play(replace(plan, steps=steps), silence=0.0, until=outcome.healed_at)
     found = [f"without faults: {one}" for one in twin.broken]
     if twin.declared != outcome.declared:
         found.append("without faults: something else is declared in the end")
@@ -136,7 +142,7 @@ def _without_gc() -> Generator[None]:
             gc.enable()
 
 
-async def _play(plan: Plan, silence: float, patience: float) -> Outcome:
+async def _play(plan: Plan, silence: float, patience: float, until: float) -> Outcome:
     world = World(plan.seed, plan.layout)
     outcome = Outcome(plan, world.promises.broken, world.writes, world.summary, made=world.made)
     if all(step.name in ACTS for step in plan.steps):
@@ -149,8 +155,9 @@ async def _play(plan: Plan, silence: float, patience: float) -> Outcome:
         for step in plan.steps:
             await asyncio.sleep(max(0.0, step.at - loop.time()))
             _happen(world, step, group)
+    await asyncio.sleep(max(0.0, until - loop.time()))
     world.heal()
-    healed = loop.time()
+    healed = outcome.healed_at = loop.time()
     wrong = expected.missing(world)
     while wrong and loop.time() < healed + patience:
         await asyncio.sleep(2.0)
