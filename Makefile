@@ -3,7 +3,7 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 CONTEXT ?=
 # Spread over the cores: what has a node of its own in one process, the rest beside it.
-SPREAD = -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+SPREAD = -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .PHONY: help venv check lint types layers unit model crds test storm plans demo down bench bench-check lock clean
 

@@ -4,9 +4,11 @@ import os
 import secrets
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from penstock.local.components import Size
 from penstock.local.linux import why_not
@@ -20,18 +22,29 @@ settings.register_profile("people", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "people")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for its groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in tests/api and tests/e2e carry the mark of their folder, and share one process.
-
-    Each of the two has a node that is slow to start; of the others a file stays together.
-    """
+    """Tests in tests/api and tests/e2e carry the mark of their folder."""
     here = Path(__file__).parent
     for item in items:
         layer = item.path.relative_to(here).parts[0]
         if layer in LAYERS:
             item.add_marker(layer)
-        item.add_marker(pytest.mark.xdist_group(layer if layer in LAYERS else item.path.name))
+
+
+class ByNode(LoadScopeScheduling):
+    """What shares a node stays in one process, and of the rest each file.
+
+    A node is slow to start, so tests/api has one, and tests/e2e has one.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((layer for layer in LAYERS if file.startswith(f"tests/{layer}/")), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:
+    """How tests are spread over processes."""
+    return ByNode(config, log)
 
 
 @pytest.fixture

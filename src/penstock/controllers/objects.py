@@ -13,6 +13,7 @@ from penstock.controllers.report import Events
 from penstock.controllers.world import World
 from penstock.kube import (
     AlreadyExistsError,
+    Applied,
     Applier,
     Cache,
     Client,
@@ -36,6 +37,8 @@ class Objects:
         }
         self._settled: dict[str, tuple[str, Json]] = {}
         """By uid the version that was found to hold a manifest: not compared again."""
+        self._written: dict[str, str] = {}
+        """By uid the version that our last change made."""
         for _, cache in self._caches.values():
             cache.subscribe(self._seen)
 
@@ -43,6 +46,7 @@ class Objects:
         if old is not None and new is None:
             self._applier.forget(old.metadata.uid)
             self._settled.pop(old.metadata.uid, None)
+            self._written.pop(old.metadata.uid, None)
 
     async def ensure(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
         """Create or update each, in order; an event says what was not as declared.
@@ -65,9 +69,15 @@ class Objects:
             told = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
                 events.normal(of, "CreateSucceeded", f"Created {told}", "Create")
-            elif applied.done == "updated":
+            elif applied.done == "updated" and self._changed(seen.uid, applied):
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
                 events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
+
+    def _changed(self, uid: str, applied: Applied) -> bool:
+        """Whether an update did something: the cache may not have shown our last one yet."""
+        version = applied.live["metadata"].get("resourceVersion", "")
+        last, self._written[uid] = self._written.get(uid), version
+        return last != version
 
     async def remove(self, of: KubeObject, events: Events, kind: str, name: str) -> None:
         """Delete an object that `of` needs no more; one that is not its own is left."""

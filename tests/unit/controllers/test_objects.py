@@ -55,3 +55,28 @@ async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_tw
     seen("3", uid="2")
     await objects.ensure(owner, events, [manifest(81)])
     assert compared == [80, 81, 81, 81]
+
+
+async def test_an_update_that_the_cache_does_not_show_yet_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    versions = iter("223")
+
+    async def update(_: Applier, __: Resource[Any], asked: Json, live: Json | None) -> Applied:
+        version = next(versions)
+        return Applied("updated", {**asked, "metadata": {"resourceVersion": version}}, ("spec",))
+
+    monkeypatch.setattr(Applier, "ensure", update)
+    api = FakeApi()
+    client, world = Client(api), world_of(api)
+    live = manifest()
+    live["metadata"] |= {"uid": "1", "resourceVersion": "1"}
+    raw = msgspec.json.encode(live)
+    world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
+    told: list[str] = []
+    events = Events(Recorder(client, "test", "test"), NODESETS)
+    monkeypatch.setattr(events, "normal", lambda *given: told.append(given[1]))
+    objects = Objects(client, world)
+    for count in (1, 1, 2):
+        await objects.ensure(nodesets.nodeset(1), events, [manifest(81)])
+        assert len(told) == count
