@@ -13,13 +13,13 @@ from penstock.controllers.report import Events
 from penstock.controllers.world import World
 from penstock.kube import (
     AlreadyExistsError,
-    Applied,
     Applier,
     Cache,
     Client,
     ConflictError,
     NotFoundError,
 )
+from penstock.kube.store import version_of
 
 
 class Objects:
@@ -37,8 +37,8 @@ class Objects:
         }
         self._settled: dict[str, tuple[str, Json]] = {}
         """By uid the version that was found to hold a manifest: not compared again."""
-        self._written: dict[str, str] = {}
-        """By uid the version that our last change made."""
+        self._written: dict[str, tuple[int, Json]] = {}
+        """By uid the version that our last change made, and the manifest that it holds."""
         for _, cache in self._caches.values():
             cache.subscribe(self._seen)
 
@@ -63,21 +63,21 @@ class Objects:
                 continue
             if self._settled.get(seen.uid) == (seen.resource_version, manifest):
                 continue
+            version, last = self._written.get(seen.uid, (0, None))
+            if last == manifest and version_of(seen.resource_version) < version:
+                # The cache does not show our own change yet.
+                continue
             applied = await self._applier.ensure(resource, manifest, cache.raw(key))
             if seen.uid and applied.done == "unchanged":
                 self._settled[seen.uid] = (seen.resource_version, manifest)
             told = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
                 events.normal(of, "CreateSucceeded", f"Created {told}", "Create")
-            elif applied.done == "updated" and self._changed(seen.uid, applied):
+            elif applied.done == "updated":
+                now = applied.live["metadata"].get("resourceVersion", "")
+                self._written[seen.uid] = version_of(now), manifest
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
                 events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
-
-    def _changed(self, uid: str, applied: Applied) -> bool:
-        """Whether an update did something: the cache may not have shown our last one yet."""
-        version = applied.live["metadata"].get("resourceVersion", "")
-        last, self._written[uid] = self._written.get(uid), version
-        return last != version
 
     async def remove(self, of: KubeObject, events: Events, kind: str, name: str) -> None:
         """Delete an object that `of` needs no more; one that is not its own is left."""

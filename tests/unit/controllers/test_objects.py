@@ -57,26 +57,33 @@ async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_tw
     assert compared == [80, 81, 81, 81]
 
 
-async def test_an_update_that_the_cache_does_not_show_yet_is_told_once(
+async def test_an_update_that_the_cache_does_not_show_yet_is_not_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    versions = iter("223")
+    made: list[int] = []
 
     async def update(_: Applier, __: Resource[Any], asked: Json, live: Json | None) -> Applied:
-        version = next(versions)
-        return Applied("updated", {**asked, "metadata": {"resourceVersion": version}}, ("spec",))
+        made.append(asked["spec"]["port"])
+        return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
 
     monkeypatch.setattr(Applier, "ensure", update)
     api = FakeApi()
     client, world = Client(api), world_of(api)
-    live = manifest()
-    live["metadata"] |= {"uid": "1", "resourceVersion": "1"}
-    raw = msgspec.json.encode(live)
-    world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
-    told: list[str] = []
-    events = Events(Recorder(client, "test", "test"), NODESETS)
-    monkeypatch.setattr(events, "normal", lambda *given: told.append(given[1]))
-    objects = Objects(client, world)
-    for count in (1, 1, 2):
-        await objects.ensure(nodesets.nodeset(1), events, [manifest(81)])
-        assert len(told) == count
+    objects, recorder = Objects(client, world), Recorder(client, "test", "test")
+    events, owner = Events(recorder, NODESETS), nodesets.nodeset(1)
+
+    def seen(version: str) -> None:
+        live = manifest()
+        live["metadata"] |= {"uid": "1", "resourceVersion": version}
+        raw = msgspec.json.encode(live)
+        world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
+
+    seen("3")
+    await objects.ensure(owner, events, [manifest(81)])
+    seen("4")
+    await objects.ensure(owner, events, [manifest(81)])
+    assert made == [81]
+    await objects.ensure(owner, events, [manifest(82)])
+    seen("6")
+    await objects.ensure(owner, events, [manifest(82)])
+    assert made == [81, 82, 82]
