@@ -47,6 +47,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:
     return ByNode(config, log)
 
 
+class Failures:
+    """Says at once what failed: the whole run takes long, and tells all of it only at its end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Tell a failure."""
+        if report.failed:
+            told = f"{report.when} of {report.nodeid} after {report.duration:.0f} s"
+            self._config.get_terminal_writer().line(f"\nFAILED {told}: {_first(report)}")
+
+
+def _first(report: pytest.TestReport) -> str:
+    lines = report.longreprtext.splitlines()
+    return next((one[1:].strip() for one in lines if one.startswith("E ")), "")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where processes run side by side, the one that people see tells."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config))
+
+
 @pytest.fixture
 def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Tell a figure at the end of the run, whichever process measured it."""
