@@ -111,5 +111,9 @@ def test_slurmctld_killed_amid_changes_comes_back_on_the_last_good_one(changes: 
 
 
 def _other(cluster: Cluster, uid: str) -> bool:
-    found = cluster.pods("app.kubernetes.io/name=slurmctld")
-    return POD in found and found[POD]["metadata"]["uid"] != uid
+    """Whether another slurmctld runs: until then the kubelet may answer from the killed one."""
+    pod = cluster.pods("app.kubernetes.io/name=slurmctld").get(POD)
+    if pod is None or pod["metadata"]["uid"] == uid:
+        return False
+    every = pod["status"].get("containerStatuses", ())
+    return any(one["name"] == "slurmctld" and "running" in one["state"] for one in every)
