@@ -11,9 +11,9 @@ import pytest
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, condition
+from e2e_kit.changes import partition_shown as shown
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
-from penstock.local.errors import LocalError
 
 TOLD_S = 30.0
 """Within which a change is told."""
@@ -86,15 +86,6 @@ def told(cluster: Cluster, reason: str) -> list[str]:
 
 def scontrol(cluster: Cluster, *words: str) -> None:
     cluster.run("scontrol", *words)
-
-
-def shown(cluster: Cluster, name: str) -> dict[str, str]:
-    """`scontrol show partition` as a mapping; empty when there is none."""
-    try:
-        words = cluster.run("scontrol", "--oneliner", "show", "partition", name).split()
-    except LocalError:
-        return {}
-    return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def until_shown(cluster: Cluster, name: str, **wanted: str) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, condition
+from e2e_kit.changes import partition_shown as shown
+from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
-from penstock.local.errors import LocalError
 
 RAW = "PartitionName=raw Nodes=ALL MaxTime={}\n"
 
@@ -22,15 +23,6 @@ def partition(object_name: str, /, **spec: Any) -> Json:
         "metadata": {"name": object_name},
         "spec": {"controllerRef": {"name": manifests.NAME}, **spec},
     }
-
-
-def shown(cluster: Cluster, name: str) -> dict[str, str]:
-    """`scontrol show partition` as a mapping; empty when there is none."""
-    try:
-        words = cluster.run("scontrol", "--oneliner", "show", "partition", name).split()
-    except LocalError:
-        return {}
-    return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def until_shown(cluster: Cluster, name: str, **wanted: str) -> None:
@@ -48,13 +40,6 @@ def file(cluster: Cluster) -> str:
     return cluster.get("configmaps", "slurm-config")["data"]["slurm.conf"]
 
 
-def slurmctlds(cluster: Cluster) -> tuple[str, int]:
-    """The pod of slurmctld, and how often its container was started."""
-    pod = cluster.get("pods", "slurm-controller-0")
-    found = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
-    return pod["metadata"]["uid"], found["slurmctld"]
-
-
 def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     clusters: Callable[[str], Cluster],
 ) -> None:
@@ -67,7 +52,7 @@ def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     )
     cluster.until_idle("compute-0", "compute-1")
     cluster.until_ready("partitions", "early")
-    started = slurmctlds(cluster)
+    started = slurmctld(cluster)
 
     # Each of the three ways to declare one.
     cluster.apply(partition("early", nodeSets=["compute"], maxTime="2:00:00", state="DRAIN"))
@@ -103,14 +88,14 @@ def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     cluster.apply(partition("other", nodeSets=["compute"]))
     until_shown(cluster, "other", Nodes="compute-[0-1]")
     assert "nosuch" not in file(cluster)
-    assert slurmctlds(cluster) == started
+    assert slurmctld(cluster) == started
 
     # What slurmctld starts on next is what it has.
     eventually("the file follows", lambda: "PartitionName=other" in file(cluster))
     before = {name: shown(cluster, name) for name in ("early", "compute", "raw", "half", "other")}
     assert before["early"]["MaxTime"] == "02:00:00"
     cluster.run("sh", "-c", "kill -9 $(pgrep -x slurmctld | head -1)")
-    eventually("slurmctld was started again", lambda: slurmctlds(cluster)[1] == started[1] + 1)
+    eventually("slurmctld was started again", lambda: slurmctld(cluster)[1] == started[1] + 1)
     for name, values in before.items():
         kept = {key: values[key] for key in ("Nodes", "MaxTime", "State", "Default")}
         until_shown(cluster, name, **kept)

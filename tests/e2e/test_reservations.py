@@ -11,6 +11,7 @@ import pytest
 
 from e2e_kit import manifests
 from e2e_kit.api import Json
+from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
 from penstock.local.errors import LocalError
@@ -39,13 +40,6 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     return cluster
 
 
-def slurmctlds(cluster: Cluster) -> tuple[str, int]:
-    """The pod of slurmctld, and how often its container was started."""
-    pod = cluster.get("pods", "slurm-controller-0")
-    found = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
-    return pod["metadata"]["uid"], found["slurmctld"]
-
-
 def reservations(cluster: Cluster) -> str:
     """All of them, as Slurm shows them."""
     return cluster.run("scontrol", "show", "reservations")
@@ -59,13 +53,13 @@ def licences(cluster: Cluster) -> int:
 
 def test_licences_follow_in_seconds_without_a_restart(cluster: Cluster) -> None:
     cluster.until_ready("controllers", "slurm")
-    started = slurmctlds(cluster)
+    started = slurmctld(cluster)
     assert licences(cluster) == 2
     cluster.apply(controller(4))
     eventually("there are four", lambda: licences(cluster) == 4, 30)
     job = cluster.submit("sleep 1", "--licenses=matlab:3", "--output=/dev/null")
     cluster.until_job(job, "COMPLETED")
-    assert slurmctlds(cluster) == started
+    assert slurmctld(cluster) == started
 
 
 def test_reservations_are_made_changed_and_deleted_by_slurmrestd(cluster: Cluster) -> None:
@@ -126,12 +120,12 @@ def test_a_user_s_reservation_outlives_all_that_we_change(cluster: Cluster) -> N
     assert reservations(cluster) == made
 
     # By restarts: of the daemon that is killed, and of the pod.
-    uid, count = slurmctlds(cluster)
+    uid, count = slurmctld(cluster)
     cluster.run("sh", "-c", "kill -9 $(pgrep -x slurmctld | head -1)")
-    eventually("it was started again", lambda: slurmctlds(cluster) == (uid, count + 1), 90)
+    eventually("it was started again", lambda: slurmctld(cluster) == (uid, count + 1), 90)
     eventually("they are there", lambda: reservations(cluster) == made, 60)
     cluster.kubectl("annotate", "controller", "slurm", "--overwrite", f"{RESTART}1")
-    eventually("it has another pod", lambda: slurmctlds(cluster)[0] != uid, 120)
+    eventually("it has another pod", lambda: slurmctld(cluster)[0] != uid, 120)
     eventually("they are there still", lambda: reservations(cluster) == made, 120)
 
     # A node that is reserved goes and comes back.

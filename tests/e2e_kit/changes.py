@@ -184,3 +184,12 @@ def slurmctld(cluster: Cluster) -> tuple[str, int]:
     pod = cluster.get("pods", POD)
     found = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
     return pod["metadata"]["uid"], found["slurmctld"]
+
+
+def partition_shown(cluster: Cluster, name: str) -> dict[str, str]:
+    """`scontrol show partition` as a mapping; empty when there is none."""
+    try:
+        words = cluster.run("scontrol", "--oneliner", "show", "partition", name).split()
+    except LocalError:
+        return {}
+    return {key: value for key, _, value in (word.partition("=") for word in words)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from penstock.testing.declarations import samples
 
 KIND_TYPES: dict[str, type[KubeObject]] = {info.resource.kind: info.type for info in KINDS}
 _SPACE = "stage"
+T = TypeVar("T", bound=KubeObject)
 
 
 def manifest(kind: str, spec: Json) -> Json:
@@ -38,9 +39,14 @@ def placed(value: Any, namespace: str) -> Any:
 
 def decoded(kind: str, spec: Json) -> KubeObject:
     """An object as the operator reads it. Raises msgspec.ValidationError."""
-    whole = manifest(kind, placed(spec, _SPACE))
+    return _decoded(KIND_TYPES[kind], {kind: spec})
+
+
+def _decoded(type_: type[T], specs: Mapping[str, Json]) -> T:
+    kind = type_.__name__
+    whole = manifest(kind, placed(specs[kind], _SPACE))
     whole["metadata"] |= {"namespace": _SPACE, "uid": f"uid-{kind}"}
-    return msgspec.json.decode(msgspec.json.encode(whole), type=KIND_TYPES[kind])
+    return msgspec.json.decode(msgspec.json.encode(whole), type=type_)
 
 
 def rendered(specs: Mapping[str, Json]) -> Json:
@@ -48,15 +54,10 @@ def rendered(specs: Mapping[str, Json]) -> Json:
 
     By kind and name; pods and the revision of the NodeSet are among it, Secrets by their name.
     """
-    found = {kind: decoded(kind, spec) for kind, spec in {**samples.BASE, **specs}.items()}
-    one, nodes, rest, login, accounting = (
-        found[kind] for kind in ("Controller", "NodeSet", "RestApi", "LoginSet", "Accounting")
-    )
-    assert isinstance(one, Controller)  # noqa: S101
-    assert isinstance(nodes, NodeSet)  # noqa: S101
-    assert isinstance(rest, RestApi)  # noqa: S101
-    assert isinstance(login, LoginSet)  # noqa: S101
-    assert isinstance(accounting, Accounting)  # noqa: S101
+    every = {**samples.BASE, **specs}
+    one, nodes = _decoded(Controller, every), _decoded(NodeSet, every)
+    rest, login = _decoded(RestApi, every), _decoded(LoginSet, every)
+    accounting = _decoded(Accounting, every)
     cluster = Cluster(
         controller=one,
         images=Images.of("penstock/{role}"),
