@@ -61,6 +61,7 @@ HUNTS = {
     "configuration_restarts_slurmctld": hunt(1, "configure"),
     "refused_configuration_is_delivered": hunt(1, "misconfigure", "restart_slurmctld"),
     "refused_configuration_is_not_put_back": hunt(1, "misconfigure", "restart_slurmctld"),
+    "partitions_are_not_proven": hunt(4, "limit", "reconfigure"),
     "tokens_are_not_renewed": hunt(3, "jump", "restart_slurmctld", "remake_restapi"),
 }
 

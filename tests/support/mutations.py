@@ -16,6 +16,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.wellknown import CONFIG_HASH
 from penstock.controllers import act, config, links, loop
 from penstock.controllers.config import Configuration
+from penstock.controllers.partition_proof import PartitionProof
 from penstock.decide import drain_reason, guard, nodeset, records, remake, resume, rollout
 from penstock.decide.action import DrainNode, Ground
 from penstock.decide.config_acks import Acks
@@ -274,6 +275,11 @@ def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(links.Tokens, "__call__", kept)
 
 
+def partitions_are_not_proven(patch: pytest.MonkeyPatch) -> None:
+    """What slurmctld was told of a partition counts, whatever it has read since."""
+    patch.setattr(PartitionProof, "expect", always(None))
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
@@ -300,4 +306,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     refused_configuration_is_delivered,
     refused_configuration_is_not_put_back,
     tokens_are_not_renewed,
+    partitions_are_not_proven,
 )

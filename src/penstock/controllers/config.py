@@ -32,6 +32,8 @@ DEAF_S = 120.0
 REFRESH_S = 3.0
 """After which the kubelet is asked once more to look at the files; then after three times that."""
 RECONFIGURE = "reconfigure"
+READS_S = 15.0
+"""For so long a slurmctld may take to read new files."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class Configuration:
         self._world = tools.world
         self._anew = Anew(tools.client)
         self._waits: dict[str, _Wait] = {}
+        self._reads: dict[str, float] = {}
+        """Since when slurmctld is about to read its files (monotonic seconds)."""
 
     async def look(
         self,
@@ -146,14 +150,23 @@ class Configuration:
         waited = self._waited(key)
         return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
 
-    def note(self, key: str, stage: Stage, wanted: str) -> None:
-        """Remember since when this step is waited for."""
-        what = (stage, wanted)
+    def note(self, key: str, decision: Decision, wanted: str, *, asked: bool) -> None:
+        """Remember since when this step is waited for; `asked` is for a reconfigure by hand."""
+        what = (decision.stage, wanted)
         wait = self._waits.get(key)
+        now = self._client.clock.monotonic()
         if wait is None or wait.what != what:
             deaf = wait.deaf_since if wait else None
-            now = self._client.clock.monotonic()
             self._waits[key] = _Wait(what, now, deaf_since=deaf)
+        if decision.reads or asked:
+            self._reads.setdefault(key, now)
+        else:
+            self._reads.pop(key, None)
+
+    def reads(self, key: str) -> bool:
+        """Whether slurmctld may be about to read its files, and forget what it is told now."""
+        since = self._reads.get(key)
+        return since is not None and self._client.clock.monotonic() - since < READS_S
 
     def _waited(self, key: str) -> float:
         wait = self._waits.get(key)

@@ -48,6 +48,7 @@ class ControllerLoop(Loop[Controller]):
         self.drift = drift
         self.anew = Anew(tools.client)
         self.configuration = Configuration(tools)
+        partitions.reads = self.configuration.reads
         self.triggers = Triggers(tools)
         self._decided: dict[str, Decision] = {}
         self._refused: dict[str, str] = {}
@@ -80,11 +81,16 @@ class ControllerLoop(Loop[Controller]):
             ask=asked,
             live=brought.live,
         )
-        self.configuration.note(key, decision.stage, view.wanted.hash)
+        self.configuration.note(key, decision, view.wanted.hash, asked=asked)
         words = self.world.refused(obj)
         waits = cluster.controller is not obj or decision.stage is Stage.TRYING
         self._refused[key] = words if waits else ""
         self._decided[key] = decision
+        if view.real is not None and view.alias is not None and view.real != view.alias:
+            self.partitions.expect(key, view.real, view.alias)
+        if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
+            # Before the alias says that slurmctld has it all.
+            await self.partitions.prove(obj, cluster, self.events)
         contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
         await self.objects.ensure(obj, self.events, render.objects(cluster, contents))
         await self._deliver(obj, view, decision)

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from penstock.api.conditions import Check
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.links import Link, Links
+from penstock.controllers.partition_proof import PartitionProof
 from penstock.controllers.report import Events
 from penstock.controllers.workers import workers
 from penstock.controllers.world import World
+from penstock.decide.config_transaction import Version
 from penstock.decide.partition_drift import told as said
 from penstock.decide.partitions import CONFIG_APPLIED, refusal
 from penstock.decide.partitions import refused as refused_check
@@ -107,6 +109,9 @@ class PartitionChanges:
         self.done: Callable[[str], None] = lambda _key: None
         self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
         """Whether what somebody changed of a partition in Slurm is to be declared so."""
+        self.reads: Callable[[str], bool] = lambda _key: False
+        """Whether slurmctld is about to read its files: what it is told now would be lost."""
+        self._proof = PartitionProof()
 
     def refusals(self, key: str) -> Mapping[str, str]:
         """Slurmctld's words by partition."""
@@ -126,7 +131,32 @@ class PartitionChanges:
             return None
         text = slurm_conf(self._world.cluster(controller))
         differing = frozenset(one.name for one in changes(old, text))
-        return differing | self._state(key).sent.keys()
+        return differing | self._state(key).sent.keys() | self._proof.waits(key)
+
+    def expect(self, key: str, real: Version, alias: Version) -> None:
+        """Slurmctld is to have the real configuration, and had the alias before."""
+        names = [one.name for one in changes(_conf(alias), _conf(real))]
+        if names:
+            self._proof.expect(key, real.hash, names)
+
+    async def prove(self, controller: Controller, cluster: Cluster, events: Events) -> None:
+        """See that slurmctld, which runs with its file by now, still has what it was told."""
+        key = controller.metadata.key
+        text, link = self._world.slurm_conf(controller), self._links.get(key)
+        if text is None or link is None or not self._proof.waits(key):
+            return
+
+        async def revert(name: str, found: tuple[Difference, ...]) -> str:
+            return await self.revert(cluster, link, name, found)
+
+        members = self.members(cluster, link)
+        back = await self._proof.prove(key, text, link, members, revert)
+        if back:
+            words = f"slurmctld had read its files meanwhile: told again of {', '.join(back)}"
+            events.normal(controller, "PartitionUpdated", words, "Configure")
+        if self._proof.waits(key):
+            self.again(key, SOON_S)
+        self.done(key)
 
     async def revert(
         self, cluster: Cluster, link: Link, name: str, found: tuple[Difference, ...]
@@ -174,6 +204,7 @@ class PartitionChanges:
     def forget(self, key: str) -> None:
         """That Controller is gone."""
         self._states.pop(key, None)
+        self._proof.forget(key)
         self._judged.discard(key)
         self._world.kept_partitions.pop(key, None)
 
@@ -204,12 +235,16 @@ class PartitionChanges:
             self.again(key, SOON_S)
             return self._keeping(key, cluster, old)
         self._judged.add(key)
+        if changed and live_only(old, wanted) and self.reads(key):
+            names = invalid | state.refused.keys() | {one.name for one in changed}
+            world.kept_partitions[key] = names, state.base(old)
+            self.again(key, SOON_S)
+            return self._keeping(key, cluster, old)
         members: dict[str, frozenset[str]] = {}
         if link is not None and link.client is not None:
             members = await self._mark(link, cluster, state)
         if changed and not live_only(old, wanted):
             state.by_file = ""
-            state.sent.clear()
         elif changed:
             told = _Told(events, controller, wanted)
             await self._call(told, link, changed, members, state)
@@ -429,6 +464,10 @@ async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
         for found in (node.features, node.active_features)
     )
     await client.update_node(name, features=features, active_features=active)
+
+
+def _conf(version: Version) -> str:
+    return version.data.get("slurm.conf", "")
 
 
 def _key(cluster: Cluster) -> str:

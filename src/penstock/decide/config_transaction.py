@@ -14,7 +14,7 @@ the declared files without a trial.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from penstock.api.slinky import wellknown
@@ -89,6 +89,8 @@ class Decision:
     words: str = ""
     told: bool = True
     """Whether EFFECTIVE is slurmctld's own word."""
+    reads: bool = False
+    """Whether slurmctld is about to read its files, and to forget what it was told since."""
 
     @property
     def restart(self) -> bool:
@@ -110,16 +112,59 @@ def settled(view: ConfigView) -> bool:
 
 def decide(view: ConfigView) -> Decision:
     """The next step."""
+    found = _step(view)
+    return replace(found, reads=_reads(view, found))
+
+
+def _step(view: ConfigView) -> Decision:
     wanted, acks = view.wanted, view.acks or Acks()
     if not view.worked or not view.speaks:
         return _direct(view, acks)
     good = _good(view, acks)
-    plan = needs((view.alias or good or wanted).data, wanted.data, TABLE)
+    has = good if _runs_with(view, good, acks) else view.alias
+    plan = needs((has or good or wanted).data, wanted.data, TABLE)
     if wanted.hash in acks.refused:
         return _undone(view, good, acks.refused[wanted.hash], plan)
     if good is not None and good.data == wanted.data:
         return _delivering(view, acks, plan)
+    if good is not None and _comes_live(view, good, acks):
+        # Another mark now would have slurmctld read it, for nothing. The candidates are tried
+        # meanwhile.
+        return _delivering(replace(view, wanted=good), acks, plan)
     return _trying(view, good, acks, plan)
+
+
+def _runs_with(view: ConfigView, good: Version | None, acks: Acks) -> bool:
+    """Whether slurmctld is known to run with it; what was told just now is not written yet."""
+    if good is None:
+        return False
+    written = good.hash == view.effective and _holds(view.alias, good)
+    return written or (view.serves and good.hash == acks.effective)
+
+
+def _comes_live(view: ConfigView, good: Version, acks: Acks) -> bool:
+    """Whether it is on its way to a pod whose slurmctld has all of it already."""
+    marks = view.marks or {}
+    return (
+        view.serves
+        and good is view.real
+        and bool(acks.effective)
+        and acks.effective != good.hash
+        and not acks.waits
+        and marks.get(wellknown.CONFIG_LIVE) == good.hash
+        and marks.get(wellknown.CONFIG_RESTART) != good.hash
+    )
+
+
+def _reads(view: ConfigView, found: Decision) -> bool:
+    """Whether slurmctld reads what it is handed, or is about to."""
+    if found.restart:
+        return True
+    marks = {**(view.marks or {}), **found.marks}
+    handed = marks.get(wellknown.CONFIG_HASH)
+    effective = view.acks.effective if view.acks else view.effective
+    live = handed == marks.get(wellknown.CONFIG_LIVE)
+    return view.speaks and view.serves and bool(handed) and handed != effective and not live
 
 
 def _holds(found: Version | None, wanted: Version) -> bool:
@@ -220,7 +265,7 @@ def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str
     It needs nothing of slurmctld only if slurmctld is known to run with all that it is compared to.
     """
     wanted = view.wanted
-    same = good is not None and good.hash == view.effective and _holds(view.alias, good)
+    same = _runs_with(view, good, view.acks or Acks())
     restart = restarts_slurmctld(plan) and view.persistent
     live = same and (
         plan.force is Force.NOTHING or (plan.force is Force.REST and view.applied_live)

@@ -43,6 +43,7 @@ class Pace:
     """From a change of a pod's annotations until its files are as they should be."""
     resync: tuple[float, float] = (60.0, 90.0)
     try_: tuple[float, float] = (0.1, 0.5)
+    reconfigure: tuple[float, float] = (0.3, 3.0)
     silent: float = 30.0
     """After which slurmctld gives up a node that does not answer."""
 
@@ -126,6 +127,12 @@ class Machines:
             if life.sidecar is not None and not life.ending and key.startswith(f"{namespace}/"):
                 life.sidecar.restart()
                 self._later(life, self._pace.try_, lambda k=key, u=life.uid: self._look(k, u))
+
+    def reread(self, namespace: str) -> None:
+        """Slurmctld reads the files that its pod has, and forgets what it was told since."""
+        for key, life in self._lives.items():
+            if life.sidecar is not None and key.startswith(f"{namespace}/"):
+                self.slurms[namespace].reads(life.sidecar.etc)
 
     def crash_slurmd(self, pod_name: str, namespace: str) -> None:
         """The slurmd container of a pod ends and starts again a while later; its jobs are lost."""
@@ -245,7 +252,12 @@ class Machines:
             if app == "slurmctld":
                 life.notes = pod["metadata"].get("annotations") or {}
                 slurm = self._slurm(pod)
-                life.sidecar = Sidecar(mounted(pod, ETC, self._data(space)), reads=slurm.reads)
+                life.sidecar = Sidecar(
+                    mounted(pod, ETC, self._data(space)),
+                    reads=slurm.reads,
+                    up=lambda: slurm.up,
+                    spend=lambda end: self._later(life, self._pace.reconfigure, end),
+                )
                 life.sidecar.mount(pod, self._data(space))
                 self._later(life, self._pace.try_, lambda: self._look(key, uid))
                 self._later(life, self._pace.resync, lambda: self._resync(key, uid))
@@ -282,9 +294,8 @@ class Machines:
         pod, life = self._find(key, uid), self._lives.get(key)
         if pod is None or life is None or life.ending or life.sidecar is None:
             return
-        up = self._slurm(pod).up
-        life.sidecar.look(slurmctld=up)
-        if not up:
+        life.sidecar.look()
+        if not self._slurm(pod).up:
             self._later(life, self._pace.retry, lambda: self._look(key, uid))
 
     def _register(self, key: str, uid: str) -> None:

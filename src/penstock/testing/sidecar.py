@@ -63,6 +63,12 @@ class Sidecar:
     asked: str = ""
     reads: Callable[[Files], None] = lambda _: None
     """Called with the files that slurmctld reads, when it starts and when it is reconfigured."""
+    up: Callable[[], bool] = lambda: True
+    """Whether slurmctld runs."""
+    spend: Callable[[Callable[[], None]], None] = lambda end: end()
+    """Calls what it is given when slurmctld has read its files: what it was told since is gone."""
+    _busy: bool = False
+    _lives: int = 0
     _tried: str = ""
     _applied: str = ""
     _refused: str = ""
@@ -84,36 +90,59 @@ class Sidecar:
     def restart(self) -> None:
         """The container starts again: it knows what was tried and taken over, and little else."""
         self.lines.clear()
-        self._refused = ""
+        self._refused, self._busy = "", False
+        self._lives += 1
         self._say(f"effective {self._applied}")
         if self._tried and self._tried == content_hash(self.candidate):
             self._say(f"tried {self._tried} {_verdict(refusal(self.candidate))}")
 
-    def look(self, *, slurmctld: bool = True) -> None:
+    def look(self) -> None:
         """Try new candidates, and have a slurmctld that runs take over new files."""
+        if self._busy:
+            return
         proposed, wanted = content_hash(self.candidate), content_hash(self.etc)
         if self.candidate and proposed != self._tried:
             self._tried = proposed
             self._say(f"tried {proposed} {_verdict(refusal(self.candidate))}")
-        if wanted not in (self._applied, self._refused):
-            words = refusal(self.etc)
-            if self.live == wanted:
-                # slurmctld was told already.
-                self._takes(wanted)
-            elif not slurmctld:
-                self._say(f"waits {wanted}: Unable to contact slurm controller")
-            elif words is None:
-                self._takes(wanted)
-                self.reads(self.etc)
-            else:
-                self._refused = wanted
-                self._say(f"refused {wanted}: {words}")
+        asked = self.asked if self.asked != self._done else ""
+        if wanted not in (self._applied, self._refused) and self.live == wanted:
+            # slurmctld was told already.
+            self._takes(wanted)
+        elif wanted not in (self._applied, self._refused) or (asked and self.up()):
+            self._reconfigure(wanted, dict(self.etc), asked)
         elif wanted == self._applied and self._refused:
             self._refused = ""
             self._say(f"effective {wanted}")
-        if self.asked and self.asked != self._done and slurmctld:
-            self._done = self.asked
-            self._say(f"reconfigured {self.asked} {_verdict(refusal(self.etc))}")
+
+    def _reconfigure(self, wanted: str, files: Files, asked: str) -> None:
+        if not self.up():
+            self._say(f"waits {wanted}: Unable to contact slurm controller")
+            return
+        self._busy, life = True, self._lives
+        self.spend(lambda: self._reconfigured(wanted, files, asked, life))
+
+    def _reconfigured(self, wanted: str, files: Files, asked: str, life: int) -> None:
+        words = refusal(files)
+        if life != self._lives:
+            # The container that asked is gone; slurmctld does it all the same.
+            if words is None and self.up():
+                self.reads(files)
+            return
+        self._busy = False
+        if not self.up():
+            self._say(f"waits {wanted}: Unable to contact slurm controller")
+            return
+        if words is None:
+            self.reads(files)
+            if wanted != self._applied:
+                self._takes(wanted)
+        elif wanted != self._applied:
+            self._refused = wanted
+            self._say(f"refused {wanted}: {words}")
+        if asked:
+            self._done = asked
+            self._say(f"reconfigured {asked} {_verdict(words)}")
+        self.look()
 
     def _takes(self, wanted: str) -> None:
         self._applied, self._refused = wanted, ""

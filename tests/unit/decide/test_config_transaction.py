@@ -213,6 +213,56 @@ def test_slurmctld_is_not_restarted_where_its_pod_has_the_state():
     assert marks[CONFIG_RESTART] == marks[CONFIG_LIVE] == ""
 
 
+COMING = replace(
+    WORKED,
+    wanted=NEW,
+    real=PARTITION,
+    acks=Acks(effective=OLD.hash),
+    marks={CONFIG_HASH: PARTITION.hash, CONFIG_LIVE: PARTITION.hash},
+)
+"""A file that slurmctld need not read is on its way, when another change is declared."""
+
+
+def test_what_slurmctld_has_already_arrives_before_the_next_change_is_handed_over():
+    found = decide(COMING)
+    assert (found.stage, found.real, found.alias) == (Stage.DELIVERING, PARTITION.data, OLD.data)
+    assert CONFIG_LIVE not in found.marks, "slurmctld would read it for nothing"
+    unmarked = replace(COMING, marks={CONFIG_HASH: OLD.hash, CONFIG_LIVE: PARTITION.hash})
+    assert decide(unmarked).marks[CONFIG_HASH] == PARTITION.hash
+    there = replace(COMING, acks=Acks(effective=PARTITION.hash))
+    assert decide(there).stage is Stage.TRYING
+    assert decide(replace(there, wanted=REMARK)).plan.force is not Force.NOTHING
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        replace(COMING, acks=None),
+        replace(COMING, serves=False),
+        replace(COMING, acks=Acks(effective=OLD.hash, waits="no answer")),
+        replace(COMING, acks=Acks(effective=OLD.hash, refused={PARTITION.hash: "no"})),
+        replace(COMING, marks={CONFIG_HASH: PARTITION.hash}),
+        replace(COMING, marks=None),
+    ],
+)
+def test_a_change_waits_for_nothing_that_may_never_arrive(view: ConfigView):
+    assert decide(view).stage is Stage.TRYING
+
+
+def test_slurmctld_reads_from_the_handing_over_until_it_says_that_it_has():
+    assert not decide(WORKED).reads
+    assert not decide(asked(NEW)).reads
+    handing = asked(NEW, f"tried {NEW.hash} ok")
+    assert decide(handing).reads
+    marks = {**(handing.marks or {}), CONFIG_HASH: NEW.hash}
+    reading = replace(handing, real=NEW, marks=marks)
+    assert decide(reading).reads
+    assert decide(replace(reading, wanted=REMARK)).reads, "it goes on, whatever is declared next"
+    assert not decide(asked(NEW, f"effective {NEW.hash}", view=reading)).reads
+    assert not decide(asked(NEW, f"refused {NEW.hash}: no", view=reading)).reads
+    assert not decide(COMING).reads, "it has that already"
+
+
 @dataclass
 class Site:
     """ConfigMaps, pod, container and status, with an operator that may die after any write."""

@@ -206,6 +206,20 @@ def misconfigure(world: World, number: int, seconds: float) -> None:
     world.later(seconds, lambda: configure(world, number))
 
 
+def limit(world: World, minutes: int, which: int) -> None:
+    """A change of a NodeSet's partition."""
+    body = {"spec": {"partition": {"config": f"MaxTime={minutes}"}}}
+    space, name = world.place(which)
+    world.ask("PATCH", path_of(space, "nodesets", name), body)
+
+
+def reconfigure(world: World, which: int) -> None:
+    """`scontrol reconfigure`."""
+    space = world.space(which)
+    if world.slurms[space].up:
+        world.machines.reread(space)
+
+
 def template(world: World, image: str, seconds: float, which: int) -> None:
     """A change of the workers' image; one that does not exist is set right a while later."""
     body = {"spec": {"slurmd": {"image": image}}}
@@ -265,6 +279,8 @@ ACTS = {
     "delete": Happening(5, lambda d: (d.randrange(len(DELETIONS)),), delete),
     "configure": Happening(3, lambda d: (d.randint(1, 9),), configure),
     "misconfigure": Happening(3, lambda d: (d.randint(1, 9), _while(d)), misconfigure),
+    "limit": Happening(6, lambda d: (d.randint(1, 9), _which(d)), limit),
+    "reconfigure": Happening(3, lambda d: (_which(d),), reconfigure),
     "template": Happening(
         12, lambda d: (d.choice([*IMAGES, MISSING]), _while(d), _which(d)), template
     ),

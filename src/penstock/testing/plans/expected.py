@@ -41,6 +41,7 @@ def missing(world: World) -> list[str]:
     """What is not as it was declared."""
     found = [one for space in world.spaces for one in _daemons(world, space)]
     found += [one for space in world.spaces for one in _configuration(world, space)]
+    found += [one for place in world.places for one in _partition(world, *place)]
     return [*found, *(one for place in world.places for one in _workers(world, *place))]
 
 
@@ -79,6 +80,23 @@ def _configuration(world: World, space: str) -> Iterator[str]:
         yield f"slurmctld of {space} has not been told of its configuration"
     if controller.get("status", {}).get("effectiveConfigHash") != wanted:
         yield f"slurmctld of {space} has not taken over its configuration"
+
+
+def _partition(world: World, space: str, of: str) -> Iterator[str]:
+    """Slurmctld has the partition of a NodeSet as it is declared."""
+    nodeset = world.find(NODESETS, of, space)
+    if nodeset is None:
+        return
+    wanted = nodeset["spec"]["partition"].get("config", "").removeprefix("MaxTime=")
+    found = world.slurms[space].ctld.partitions.get(of)
+    if found is None:
+        yield f"there is no partition {of} in {space}"
+    elif wanted and found["maximums"]["time"] != {
+        "set": True,
+        "infinite": False,
+        "number": int(wanted),
+    }:
+        yield f"partition {of} in {space} has {found['maximums']['time']}, not {wanted} minutes"
 
 
 def _workers(world: World, space: str, of: str) -> Iterator[str]:

@@ -1,0 +1,84 @@
+"""See that slurmctld still has the partitions that it was told, once its file says the same.
+
+A slurmctld that restarts between the two, or that somebody has reconfigure then, has forgotten
+them, and nothing that comes later would have it read the file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from penstock.controllers.links import Link
+from penstock.slurm.hostlist import HostListError
+from penstock.slurm.known import Known
+from penstock.slurm.partition import NODES, Difference
+from penstock.slurm.partition_drift import drifts
+from penstock.slurm.rest.errors import SlurmError
+
+TRIES = 3
+"""After so many it is left to those who look for drift."""
+
+Revert = Callable[[str, tuple[Difference, ...]], Awaitable[str]]
+"""Puts a partition back as it is declared; why that is not possible, or nothing."""
+
+
+class PartitionProof:
+    """Of all clusters the partitions that are to be looked at, with how often they were."""
+
+    def __init__(self) -> None:
+        self._tries: dict[str, dict[str, int]] = {}
+        self._of: dict[str, str] = {}
+        """By cluster the configuration whose partitions those are."""
+
+    def expect(self, key: str, config: str, names: Iterable[str]) -> None:
+        """These are other ones in the configuration of that hash, which slurmctld is to have."""
+        if self._of.get(key) != config:
+            self._of[key] = config
+            self._tries.setdefault(key, {}).update(dict.fromkeys(names, 0))
+
+    def waits(self, key: str) -> frozenset[str]:
+        """The partitions of a cluster that were not looked at yet."""
+        return frozenset(self._tries.get(key, ()))
+
+    def forget(self, key: str) -> None:
+        """That Controller is gone."""
+        self._tries.pop(key, None)
+        self._of.pop(key, None)
+
+    async def prove(
+        self,
+        key: str,
+        text: str,
+        link: Link,
+        members: Mapping[str, frozenset[str]],
+        revert: Revert,
+    ) -> list[str]:
+        """Look at them, for a slurmctld that runs with this slurm.conf; those that were put back.
+
+        Those that could not be looked at or put back wait for the next time.
+        """
+        waiting, client = self._tries.get(key, {}), link.client
+        if not waiting or client is None:
+            return []
+        try:
+            records = {one.name: one for one in await client.partitions()}
+        except SlurmError:
+            return []
+        nodes = link.mirror.snapshot.nodes
+        there = nodes.value if isinstance(nodes, Known) else None
+        try:
+            lost = drifts(text, records, there, members)
+        except HostListError:
+            lost = {}
+        back: list[str] = []
+        for name, tries in list(waiting.items()):
+            waiting[name] = tries + 1
+            differences = lost.get(name, ())
+            # Nodes come and go between the two answers that are compared.
+            believed = tries > 0 or any(one.key != NODES for one in differences)
+            if differences and believed and not await revert(name, differences):
+                back.append(name)
+                differences = ()
+            if not differences or waiting[name] >= TRIES:
+                del waiting[name]
+        return back

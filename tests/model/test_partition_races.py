@@ -1,0 +1,113 @@
+"""A partition that slurmctld was told stays, whenever slurmctld reads its files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from penstock.testing.loop import simulate
+from penstock.testing.plans import expected
+from penstock.testing.plans.plan import Layout
+from penstock.testing.plans.quiet import logging
+from penstock.testing.plans.world import GROUP, NODESET, World
+
+SEEDS = range(1, 9)
+
+
+async def _settled(seed: int) -> World:
+    world = World(seed, Layout())
+    world.declare(1)
+    world.operator()
+    await asyncio.sleep(60.0)
+    assert expected.missing(world) == []
+    return world
+
+
+def _key(world: World, line: str) -> None:
+    world.ask("PATCH", f"{GROUP}/controllers/slurm", {"spec": {"extraConf": f"{line}\n"}})
+
+
+def _limit(world: World, minutes: int) -> None:
+    spec = {"partition": {"config": f"MaxTime={minutes}"}}
+    world.ask("PATCH", f"{GROUP}/nodesets/{NODESET}", {"spec": spec})
+
+
+def _found(world: World) -> int | None:
+    time = world.slurm.ctld.partitions[NODESET]["maximums"]["time"]
+    return time["number"] if time["set"] else None
+
+
+async def _watch(world: World, seconds: float, holds: Callable[[], bool]) -> list[bool]:
+    seen: list[bool] = []
+    for _ in range(int(seconds / 0.05)):
+        await asyncio.sleep(0.05)
+        if holds() is not (seen[-1] if seen else None):
+            seen.append(holds())
+    return seen
+
+
+async def _amid_a_reconfigure(seed: int) -> list[bool]:
+    world = await _settled(seed)
+    _key(world, "SchedulerTimeSlice=9")
+    # Somewhere between the candidate and the end of the reconfigure.
+    await asyncio.sleep(0.5 * seed)
+    _limit(world, 7)
+    seen = await _watch(world, 60.0, lambda: _found(world) == 7)
+    await world.crash(world.processes[0])
+    return seen
+
+
+async def _read_before_the_file_came(seed: int) -> list[bool]:
+    world = await _settled(seed)
+    old = (world.find("/configmaps", "slurm-config") or {})["data"]
+    _limit(world, 7)
+    for _ in range(1000):
+        await asyncio.sleep(0.01)
+        if _found(world) == 7:
+            break
+    # Somebody has slurmctld reconfigure before the kubelet has brought the new file.
+    world.slurm.reads(old)
+    seen = await _watch(world, 30.0, lambda: _found(world) == 7)
+    await world.crash(world.processes[0])
+    return seen
+
+
+async def _quick_changes(seed: int) -> int:
+    world = await _settled(seed)
+    reads = 0
+    read = world.slurm.ctld.read
+
+    def counted(slurm_conf: str) -> None:
+        nonlocal reads
+        reads += 1
+        read(slurm_conf)
+
+    world.slurm.ctld.read = counted
+    for minutes in range(1, 6):
+        _limit(world, minutes)
+        await asyncio.sleep(0.4 * seed)
+    await asyncio.sleep(60.0)
+    assert _found(world) == 5
+    assert expected.missing(world) == []
+    await world.crash(world.processes[0])
+    return reads
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_partition_that_changes_amid_a_reconfigure_does_not_change_back(seed: int) -> None:
+    with logging(show=False):
+        assert simulate(_amid_a_reconfigure(seed)) in ([False, True], [True])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_slurmctld_that_read_its_old_file_is_told_again(seed: int) -> None:
+    with logging(show=False):
+        assert simulate(_read_before_the_file_came(seed))[-1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_changes_in_quick_succession_need_no_reconfigure(seed: int) -> None:
+    with logging(show=False):
+        assert simulate(_quick_changes(seed)) == 0
