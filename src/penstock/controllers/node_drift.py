@@ -5,22 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.adopt import adopt
 from penstock.controllers.links import Link
 from penstock.controllers.report import Events
 from penstock.decide import node_drift as decide
 from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_told, with_reason
 from penstock.decide.node_drift import NodeDrift
 from penstock.decide.view import NodeSetView
-from penstock.kube import (
-    BadRequestError,
-    Client,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-)
+from penstock.kube import Client
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.model import Node
 from penstock.slurm.rest.client import Slurmrestd
@@ -118,16 +111,10 @@ class NodeDrifts:
     async def _adopt(self, nodeset: NodeSet, watch: Watch, drifted: NodeDrift) -> None:
         text, why = decide.adopted(nodeset, drifted)
         if not why:
-            meta = nodeset.metadata
-            # What a user writes meanwhile must not be lost.
-            held: Json = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-            body: Json = {"metadata": held, "spec": {"extraConf": text or None}}
-            try:
-                await self._client.patch(NODESETS, meta.namespace, meta.name, body)
-            except (ConflictError, NotFoundError):
+            refused = await adopt(self._client, NODESETS, nodeset, {"extraConf": text or None})
+            if refused is None:
                 return
-            except (BadRequestError, InvalidError, ForbiddenError) as error:
-                why = str(error)
+            why = refused
         for name in drifted.found:
             watch.tried(name, self._client.clock.monotonic(), why and f"not adopted: {why}")
         if not why:

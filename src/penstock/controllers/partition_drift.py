@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from penstock.api.meta import Json
 from penstock.api.penstock.partition import PARTITIONS, Partition
 from penstock.api.resource import Resource
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.adopt import adopt
 from penstock.controllers.links import Link, Links
 from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.report import Events
 from penstock.controllers.world import World
 from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
 from penstock.decide.partition_drift import into_spec, told
-from penstock.kube import (
-    BadRequestError,
-    Client,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-)
+from penstock.kube import Client
 from penstock.render.config import content_hash, mounted
 from penstock.render.context import Cluster
 from penstock.slurm.conf import Document
@@ -122,17 +115,11 @@ class PartitionDrift:
         adoption = self._adoption(owner, cluster, link, due)
         left = dict(adoption.left)
         if adoption.patch:
-            meta = owner.metadata
-            # What a user writes meanwhile must not be lost.
-            held: Json = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-            body: Json = {"metadata": held, "spec": dict(adoption.patch)}
-            resource = _RESOURCES[_kind(owner)]
-            try:
-                await self._client.patch(resource, meta.namespace, meta.name, body)
-            except (ConflictError, NotFoundError):
+            refused = await adopt(self._client, _RESOURCES[_kind(owner)], owner, adoption.patch)
+            if refused is None:
                 return
-            except (BadRequestError, InvalidError, ForbiddenError) as error:
-                left |= {name: str(error) for name in due if name not in left}
+            if refused:
+                left |= {name: refused for name in due if name not in left}
         now = self._client.clock.monotonic()
         for name, differences in due.items():
             why = left.get(name, "")
