@@ -25,6 +25,25 @@ def manifest(port: int = 80) -> Json:
     return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"port": port}}
 
 
+class Stage:
+    """What makes and changes objects, with a cache that shows what the test says."""
+
+    def __init__(self) -> None:
+        api = FakeApi()
+        client, self._world = Client(api), world_of(api)
+        self._objects = Objects(client, self._world)
+        self._events = Events(Recorder(client, "test", "test"), NODESETS)
+
+    async def ensure(self, manifests: list[Json]) -> None:
+        await self._objects.ensure(nodesets.nodeset(1), self._events, manifests)
+
+    def seen(self, version: str, uid: str = "1") -> None:
+        live = manifest()
+        live["metadata"] |= {"uid": uid, "resourceVersion": version}
+        raw = msgspec.json.encode(live)
+        self._world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
+
+
 async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_two_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -35,25 +54,15 @@ async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_tw
         return Applied("unchanged", live or {})
 
     monkeypatch.setattr(Applier, "ensure", compare)
-    api = FakeApi()
-    client, world = Client(api), world_of(api)
-    objects, recorder = Objects(client, world), Recorder(client, "test", "test")
-    events, owner = Events(recorder, NODESETS), nodesets.nodeset(1)
-
-    def seen(version: str, uid: str = "1") -> None:
-        live = manifest()
-        live["metadata"] |= {"uid": uid, "resourceVersion": version}
-        raw = msgspec.json.encode(live)
-        world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
-
-    seen("1")
+    stage = Stage()
+    stage.seen("1")
     for asked in (manifest(), manifest(), manifest(81), manifest(81)):
-        await objects.ensure(owner, events, [asked])
+        await stage.ensure([asked])
     assert compared == [80, 81]
-    seen("2")
-    await objects.ensure(owner, events, [manifest(81)])
-    seen("3", uid="2")
-    await objects.ensure(owner, events, [manifest(81)])
+    stage.seen("2")
+    await stage.ensure([manifest(81)])
+    stage.seen("3", uid="2")
+    await stage.ensure([manifest(81)])
     assert compared == [80, 81, 81, 81]
 
 
@@ -67,23 +76,13 @@ async def test_an_update_that_the_cache_does_not_show_yet_is_not_made_again(
         return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
 
     monkeypatch.setattr(Applier, "ensure", update)
-    api = FakeApi()
-    client, world = Client(api), world_of(api)
-    objects, recorder = Objects(client, world), Recorder(client, "test", "test")
-    events, owner = Events(recorder, NODESETS), nodesets.nodeset(1)
-
-    def seen(version: str) -> None:
-        live = manifest()
-        live["metadata"] |= {"uid": "1", "resourceVersion": version}
-        raw = msgspec.json.encode(live)
-        world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
-
-    seen("3")
-    await objects.ensure(owner, events, [manifest(81)])
-    seen("4")
-    await objects.ensure(owner, events, [manifest(81)])
+    stage = Stage()
+    stage.seen("3")
+    await stage.ensure([manifest(81)])
+    stage.seen("4")
+    await stage.ensure([manifest(81)])
     assert made == [81]
-    await objects.ensure(owner, events, [manifest(82)])
-    seen("6")
-    await objects.ensure(owner, events, [manifest(82)])
+    await stage.ensure([manifest(82)])
+    stage.seen("6")
+    await stage.ensure([manifest(82)])
     assert made == [81, 82, 82]
