@@ -137,7 +137,7 @@ class PartitionChanges:
         """Slurmctld is to have the real configuration, and had the alias before."""
         names = [one.name for one in changes(_conf(alias), _conf(real))]
         if names:
-            self._proof.expect(key, real.hash, names)
+            self._proof.expect(key, real.hash, _conf(alias), names)
 
     async def prove(self, controller: Controller, cluster: Cluster, events: Events) -> None:
         """See that slurmctld, which runs with its file by now, still has what it was told."""

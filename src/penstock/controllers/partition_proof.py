@@ -29,11 +29,16 @@ class PartitionProof:
         self._tries: dict[str, dict[str, int]] = {}
         self._of: dict[str, str] = {}
         """By cluster the configuration whose partitions those are."""
+        self._before: dict[str, str] = {}
+        """By cluster the slurm.conf that slurmctld had before."""
 
-    def expect(self, key: str, config: str, names: Iterable[str]) -> None:
-        """These are other ones in the configuration of that hash, which slurmctld is to have."""
+    def expect(self, key: str, config: str, before: str, names: Iterable[str]) -> None:
+        """These are other ones in the configuration of that hash, which slurmctld is to have.
+
+        `before` is the slurm.conf that it had.
+        """
         if self._of.get(key) != config:
-            self._of[key] = config
+            self._of[key], self._before[key] = config, before
             self._tries.setdefault(key, {}).update(dict.fromkeys(names, 0))
 
     def waits(self, key: str) -> frozenset[str]:
@@ -44,6 +49,7 @@ class PartitionProof:
         """That Controller is gone."""
         self._tries.pop(key, None)
         self._of.pop(key, None)
+        self._before.pop(key, None)
 
     async def prove(
         self,
@@ -55,7 +61,8 @@ class PartitionProof:
     ) -> list[str]:
         """Look at them, for a slurmctld that runs with this slurm.conf; those that were put back.
 
-        Those that could not be looked at or put back wait for the next time.
+        Those that could not be looked at or put back wait for the next time. What is neither as it
+        was nor as it is declared was changed by somebody, and is left.
         """
         waiting, client = self._tries.get(key, {}), link.client
         if not waiting or client is None:
@@ -68,12 +75,13 @@ class PartitionProof:
         there = nodes.value if isinstance(nodes, Known) else None
         try:
             lost = drifts(text, records, there, members)
+            others = drifts(self._before[key], records, None, members).keys()
         except HostListError:
-            lost = {}
+            lost, others = {}, frozenset[str]()
         back: list[str] = []
         for name, tries in list(waiting.items()):
             waiting[name] = tries + 1
-            differences = lost.get(name, ())
+            differences = lost.get(name, ()) if name not in others else ()
             # Nodes come and go between the two answers that are compared.
             believed = tries > 0 or any(one.key != NODES for one in differences)
             if differences and believed and not await revert(name, differences):
