@@ -13,7 +13,7 @@ from penstock.local.errors import LocalError
 from penstock.local.node import Node
 
 TIMEOUT_S = 180.0
-# Three seconds after its start, which each reconfigure is, slurmctld asks all nodes whether they live.
+# Three seconds after its start, which each reconfigure is, slurmctld asks whether all nodes live.
 _ASKED_S = 5
 _MOMENT = re.compile(r"^(?:sdiag output at|Data since) .*\((\d+)\)$", re.MULTILINE)
 _AT_WORK = re.compile(r"^Agent (?:queue size|count): +[1-9]", re.MULTILINE)
@@ -37,7 +37,7 @@ class Cluster:
         _until(lambda: self.run("sinfo -h -N -o %T").split().count("idle") >= count)
 
     def until_rest(self) -> None:
-        """Wait until slurmctld runs with what is declared and its nodes do too. Raises TimeoutError.
+        """Wait until slurmctld and its nodes run with what is declared. Raises TimeoutError.
 
         A slurmctld that is told to reconfigure waits up to three seconds for its agents, the
         threads that talk to nodes, and the last reconfigure gave them work. A hundred slurmds that
@@ -57,7 +57,10 @@ class Cluster:
 
 def at_rest(sdiag: str) -> bool:
     """Whether slurmctld is past its start and has no agent at work, by what sdiag(1) prints."""
-    asked, since = (int(moment) for moment in _MOMENT.findall(sdiag))
+    moments = [int(moment) for moment in _MOMENT.findall(sdiag)]
+    if len(moments) != 2:
+        return False
+    asked, since = moments
     return asked - since > _ASKED_S and not _AT_WORK.search(sdiag)
 
 
