@@ -50,4 +50,6 @@ def asking(node: Node, pod: Sequence[str], command: str, pattern: str) -> Genera
         finally:
             if process.stdin:
                 process.stdin.close()
+            reader.join(timeout=5)
+            process.terminate()  # a container that hangs
             reader.join()
