@@ -22,6 +22,7 @@ from penstock.local.node import Node
 BENCHES: tuple[Bench, ...] = (
     start.BENCH,
     effect.BENCH,
+    effect.MANY_BENCH,
     decide.BENCH,
     scale.BENCH,
     update.BENCH,

@@ -44,6 +44,12 @@ class Seen:
                 missing = sorted(set(what) - self.moments.keys())
                 raise TimeoutError(f"not within {timeout:g} s: {', '.join(missing)}")
 
+    def until_anything(self, timeout: float) -> None:
+        """Wait for the first of all. Raises TimeoutError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: bool(self.moments), timeout):
+                raise TimeoutError(f"nothing within {timeout:g} s")
+
 
 @contextmanager
 def watching(

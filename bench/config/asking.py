@@ -11,13 +11,15 @@ from bench.watch import Seen
 from penstock.local.node import Node
 
 # Clients read slurm.conf before they speak: while a refused file is there, they say nothing.
+# It ends with its standard input: kubectl leaves commands behind in the container.
 LOOP = """
 said=
 while :; do
-  now=$(COMMAND 2>/dev/null | grep -o -m 1 'PATTERN' | tr -d ' ')
+  now=$(COMMAND </dev/null 2>/dev/null | grep -o -m 1 'PATTERN' | tr -d ' ')
   [ "$now" = "$said" ] || [ -z "$now" ] || echo "$EPOCHREALTIME $now"
   said=${now:-$said}
-  sleep 0.1
+  read -r -t 0.1
+  [ $? -gt 128 ] || exit 0
 done
 """
 
@@ -31,8 +33,10 @@ def asking(node: Node, pod: Sequence[str], command: str, pattern: str) -> Genera
     """
     loop = LOOP.replace("COMMAND", command).replace("PATTERN", pattern)
     seen = Seen()
-    arguments = ["kubectl", "exec", *pod, "--", "bash", "-c", loop]
-    with subprocess.Popen(arguments, env=node.env, stdout=subprocess.PIPE, text=True) as process:
+    arguments = ["kubectl", "exec", "-i", *pod, "--", "bash", "-c", loop]
+    with subprocess.Popen(
+        arguments, env=node.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
         def read() -> None:
             for line in process.stdout or ():
@@ -44,5 +48,8 @@ def asking(node: Node, pod: Sequence[str], command: str, pattern: str) -> Genera
         try:
             yield seen
         finally:
-            process.terminate()
+            if process.stdin:
+                process.stdin.close()
+            reader.join(timeout=5)
+            process.terminate()  # a container that hangs
             reader.join()

@@ -8,16 +8,35 @@ from typing import Any
 from penstock.local.node import Node
 
 NAME = "crowd"
-CONF = "SlurmdPidFile=/run/slurmd.%n.pid\nSlurmdSpoolDir=/var/spool/slurmd.%n\n"
-"""Lines of slurm.conf with which they do not get in each other's way."""
-# One after the other, a moment apart: registrations at once would time out on two cores.
+# One after the other, a moment apart: registrations at once would time out on two cores. Each has a
+# /run and a spool of its own, as in a pod of its own. To say so in slurm.conf (SlurmdSpoolDir with
+# %n) is no way: the two workers, whose host gives them their name, leave it out when they start and
+# put it in when they reconfigure; then they look for their slurm.conf for a minute, answer nobody,
+# and the next reconfigure of slurmctld waits for them.
 START = """
-for i in $(seq {count}); do
-  /usr/sbin/slurmd -D -N {name}-$i -Z --conf-server {server} \\
-    --conf "Features=compute CPUs=1 RealMemory=100 Port=$((17000+i))" &
-  sleep 0.2
-done
-wait
+import ctypes, os, subprocess, time
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+libc = ctypes.CDLL(None, use_errno=True)
+
+def mount(where, kind, flags):
+    if libc.mount(kind, where, kind, flags, None):
+        raise OSError(ctypes.get_errno(), where)
+
+def apart():
+    os.unshare(os.CLONE_NEWNS)
+    mount(b"/", None, MS_REC | MS_PRIVATE)
+    mount(b"/run", b"tmpfs", 0)
+    mount(b"/var/spool/slurmd", b"tmpfs", 0)
+    os.mkdir("/run/slurm")
+
+for number in range(1, {count} + 1):
+    conf = f"Features=compute CPUs=1 RealMemory=100 Port={{17000 + number}}"
+    own = ["-N", f"{name}-{{number}}", "--conf", conf]
+    arguments = ["-D", "-Z", "--conf-server", "{server}", *own]
+    subprocess.Popen(["/usr/sbin/slurmd", *arguments], preexec_fn=apart)
+    time.sleep(0.2)
+while True:
+    os.wait()
 """
 
 Json = dict[str, Any]
@@ -32,7 +51,7 @@ def begin(node: Node, namespace: str, worker: str, count: int) -> None:
     container: Json = {
         "name": NAME,
         "image": slurmd["image"],
-        "command": ["bash", "-c", START.format(count=count, name=NAME, server=server)],
+        "command": ["python3", "-c", START.format(count=count, name=NAME, server=server)],
         "securityContext": {"privileged": True},
         "volumeMounts": slurmd["volumeMounts"],
     }
