@@ -131,6 +131,15 @@ class Site:
         mark = f"/namespaces/{namespace}/"
         return self._audit(lambda line: USER in line and mark in line)
 
+    def until_event(self, namespace: str, words: str, reason: str = "") -> None:
+        """Wait for an event with these words: it is sent a moment after what it tells of."""
+
+        def told(found: dict[str, Json]) -> bool:
+            every = [one for one in found.values() if reason in ("", one["reason"])]
+            return any(words in one.get("note", "") for one in every)
+
+        self.api.until("events", namespace, told, what=f"an event {reason} {words!r}")
+
     def audit(self, namespace: str, resource: str) -> list[Write]:
         """Who ever wrote objects of one resource in a namespace, with success."""
         mark = f"/namespaces/{namespace}/"
