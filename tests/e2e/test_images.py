@@ -96,7 +96,8 @@ class Cluster:
 @pytest.fixture(scope="module")
 def references(kube_node: Node) -> dict[str, str]:
     built = build_all()
-    for path in sorted({image.path for image in built.values()}):
+    there = kube_node.images()
+    for path in sorted({image.path for image in built.values() if image.exact not in there}):
         kube_node.import_image(path)
     return {role: image.exact for role, image in built.items()}
 

@@ -24,6 +24,8 @@ from penstock.local.target import BuiltIn
 T = TypeVar("T")
 
 OPERATOR = "penstock-operator"
+SELDOM_S = 1.0
+"""How often something that takes long is asked for."""
 FAILED = 400
 """The first HTTP status of a write that was refused."""
 USER = f"system:serviceaccount:{install.SYSTEM}:{OPERATOR}"
@@ -189,9 +191,12 @@ def eventually(
 ) -> T:
     """Ask until the answer is truthy and return it: for what has no watch, as Slurm's state.
 
+    It is asked each `every` seconds at first. A question may be a process in a container, which
+    takes the CPU that the answer needs, so later it is asked after a tenth of the time waited.
     Raises AssertionError with the last answer.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     last: T | Exception | None = None
     while time.monotonic() < deadline:
         try:
@@ -201,5 +206,5 @@ def eventually(
             last = answer
         except (LocalError, LookupError, OSError) as error:
             last = error
-        time.sleep(every)
+        time.sleep(max(every, min((time.monotonic() - began) / 10, SELDOM_S)))
     raise AssertionError(f"not within {timeout} s: {what}; last: {last!r}")
