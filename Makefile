@@ -2,8 +2,10 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 CONTEXT ?=
-# Spread over the cores: what has a node of its own in one process, the rest beside it.
-SPREAD = -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+# What needs a node waits most of the time, so there are three processes with one (tests/support/spread.py)
+# and one that computes beside them, on however few cores.
+SPREAD = --dist loadscope --no-loadscope-reorder
+CORES = -n auto --maxprocesses 4
 
 .PHONY: help venv check lint types layers unit model crds test storm plans demo down bench bench-check lock clean
 
@@ -28,17 +30,17 @@ layers: venv
 	$(PY) -m penstock.api.crd --check deploy/crds
 
 unit: venv
-	.venv/bin/pytest -q $(SPREAD) tests/unit
+	.venv/bin/pytest -q $(CORES) $(SPREAD) tests/unit
 
 model: venv ## the promises in simulated time: state machines, races, a few fault plans
-	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q $(SPREAD) tests/model
+	PENSTOCK_PLANS=$${PENSTOCK_PLANS:-10} .venv/bin/pytest -q $(CORES) $(SPREAD) tests/model
 
 crds: venv ## write deploy/crds from the typed kinds
 	$(PY) -m penstock.api.crd deploy/crds
 
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
-	.venv/bin/pytest $(SPREAD) tests --durations=20
+	.venv/bin/pytest -n 4 $(SPREAD) tests --durations=20
 
 storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
 	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py

@@ -3,18 +3,19 @@
 import os
 import secrets
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from penstock.local.components import Size
 from penstock.local.linux import why_not
 from penstock.local.node import Node
+from support.spread import ByNode, layer_of
 
-LAYERS = ("api", "e2e")
+NICE = 5
+"""Niceness of tests that need no node, beside those that do."""
+NICED = pytest.StashKey[int]()
 
 # A merge must not depend on luck: CI takes the same examples each time, people get new ones.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -23,23 +24,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "people")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in tests/api and tests/e2e carry the mark of their folder."""
-    here = Path(__file__).parent
-    for item in items:
-        layer = item.path.relative_to(here).parts[0]
-        if layer in LAYERS:
-            item.add_marker(layer)
+    """Tests in tests/api and tests/e2e carry the mark of their folder; files marked `long` begin.
 
-
-class ByNode(LoadScopeScheduling):
-    """What shares a node stays in one process, and of the rest each file.
-
-    A node is slow to start, so tests/api has one, and tests/e2e has one.
+    So no process is left with a long one when the others have ended.
     """
+    for item in items:
+        if layer := layer_of(item.nodeid):
+            item.add_marker(layer)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return next((layer for layer in LAYERS if file.startswith(f"tests/{layer}/")), file)
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What computes makes way for what waits for a node, once processes run side by side."""
+    beside = hasattr(item.config, "workerinput") and not layer_of(item.nodeid)
+    if beside and NICED not in item.config.stash:
+        item.config.stash[NICED] = os.nice(NICE)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:

@@ -56,7 +56,7 @@ async def test_of_two_operators_one_acts_and_the_other_takes_over(api_node: Node
             await one.stop()
             count = len(one.writes)
             await lab_.delete("Service", "slurm-controller")
-            await lab_.until(lambda: "slurm-controller" in lab_.names("Service"), within=10)
+            await lab_.until(lambda: "slurm-controller" in lab_.names("Service"))
             assert len(one.writes) == count
             assert any("/services/slurm-controller" in write for write in two.writes)
 

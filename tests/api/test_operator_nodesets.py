@@ -94,7 +94,7 @@ async def test_a_cordoned_pod_has_its_node_drained_until_the_cordon_goes(
     async with cluster(api_node) as (lab_, _):
         node = lab_.slurm.nodes["compute-0"]
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": {key: "true"}}})
-        await lab_.until(lambda: "DRAIN" in node.flags, within=5)
+        await lab_.until(lambda: "DRAIN" in node.flags)
         await lab_.patch("NodeSet", "compute", {"metadata": {"labels": {"look": "again"}}})
         await lab_.quiet()
         assert "DRAIN" in node.flags
@@ -102,7 +102,7 @@ async def test_a_cordoned_pod_has_its_node_drained_until_the_cordon_goes(
         assert found is not None
         assert found["metadata"]["annotations"][key] == "true"
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": {key: None}}})
-        await lab_.until(lambda: "DRAIN" not in node.flags, within=5)
+        await lab_.until(lambda: "DRAIN" not in node.flags)
         assert lab_.workers() == ["compute-0", "compute-1"]
 
 

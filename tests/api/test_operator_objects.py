@@ -164,9 +164,9 @@ async def test_what_was_deleted_or_edited_by_hand_comes_back(
         old = lab_.get(kind, name)
         assert old is not None
         await lab_.patch(kind, name, edit)
-        await lab_.until(lambda: made(lab_) == before and changed(lab_, kind, name, old), within=10)
+        await lab_.until(lambda: made(lab_) == before and changed(lab_, kind, name, old))
         await lab_.delete(kind, name)
-        await lab_.until(lambda: made(lab_) == before and another(lab_, kind, name, old), within=10)
+        await lab_.until(lambda: made(lab_) == before and another(lab_, kind, name, old))
         await lab_.quiet()
         told = await counted(lab_)
         assert told[f"Created {kind} {name}"] == 2

@@ -91,9 +91,8 @@ def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
     assert "SchedulerTimeSlice=41" in conf(cluster)
     assert conf(cluster) == conf(cluster, f"slurm-config-{manifests.NAME}")
     assert daemon(cluster) == before
-    told = cluster.site.api.list("events", cluster.namespace)
-    notes = [one["note"] for one in told if one["reason"] == "ConfigDelivered"]
-    assert any("is reconfigured for SchedulerTimeSlice" in note for note in notes)
+    words = "is reconfigured for SchedulerTimeSlice"
+    cluster.site.until_event(cluster.namespace, words, "ConfigDelivered")
 
 
 def test_a_remark_is_taken_over_without_a_reconfigure(cluster: Cluster) -> None:
@@ -162,8 +161,7 @@ def test_a_changed_port_restarts_slurmctld_and_nothing_else_does(cluster: Cluste
 
     cluster.until("pods", replaced, "slurmctld's pod is another one", SECONDS)
     in_effect(cluster)
-    words = cluster.site.api.list("events", cluster.namespace)
-    assert any("CommunicationParameters needs it" in one["note"] for one in words)
+    cluster.site.until_event(cluster.namespace, "CommunicationParameters needs it")
     assert cluster.uids("app.kubernetes.io/name=slurmd") == workers
 
 
@@ -182,4 +180,4 @@ def test_annotations_reconfigure_and_restart_once(cluster: Cluster) -> None:
     cluster.kubectl("annotate", "controller", manifests.NAME, f"{RESTART}=slurmctld@now")
     over("slurmctld@now")
     assert daemon(cluster)[0] != uid
-    assert "UP" in cluster.run("scontrol", "ping")
+    eventually("it serves", lambda: "UP" in cluster.run("scontrol", "ping"), SECONDS)

@@ -74,7 +74,7 @@ class Cluster:
     def restarts(self, name: str) -> int:
         return sum(s["restartCount"] for s in self.pod(name)["status"]["containerStatuses"])
 
-    def eventually(self, what: Callable[[], bool], seconds: float = 30) -> None:
+    def eventually(self, what: Callable[[], bool], seconds: float = 60) -> None:
         limit = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < limit, "it did not happen in time"
@@ -96,7 +96,8 @@ class Cluster:
 @pytest.fixture(scope="module")
 def references(kube_node: Node) -> dict[str, str]:
     built = build_all()
-    for path in sorted({image.path for image in built.values()}):
+    there = kube_node.images()
+    for path in sorted({image.path for image in built.values() if image.exact not in there}):
         kube_node.import_image(path)
     return {role: image.exact for role, image in built.items()}
 
@@ -313,7 +314,7 @@ def test_reconfigure_replaces_slurmctld_and_keeps_the_container(cluster: Cluster
         cluster.run("ctl", "scontrol reconfigure")
         pids.add(cluster.run("ctl", "pgrep -o slurmctld"))
     assert len(pids) == 4
-    assert cluster.run("ctl", "scontrol ping").endswith("is UP")
+    cluster.eventually(lambda: cluster.run("ctl", "scontrol ping").endswith("is UP"))
     assert sorted(cluster.run("ctl", "srun -N2 hostname").split()) == ["w-0", "w-1"]
     assert [cluster.restarts(name) for name in ("ctl", "w-0", "w-1", "login")] == [0, 0, 0, 0]
 
@@ -346,7 +347,8 @@ def test_a_job_outlives_its_slurmd(cluster: Cluster):
     cluster.eventually(lambda: "slurmstepd" in cluster.run("w-0", "ps -e -o comm"))
     cluster.run("w-0", "kill -9 $(pgrep -o -x slurmd)")
     state = f"scontrol show job {job} -o | grep -o 'JobState=[A-Z]*'"
-    cluster.eventually(lambda: cluster.run("ctl", state) != "JobState=RUNNING")
+    ends = ("JobState=RUNNING", "JobState=COMPLETING")
+    cluster.eventually(lambda: cluster.run("ctl", state) not in ends)
     assert cluster.run("ctl", state) == "JobState=COMPLETED"
     assert cluster.restarts("w-0") == 0
 

@@ -160,11 +160,11 @@ def _going(pod: Json) -> bool:
 
 def _until_settled(cluster: Cluster, replicas: int) -> None:
     started = time.monotonic()
-    cluster.until_ready("nodesets", "compute", 90)
+    cluster.until_ready("nodesets", "compute", 180)
     wanted = set(range(replicas))
     _until_workers(cluster, wanted)
     names = {f"compute-{number}" for number in wanted}
-    eventually("Slurm has these nodes only", lambda: _usable(cluster) == names, 30)
+    eventually("Slurm has these nodes only", lambda: _usable(cluster) == names, 90)
     print(f"{replicas} workers {time.monotonic() - started:.1f} s later")
 
 

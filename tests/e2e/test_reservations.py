@@ -56,7 +56,7 @@ def test_licences_follow_in_seconds_without_a_restart(cluster: Cluster) -> None:
     started = slurmctld(cluster)
     assert licences(cluster) == 2
     cluster.apply(controller(4))
-    eventually("there are four", lambda: licences(cluster) == 4, 30)
+    eventually("there are four", lambda: licences(cluster) == 4, 60)
     job = cluster.submit("sleep 1", "--licenses=matlab:3", "--output=/dev/null")
     cluster.until_job(job, "COMPLETED")
     assert slurmctld(cluster) == started

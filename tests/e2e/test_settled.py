@@ -21,6 +21,8 @@ from e2e_kit.cluster import Cluster
 from e2e_kit.site import USER, Site, Write, eventually
 from penstock.local import install
 
+pytestmark = pytest.mark.long
+
 SECONDS = float(os.environ.get("PENSTOCK_SETTLED_SECONDS") or (300 if os.environ.get("CI") else 60))
 """How long nothing may be written: five minutes where it must be seen, one where people wait."""
 QUIET_S = 15.0

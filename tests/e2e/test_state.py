@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from e2e_kit import manifests
+from e2e_kit.api import ready
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
 
@@ -34,6 +35,7 @@ def test_jobs_outlive_the_pod_of_slurmctld(cluster: Cluster) -> None:
     eventually(
         "slurmctld has a new pod", lambda: cluster.get("pods", POD)["metadata"]["uid"] != uid
     )
+    cluster.until("pods", lambda pods: POD in pods and ready(pods[POD]), "slurmctld is ready", 120)
     cluster.until_ready("controllers", manifests.NAME)
     assert cluster.until_job(running, "RUNNING")["Restarts"] == "0"
     cluster.site.node.run("touch", f"{cluster.shared}/told")

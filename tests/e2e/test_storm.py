@@ -27,6 +27,8 @@ from e2e_kit.storm import Storm, targets
 from e2e_kit.undying import undying_operator
 from penstock.local.errors import LocalError
 
+pytestmark = pytest.mark.long
+
 MINUTES = float(os.environ.get("PENSTOCK_STORM_MINUTES", "2"))
 MOST = 4
 """Workers."""

@@ -16,7 +16,7 @@ from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
 
 WORKERS = tuple(f"compute-{number}" for number in range(4))
-EVERY_S = 0.05
+EVERY_S = 0.1
 OUT = {"DOWN", "DRAIN", "NOT_RESPONDING", "INVALID_REG"}
 BLINK_S = 0.5
 """Slurm's answer and the API server's are not of the same moment."""

@@ -99,9 +99,18 @@ class Cluster:
         )
 
     def until_idle(self, *nodes: str, timeout: float = 90.0) -> None:
-        """Wait until Slurm says that the nodes, and no others, are idle."""
+        """Wait until Slurm says that the nodes, and no others, are idle, and Kubernetes agrees.
+
+        A pod becomes Ready a moment after its node is idle; until then it is the first to go when
+        workers are too many, before a lower deletion cost.
+        """
         wanted = {name: {"IDLE"} for name in nodes}
         eventually(f"exactly {nodes} are idle", lambda: self.states() == wanted, timeout)
+
+        def usable(pods: dict[str, Json]) -> bool:
+            return all(name in pods and ready(pods[name]) for name in nodes)
+
+        self.until("pods", usable, f"pods {nodes} are ready", timeout)
 
     # Slurm
 
@@ -156,7 +165,7 @@ class Cluster:
             return jobs[0] if jobs and set(jobs[0]["job_state"]) & set(states) else None
 
         eventually(f"job {number} is {states}", found, timeout)
-        return self.job(number)
+        return eventually(f"job {number} is shown", lambda: self.job(number))
 
     def rest(self, method: str, path: str, body: Any = None, *, user: str = "slurm") -> Json:
         """Ask slurmrestd; errors of Slurm are in the answer. Raises OSError when it is away."""

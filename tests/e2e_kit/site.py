@@ -24,6 +24,8 @@ from penstock.local.target import BuiltIn
 T = TypeVar("T")
 
 OPERATOR = "penstock-operator"
+SELDOM_S = 1.0
+"""How often something that takes long is asked for."""
 FAILED = 400
 """The first HTTP status of a write that was refused."""
 USER = f"system:serviceaccount:{install.SYSTEM}:{OPERATOR}"
@@ -131,6 +133,15 @@ class Site:
         mark = f"/namespaces/{namespace}/"
         return self._audit(lambda line: USER in line and mark in line)
 
+    def until_event(self, namespace: str, words: str, reason: str = "") -> None:
+        """Wait for an event with these words: it is sent a moment after what it tells of."""
+
+        def told(found: dict[str, Json]) -> bool:
+            every = [one for one in found.values() if reason in ("", one["reason"])]
+            return any(words in one.get("note", "") for one in every)
+
+        self.api.until("events", namespace, told, what=f"an event {reason} {words!r}")
+
     def audit(self, namespace: str, resource: str) -> list[Write]:
         """Who ever wrote objects of one resource in a namespace, with success."""
         mark = f"/namespaces/{namespace}/"
@@ -180,9 +191,12 @@ def eventually(
 ) -> T:
     """Ask until the answer is truthy and return it: for what has no watch, as Slurm's state.
 
+    It is asked each `every` seconds at first. A question may be a process in a container, which
+    takes the CPU that the answer needs, so later it is asked after a tenth of the time waited.
     Raises AssertionError with the last answer.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
+    deadline = began + timeout
     last: T | Exception | None = None
     while time.monotonic() < deadline:
         try:
@@ -192,5 +206,5 @@ def eventually(
             last = answer
         except (LocalError, LookupError, OSError) as error:
             last = error
-        time.sleep(every)
+        time.sleep(max(every, min((time.monotonic() - began) / 10, SELDOM_S)))
     raise AssertionError(f"not within {timeout} s: {what}; last: {last!r}")

@@ -19,12 +19,17 @@ COMMAND = "-m penstock.controllers"
 PARENT = """
 import signal, subprocess, sys
 module = ".".join(("penstock", "controllers"))
+child, ending = None, False
 def end(number, frame):
-    child.send_signal(number)
-    sys.exit(child.wait())
+    global ending
+    ending = True
+    if child is not None:
+        child.terminate()
 signal.signal(signal.SIGTERM, end)
-while True:
+while not ending:
     child = subprocess.Popen([sys.executable, "-m", module, *sys.argv[1:]])
+    if ending:
+        child.terminate()
     child.wait()
 """
 

@@ -17,6 +17,8 @@ from penstock.testing.plans.pool import play_all
 from penstock.testing.plans.quiet import logging
 from support.mutations import MUTATIONS, Mutation
 
+pytestmark = pytest.mark.long
+
 COUNT = int(os.environ.get("PENSTOCK_PLANS") or (2000 if os.environ.get("CI") else 40))
 FIRST = int(os.environ.get("PENSTOCK_SEED", "1"))
 

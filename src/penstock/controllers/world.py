@@ -81,6 +81,8 @@ class World:
         self.revisions_of = self.revisions.index(_owner_uid)
         self.kept_partitions: dict[str, tuple[frozenset[str], str]] = {}
         """By Controller the partitions that stay, and the slurm.conf that says how."""
+        self._hashes: dict[str, tuple[str, str]] = {}
+        """Version and hash of Secrets by key: each look at a cluster asks for them."""
 
     def controller_of(self, member: Member) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
@@ -165,10 +167,17 @@ class World:
 
     def secret_hash(self, namespace: str, ref: SecretKeySelector) -> str:
         """Hash of a Secret's data; empty while the Secret or its key is absent."""
-        secret = self.secrets.get(f"{namespace}/{ref.name}")
+        key = f"{namespace}/{ref.name}"
+        secret = self.secrets.get(key)
         if secret is None or ref.key not in (secret.data or {}):
+            self._hashes.pop(key, None)
             return ""
-        return secret_digest(secret.data)
+        version = f"{secret.metadata.uid} {secret.metadata.resource_version}"
+        seen, found = self._hashes.get(key, ("", ""))
+        if seen != version:
+            found = secret_digest(secret.data)
+            self._hashes[key] = version, found
+        return found
 
     def secret_value(self, namespace: str, ref: SecretKeySelector) -> bytes | None:
         """One value of a Secret; None while it is absent or is not base64."""

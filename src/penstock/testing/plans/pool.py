@@ -20,6 +20,8 @@ TWIN_EACH = 10
 """Of so many plans one is played again without its faults."""
 LONG_EACH = 10
 """Of so many plans one is watched for the long time in which all that is periodic happens."""
+NICE = 10
+"""Niceness of the processes that play."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,6 @@ def _pool(workers: int) -> Generator[ProcessPoolExecutor]:
 
 def _begin() -> None:
     # Whoever plays thousands does something else meanwhile.
-    os.nice(10)
+    os.nice(max(0, NICE - os.nice(0)))
     quiet.configure(show=False)
     gc.freeze()
