@@ -89,9 +89,9 @@ class Play:
         await stage.rest()
         self._bounded(case.name, writes)
         self._crashes(case.name, logged)
-        self._judge(case, before)
+        await self._judge(case, before)
 
-    def _judge(self, case: Case, before: Seen) -> None:
+    async def _judge(self, case: Case, before: Seen) -> None:
         after, told = self._stage.seen(), self._stage.conditions(case.kind)
         ready = told.get("Ready")
         if ready is None or not ready.reason:
@@ -113,8 +113,10 @@ class Play:
         served = told.get("Served")
         said = served is not None and effects.said(served.message, case.path)
         acts = effects.of(case.kind, case.path) is not None
-        if after.objects == self._base.objects and not said and not acts:
-            self._find(case.name, "accepted and silently ignored")
+        if not said and not acts:
+            await self._stage.eventually(lambda: self._answered(case.kind))
+            if not self._answered(case.kind):
+                self._find(case.name, "accepted and silently ignored")
 
     async def _revert(self, kind: str, name: str) -> None:
         stage = self._stage
@@ -132,12 +134,27 @@ class Play:
         self._account.count(kind, "reverted")
         self._bounded(f"revert of {name}", writes)
         self._crashes(f"revert of {name}", logged)
+        await stage.eventually(lambda: self._changed(stage.seen()) == [])
         after = stage.seen()
-        for key in sorted(self._base.objects.keys() | after.objects.keys()):
+        for key in self._changed(after):
             one, other = _kept(self._base.objects.get(key)), _kept(after.objects.get(key))
-            if one != other:
-                self._find(name, f"not as before after the revert: {key}: {differs(one, other)}")
+            self._find(name, f"not as before after the revert: {key}: {differs(one, other)}")
         self._base = after
+
+    def _answered(self, kind: str) -> bool:
+        """Whether something was made of what is declared, or Slurm's refusal is told."""
+        ready = self._stage.conditions(kind).get("Ready")
+        refused = ready is not None and ready.reason.endswith("Refused") and bool(ready.message)
+        return refused or self._stage.seen().objects != self._base.objects
+
+    def _changed(self, now: Seen) -> list[str]:
+        """Names of the objects that are not as at first."""
+        first = self._base.objects
+        return [
+            key
+            for key in sorted(first.keys() | now.objects.keys())
+            if _kept(first.get(key)) != _kept(now.objects.get(key))
+        ]
 
     def _bounded(self, name: str, before: int) -> None:
         count = self._stage.writes() - before

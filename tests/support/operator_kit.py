@@ -43,7 +43,7 @@ from penstock.controllers.settings import Settings
 from penstock.kube import Cache, Client, HttpTransport, Lease, Manager, Recorder, from_kubeconfig
 from penstock.kube.credentials import Access, Credentials
 from penstock.kube.transport import Request, Response, Transport
-from penstock.slurm.partition import live_only
+from penstock.slurm.partition import declared, live_only
 from penstock.testing.sidecar import Sidecars
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import FakeSlurmrestd
@@ -212,11 +212,13 @@ class Lab:
     def _reads(self, pod: Json, files: Mapping[str, str]) -> None:
         space, text = pod["metadata"]["namespace"], files.get("slurm.conf", "")
         before, self._read[space] = self._read.get(space), text
-        # Nothing here brings files and marks of a pod in their order, so what slurmctld is told by
-        # slurmrestd is left to that.
-        if before is not None and live_only(before, text):
+        slurm = self._slurm_of(space)
+        if slurm is None:
             return
-        if (slurm := self._slurm_of(space)) is not None:
+        # Nothing here brings files and marks of a pod in their order, so what slurmctld was told by
+        # slurmrestd is left to that.
+        told = declared(text).keys() <= slurm.partitions.keys()
+        if before is None or not live_only(before, text) or not told:
             slurm.read(text)
 
     def _slurm_of(self, namespace: str) -> FakeSlurmctld | None:

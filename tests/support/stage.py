@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -26,7 +26,7 @@ REST_S = 60.0
 CONFLICT = 409
 STRICT = {"fieldValidation": "Strict"}
 """As kubectl: a field that the schema does not know is refused."""
-SERVED_KINDS = ("Controller", "RestApi", "NodeSet", "LoginSet")
+SERVED_KINDS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Partition")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,10 @@ class Stage:
             raise RestlessError(f"not ready after {REST_S} s: {told}") from None
 
     def _busy(self) -> bool:
-        """Whether machines have something to do yet."""
+        """Whether machines, or slurmctld with a changed file, have something to do yet."""
+        status: Json = self.object("Controller").get("status", {})
+        if status.get("effectiveConfigHash") != status.get("configHash"):
+            return True
         pods = {pod["metadata"]["name"]: pod for pod in self.lab.all("Pod", self.namespace)}
         if not all(_runs(pod) for pod in pods.values()):
             return True
@@ -162,6 +165,16 @@ class Stage:
                 ):
                     return True
         return False
+
+    async def eventually(self, holds: Callable[[], bool]) -> None:
+        """Wait until it is so, or for long.
+
+        What becomes of one object at once, as a partition in slurmctld, comes to another later.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STILL_S):
+                while not holds():
+                    await self._change(QUIET_S)
 
     async def _change(self, within: float) -> bool:
         self._changed.clear()

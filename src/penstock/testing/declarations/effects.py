@@ -17,13 +17,16 @@ ELSEWHERE: Final[dict[str, str]] = {
     "NodeSet.spec.replicas": "tests/unit/decide/test_plan.py",
     "NodeSet.spec.minReadySeconds": "tests/unit/decide/test_plan.py",
     "NodeSet.spec.workloadDisruptionProtection": "tests/unit/decide/test_promises.py",
+    "Partition.spec.drift": "tests/unit/decide/test_partition_drift.py",
+    "Partition.spec.selector": "tests/unit/render/test_partitions.py",
 }
-"""By kind and path: the file whose tests show what the field does."""
+"""By kind and path, for all below it too: the file whose tests show what the field does."""
 
 SAME: Final[dict[str, str]] = {
     "Controller.spec.inplaceReconfigure": "either way the configuration is taken over in place",
     "LoginSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
     "NodeSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
+    "Partition.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
     "RestApi.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
 }
 """By kind and path: why each legal value means the same."""
@@ -32,7 +35,8 @@ SAME: Final[dict[str, str]] = {
 def of(kind: str, path: Path) -> str | None:
     """Where or why a field has an effect that no object shows; None when it has none such."""
     name = f"{kind}.{dotted(path)}"
-    return ELSEWHERE.get(name) or SAME.get(name)
+    above = [name, *(name[:at] for at, letter in enumerate(name) if letter in ".[")]
+    return next((ELSEWHERE[one] for one in above if one in ELSEWHERE), None) or SAME.get(name)
 
 
 SAID_BY: Final[dict[str, str]] = {

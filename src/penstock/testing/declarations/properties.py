@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Any, Final, cast
 
 from penstock.api import crd
+from penstock.api.kinds import KINDS
 from penstock.api.meta import Json
-from penstock.api.slinky.kinds import KINDS
 
 ITEM: Final = "[]"
 """A step of a path: the first item of a list."""

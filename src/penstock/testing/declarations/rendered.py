@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from penstock.api.kinds import KINDS
 from penstock.api.meta import Json, KubeObject
+from penstock.api.penstock.partition import Partition
+from penstock.api.resource import Resource
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.kinds import KINDS
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
@@ -19,6 +21,7 @@ from penstock.render.config import config_hash
 from penstock.render.context import Cluster, Images
 from penstock.testing.declarations import samples
 
+RESOURCES: dict[str, Resource[Any]] = {info.resource.kind: info.resource for info in KINDS}
 KIND_TYPES: dict[str, type[KubeObject]] = {info.resource.kind: info.type for info in KINDS}
 _SPACE = "stage"
 T = TypeVar("T", bound=KubeObject)
@@ -27,7 +30,8 @@ T = TypeVar("T", bound=KubeObject)
 def manifest(kind: str, spec: Json) -> Json:
     """An object of a stage, with the schema's placeholders filled in."""
     meta = {"name": samples.NAMES[kind]}
-    api = "slinky.slurm.net/v1beta1"
+    resource = RESOURCES[kind]
+    api = f"{resource.group}/{resource.version}"
     return {"apiVersion": api, "kind": kind, "metadata": meta, "spec": spec}
 
 
@@ -62,6 +66,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
         controller=one,
         images=Images.of("penstock/{role}"),
         nodesets=(nodes,),
+        partitions=(_decoded(Partition, every),),
         accounting=accounting if one.spec.accounting_ref else None,
         config_maps=samples.CONFIG_MAPS,
         slurm_key_hash="slurm-key",

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any, cast
 
 from penstock.api import crd
+from penstock.api.kinds import KINDS
 from penstock.api.meta import Json
-from penstock.api.slinky.kinds import KINDS
 from penstock.testing.declarations import samples
 from penstock.testing.declarations.properties import laid_over
 
@@ -104,6 +104,22 @@ BREACHES: tuple[Breach, ...] = (
     Breach("Accounting", "hostNetwork is not offered", _HOST),
     Breach("Token", "jwtKeyRef or jwtHs256KeyRef must be set", {"jwtKeyRef": None}),
     Breach("Token", _JWT, {"jwtKeyRef": _OTHER}, {}),
+    Breach("Partition", "controllerRef.name must not be empty", _NAMELESS),
+    Breach("Partition", "controllerRef is immutable", _ANOTHER, {}),
+    Breach("Partition", "DEFAULT is no partition", {"name": "Default"}),
+    Breach("Partition", "must be minutes, minutes:seconds", {"maxTime": "banana"}),
+    Breach("Partition", "must be a number of at least 0", {"maxNodes": "many"}),
+    Breach("Partition", "extra has a key for which", {"extra": {"MAXTIME": "1"}}),
+    Breach("Partition", "keys of extra must be keys", {"extra": {"Max Time": "1"}}),
+    *(
+        Breach("Partition", f"{one} and {other} exclude", {one: value, other: value})
+        for one, other, value in (
+            ("defMemPerCpu", "defMemPerNode", 1),
+            ("maxMemPerCpu", "maxMemPerNode", 1),
+            ("allowAccounts", "denyAccounts", ["a"]),
+            ("allowQos", "denyQos", ["a"]),
+        )
+    ),
 )
 
 

@@ -1,7 +1,8 @@
 """Legal values that no schema can know, and what must be declared beside a field to give it sense.
 
 The objects of a stage: Controller `slurm`, RestApi `slurm`, NodeSet `compute`, LoginSet `login`,
-Accounting `records`, Token `token`, and the Secrets and ConfigMaps that references may name.
+Accounting `records`, Token `token`, Partition `part`, and Secrets and ConfigMaps that references
+may name.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ NAMES: Final = {
     "LoginSet": "login",
     "Accounting": "records",
     "Token": "token",
+    "Partition": "part",
 }
 NAMESPACE: Final = "$NAMESPACE"
 """Stands for the namespace of the stage in a value."""
@@ -36,6 +38,7 @@ BASE: Final[dict[str, Json]] = {
         "storageConfig": {"host": "db", "passwordKeyRef": {"name": "keys", "key": "password"}},
     },
     "Token": {"username": "alice", "jwtKeyRef": _JWT_KEY},
+    "Partition": {**REF, "nodeSets": ["compute"]},
 }
 """The specs that a stage begins with."""
 
@@ -58,6 +61,11 @@ _LEGAL: Final[dict[str, list[Any]]] = {
     "LoginSet.spec.service.nodePort": [30822],
     "RestApi.spec.service.nodePort": [30820],
     "NodeSet.spec.extraConf": ["Weight=7", " Weight=7  Features=a,b "],
+    "Partition.spec.overSubscribe": ["FORCE:4", "EXCLUSIVE", "NO"],
+    "Partition.spec.preemptMode": ["SUSPEND,GANG", "OFF"],
+    "Partition.spec.nodeSets": [["compute"]],
+    "Partition.spec.nodeSets[]": ["compute"],
+    "Partition.spec.maxTime": [60, "1-00:00:00", "UNLIMITED"],
     "Token.spec.lifetime": ["1h", "0", "90m30s"],
     "Token.spec.username": ["alice"],
     "NodeSet.spec.updateStrategy.scheduledUpdate.duration": ["1h", "1m"],

@@ -205,7 +205,8 @@ def _missing(prop: Property) -> Iterator[Value]:
 
 
 def _may_be_empty(prop: Property) -> bool:
-    return prop.schema.get("pattern", "").startswith("^(0|(([0-9]+)y)?")
+    pattern: str = prop.schema.get("pattern", "")
+    return pattern.startswith("^(0|(([0-9]+)y)?") or pattern.endswith("|^$")
 
 
 def _boundaries(prop: Property) -> Iterator[Value]:
