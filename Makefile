@@ -7,10 +7,10 @@ CONTEXT ?=
 SPREAD = --dist loadscope --no-loadscope-reorder
 CORES = -n auto --maxprocesses 4
 
-.PHONY: help venv check lint types layers unit model crds test storm plans demo down bench bench-check lock clean
+.PHONY: help venv check lint types layers unit model crds manifests test storm plans demo down bench bench-check lock clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
 
 venv:
 	@scripts/bootstrap
@@ -37,6 +37,13 @@ model: venv ## the promises in simulated time: state machines, races, a few faul
 
 crds: venv ## write deploy/crds from the typed kinds
 	$(PY) -m penstock.api.crd deploy/crds
+
+manifests: venv ## write deploy/operator.yaml from the chart (Helm is compiled the first time)
+	$(PY) -m penstock.local.charts deploy/operator.yaml
+
+install.yaml: deploy/operator.yaml $(wildcard deploy/crds/*.yaml) ## kinds and operator in one file, for kubectl
+	@for file in $(sort $(wildcard deploy/crds/*.yaml)) deploy/operator.yaml; do \
+		echo '---'; cat "$$file"; done >$@
 
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers

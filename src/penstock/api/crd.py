@@ -56,7 +56,11 @@ def definition(info: KindInfo) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "metadata": {
+            "name": f"{resource.plural}.{resource.group}",
+            # With a definition go all objects of its kind. Helm leaves it when a release goes.
+            "annotations": {"helm.sh/resource-policy": "keep"},
+        },
         "spec": {
             "group": resource.group,
             "names": {

@@ -146,6 +146,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             same_revisions=same.hashes,
             live_confs=same.confs,
             hold_creation=hold,
+            propagated_conditions=self.world.settings.propagated_node_conditions,
             refused_topologies=self._actor.refusals.of(meta.key, {pod.host for pod in pods}),
         )
 

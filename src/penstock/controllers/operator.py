@@ -126,7 +126,7 @@ class Operator:
             reconcile,
             clock=self._client.clock,
             metrics=self._client.metrics,
-            concurrency=self._settings.workers,
+            concurrency=self._settings.workers_of(name),
         )
         self._manager.add(loop)
         return loop

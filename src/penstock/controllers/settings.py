@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.render.context import Images
 
+KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
 UPSTREAM_IMAGES = "ghcr.io/slinkyproject/{role}:26.05-ubuntu26.04"
 
 
@@ -29,7 +30,15 @@ class Settings:
     health_port: int = 8081
     workers: int = 4
     """Reconciles of one kind that may run side by side."""
+    workers_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The same for single kinds, by the kind in small letters."""
+    propagated_node_conditions: tuple[str, ...] = ()
+    """Types of conditions of Kubernetes nodes that are told as the reason of a drain."""
     log_level: str = "info"
+
+    def workers_of(self, kind: str) -> int:
+        """Reconciles of a kind that may run side by side."""
+        return self.workers_by_kind.get(kind, self.workers)
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
@@ -53,12 +62,20 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     add("--metrics-port", type=int, default=8080, help="0 switches metrics off")
     add("--health-port", type=int, default=8081)
     add("--workers", type=int, default=4, help="reconciles of one kind side by side")
+    for kind in KINDS:
+        add(f"--{kind}-workers", type=int, metavar="N", help=f"the same for {kind}s only")
+    add(
+        "--propagated-node-conditions",
+        default="",
+        metavar="TYPES",
+        help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
+    )
     add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     given = parser.parse_args(arguments)
     if "{role}" not in given.slurm_image:
         parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
     return Settings(
-        namespaces=tuple(name for name in given.namespaces.split(",") if name),
+        namespaces=_words(given.namespaces),
         images=Images.of(given.slurm_image),
         cluster_domain=given.cluster_domain,
         leader_elect=given.leader_elect,
@@ -67,8 +84,20 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         metrics_port=given.metrics_port,
         health_port=given.health_port,
         workers=given.workers,
+        workers_by_kind=_given(given, "workers", KINDS),
+        propagated_node_conditions=_words(given.propagated_node_conditions),
         log_level=given.log_level,
     )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(",") if word)
+
+
+def _given(given: argparse.Namespace, suffix: str, names: Sequence[str]) -> dict[str, int]:
+    """The numbers that were given for some of the names."""
+    found = {name: getattr(given, f"{name}_{suffix}") for name in names}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def cluster_domain(resolv_conf: str = "/etc/resolv.conf") -> str:

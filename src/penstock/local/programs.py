@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.local.golang import Program
-from penstock.local.versions import COREDNS, KUBERNETES, KWOK
+from penstock.local.versions import COREDNS, HELM, KUBERNETES, KWOK
 
 _SOURCES = Path(__file__).parent / "go"
 _STAGING = "v0." + KUBERNETES.partition(".")[2]
@@ -52,3 +52,17 @@ KWOK_PROGRAM = Program(
     package="sigs.k8s.io/kwok/cmd/kwok",
     requires={"sigs.k8s.io/kwok": f"v{KWOK}"},
 )
+HELM_PROGRAM = Program(
+    name="helm",
+    package="helm.sh/helm/v3/cmd/helm",
+    requires={"helm.sh/helm/v3": f"v{HELM}"},
+    variables={
+        "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
+        # Without these `helm template` renders for Kubernetes v1.20, and charts refuse it.
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": _MINOR,
+        "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": "1",
+        "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": _MINOR,
+    },
+)
+"""Not part of a node: the tests install the charts with it."""

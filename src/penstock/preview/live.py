@@ -29,7 +29,8 @@ from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
 from penstock.slurm.rest.http import Answer
 
-OPERATOR = "app.kubernetes.io/name=penstock-operator"
+OPERATOR = "penstock.dev/component=operator"
+"""The Deployment has another name with each chart's release; this it has always."""
 T = TypeVar("T", bound=KubeObject)
 Key = tuple[str, str]
 """Namespace and name."""

@@ -59,3 +59,13 @@ def test_the_cluster_domain_is_that_of_the_search_line(tmp_path: Path):
     path.write_text("nameserver 10.0.0.1\n")
     assert cluster_domain(str(path)) == "cluster.local"
     assert cluster_domain(str(tmp_path / "absent")) == "cluster.local"
+
+
+def test_a_kind_may_have_workers_of_its_own():
+    found = parse(["--workers", "3", "--nodeset-workers", "8"], {})
+    assert (found.workers_of("nodeset"), found.workers_of("controller")) == (8, 3)
+
+
+def test_conditions_of_machines_that_explain_a_drain_are_named():
+    found = parse(["--propagated-node-conditions", "GpuBroken,DiskBroken"], {})
+    assert found.propagated_node_conditions == ("GpuBroken", "DiskBroken")
