@@ -10,7 +10,7 @@ CORES = -n auto --maxprocesses 4
 .PHONY: help venv check lint types layers unit model crds manifests test storm plans demo down bench bench-check lock clean
 
 help: ## this list
-	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 venv:
 	@scripts/bootstrap

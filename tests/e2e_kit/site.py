@@ -19,7 +19,7 @@ from e2e_kit.api import Api, Json
 from penstock.local import install
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
-from penstock.local.target import BuiltIn
+from penstock.local.target import BuiltIn, Images
 
 T = TypeVar("T")
 
@@ -49,7 +49,8 @@ class Site:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.api = Api(node.kubeconfig_path)
-        self.images = ""
+        self.images = Images("", "")
+        """What pods call the images; empty on a node that somebody else filled."""
 
     def install(self) -> None:
         """Images, kinds and operator."""

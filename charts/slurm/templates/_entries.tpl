@@ -3,6 +3,17 @@
      root; fields: the two spellings; defaults; container: the entry's main container; into. */}}
 {{- define "slurm.putEntries" -}}
 {{- $into := .into -}}
+{{- $defaults := index .fields 0 | trimSuffix "s" | printf "%sDefaults" -}}
+{{- range $field := list "name" "fullnameOverride" -}}
+{{- if index $.defaults $field -}}
+{{- fail (printf "%s.%s: a name is of one entry, not of all" $defaults $field) -}}
+{{- end -}}
+{{- end -}}
+{{- range $field := list "image" "imagePullPolicy" "resources" "securityContext" -}}
+{{- if hasKey $.defaults $field -}}
+{{- fail (printf "%s.%s: write it as %s.%s.%s" $defaults $field $defaults $.container $field) -}}
+{{- end -}}
+{{- end -}}
 {{- $given := dict -}}
 {{- $forms := dict -}}
 {{- range $field := .fields -}}

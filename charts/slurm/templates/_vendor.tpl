@@ -23,7 +23,11 @@
 {{- $_ := set $metadata "annotations" (merge ($metadata.annotations | default dict) .) -}}
 {{- $_ := set $entry "metadata" $metadata -}}
 {{- end -}}
-{{- if $parts.gres -}}
+{{- if and $parts.gres $entry.extraConf -}}
+{{- if not (regexMatch "(?i)(^|\\s)gres=" $entry.extraConf) -}}
+{{- $_ := set $entry "extraConf" (printf "%s Gres=%s" (trim $entry.extraConf) $parts.gres) -}}
+{{- end -}}
+{{- else if $parts.gres -}}
 {{- $conf := $entry.extraConfMap | default dict -}}
 {{- $words := list -}}
 {{- range keys $conf -}}{{- $words = append $words (lower .) -}}{{- end -}}
@@ -152,8 +156,23 @@ containers:
       - {name: proc-sys, mountPath: /hostprocsysfs}
 {{- end -}}
 
+{{/* Machines are of entries that are there. */}}
+{{- define "slurm.checkVendor" -}}
+{{- $entries := dict -}}
+{{- include "slurm.putNodesets" (dict "root" . "into" $entries) -}}
+{{- $google := (.Values.vendor).google | default dict -}}
+{{- range $machine := list "a3mega" "a3ultra" -}}
+{{- range index $google $machine -}}
+{{- if not (hasKey $entries .targetNodeSet) -}}
+{{- fail (printf "vendor.google.%s: targetNodeSet %q is no enabled entry of nodesets (there are: %s)" $machine .targetNodeSet (keys $entries | sortAlpha | join ", " | default "none")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* ConfigMaps for them. root; into. */}}
 {{- define "slurm.putVendorFiles" -}}
+{{- include "slurm.checkVendor" .root -}}
 {{- $into := .into -}}
 {{- $root := .root -}}
 {{- $vendor := $root.Values.vendor | default dict -}}

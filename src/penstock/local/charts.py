@@ -7,6 +7,7 @@ Helm is compiled from its Go module when the cache has it not, which takes minut
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -42,7 +43,7 @@ def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None
         check=False,
     )
     if done.returncode != 0:
-        raise LocalError((done.stderr or done.stdout).strip())
+        raise LocalError(f"{done.stdout}{done.stderr}".strip())
     return done.stdout
 
 
@@ -58,7 +59,7 @@ def rendered(
         namespace,
         "--values",
         "-",
-        stdin=yaml.safe_dump(dict(values or {})),
+        stdin=json.dumps(dict(values or {})),
     )
 
 

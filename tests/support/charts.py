@@ -1,0 +1,174 @@
+"""Our charts as Helm renders them, and what their schemas say of values."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from penstock.api.meta import Json
+from penstock.local.charts import CHARTS, helm, objects, rendered
+from penstock.local.errors import LocalError
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "charts"
+FILES = sorted(path.name for path in FIXTURES.glob("*.yaml"))
+EVERYTHING = "f21-everything.yaml"
+
+
+def values(name: str) -> Json:
+    """A values file of the fixtures."""
+    return copy.deepcopy(_read(FIXTURES / name))
+
+
+@lru_cache
+def _read(path: Path) -> Json:
+    return cast("Json", yaml.safe_load(path.read_text()))
+
+
+def render(
+    given: Mapping[str, Any] | None = None,
+    *,
+    chart: str = "slurm",
+    release: str = "slurm",
+    namespace: str = "slurm",
+) -> dict[str, Json]:
+    """The objects of a release, by `Kind name`; the second of a name has its namespace as well."""
+    found = objects(_rendered(chart, release, namespace, json.dumps(given or {})))
+    named: dict[str, Json] = {}
+    for one in found:
+        kind, meta = one["kind"], one["metadata"]
+        name = f"{kind} {meta['name']}"
+        named[name if name not in named else f"{kind} {meta['namespace']}/{meta['name']}"] = one
+    assert len(named) == len(found), "two objects have one name"
+    return named
+
+
+@lru_cache(maxsize=64)
+def _rendered(chart: str, release: str, namespace: str, given: str) -> str:
+    return rendered(chart, release, namespace, json.loads(given))
+
+
+def text(given: Mapping[str, Any]) -> str:
+    """What `helm template` prints for the chart `slurm`."""
+    return _rendered("slurm", "slurm", "slurm", json.dumps(given))
+
+
+def refusal(given: Mapping[str, Any], *, chart: str = "slurm") -> str:
+    """What Helm says of values that are wrong."""
+    with pytest.raises(LocalError) as refused:
+        render(given, chart=chart)
+    return str(refused.value)
+
+
+def lint(chart: str, *arguments: str) -> str:
+    """What `helm lint` says."""
+    return helm("lint", str(CHARTS / chart), *arguments)
+
+
+@lru_cache
+def schema(chart: str) -> Json:
+    """The chart's values.schema.json."""
+    return cast("Json", json.loads((CHARTS / chart / "values.schema.json").read_text()))
+
+
+def defaults(chart: str) -> Json:
+    """The chart's values.yaml."""
+    return cast("Json", yaml.safe_load((CHARTS / chart / "values.yaml").read_text()))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that a user may set: its path and what the schema says of it."""
+
+    path: tuple[str, ...]
+    node: Json
+    description: str
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+
+def resolved(node: Json, whole: Json) -> Json:
+    """A node of the schema with its reference put in place; its own words win."""
+    reference = node.get("$ref")
+    if reference is None:
+        return node
+    target = resolved(whole["$defs"][reference.rpartition("/")[2]], whole)
+    return {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+
+
+def leaves(node: Json, whole: Json, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    """All values below a node. An entry of any name stands as `*`."""
+    for name, inner in node.get("properties", {}).items():
+        child = resolved(inner, whole)
+        if "properties" in child:
+            yield from leaves(child, whole, (*path, name))
+        else:
+            entry = resolved(child.get("additionalProperties") or {}, whole)
+            if "properties" in entry:
+                yield from leaves(entry, whole, (*path, name, "*"))
+            else:
+                yield Leaf((*path, name), child, child.get("description", ""))
+
+
+def at(given: Any, path: Sequence[str]) -> Any:
+    """What is at a path; None where there is nothing."""
+    for name in path:
+        given = cast("Json", given).get(name) if isinstance(given, dict) else None
+    return given
+
+
+def put(given: Json, path: Sequence[str], value: Any) -> Json:
+    """A copy with another value at a path."""
+    changed = copy.deepcopy(given)
+    inner = changed
+    for name in path[:-1]:
+        if not isinstance(inner.get(name), dict):
+            inner[name] = {}
+        inner = cast("Json", inner[name])
+    inner[path[-1]] = value
+    return changed
+
+
+def another(value: Any, node: Json, whole: Json, word: str = "another") -> Any:
+    """A value that the schema takes and that is not `value`, with the word in it if it is text."""
+    if "enum" in node:
+        return next(one for one in node["enum"] if one and one != value)
+    told: Any = node["type"]
+    types: list[str] = [told] if isinstance(told, str) else told
+    # Where both a mapping and a text are taken, what is there says which is meant.
+    mapping = isinstance(value, dict) and "object" in types
+    match "object" if mapping else next(one for one in types if one != "null"):
+        case "boolean":
+            return not value
+        case "integer" | "number":
+            top, number = int(node.get("maximum", 2**31 - 1)), int(cast("int | str", value or 0))
+            return number - 1 if number == top else number + 1
+        case "array":
+            more = [_item(resolved(node.get("items") or {}, whole), whole, word)]
+            return [*(value or ()), *more * int(node.get("minItems", 1))]
+        case "object":
+            extra: Any = node.get("additionalProperties") or {}
+            text_ = "string" in cast("Json", extra).get("type", "string")
+            return {**cast("Json", value or {}), word: word if text_ else 7}
+        case _:
+            return word
+
+
+def _item(node: Json, whole: Json, word: str) -> Any:
+    if "object" not in node.get("type", "string"):
+        return word
+    known: Json = node.get("properties", {})
+    required: list[str] = node.get("required", [])
+    made = {
+        name: another(None, resolved(known[name], whole), whole, word) if name in known else word
+        for name in required
+    }
+    return made or {"name": word}
