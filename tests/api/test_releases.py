@@ -20,7 +20,8 @@ from penstock.local.node import Node
 from support.operator_kit import Lab, lab
 from support.release import Release
 
-pytestmark = pytest.mark.api
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
 
 CLUSTER: Json = {
     "clusterName": "released",

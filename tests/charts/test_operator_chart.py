@@ -18,6 +18,9 @@ from penstock.local import charts
 from penstock.local.recipes import ROOT
 from support.charts import render
 
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = pytest.mark.timeout(1800)
+
 FULL: Json = {
     "priorityClassName": "high",
     "imagePullSecrets": [{"name": "registry"}],

@@ -14,6 +14,9 @@ import yaml
 from penstock.local.errors import LocalError
 from support.charts import FIXTURES, lint, refusal
 
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = pytest.mark.timeout(1800)
+
 WRONG = sorted((FIXTURES / "wrong").glob("*.yaml"))
 
 

@@ -22,6 +22,9 @@ from penstock.local.charts import CHARTS, rendered
 from support.charts import EVERYTHING, FILES, render, values
 from support.structural import faults, schemas
 
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = pytest.mark.timeout(1800)
+
 TYPES: dict[str, Any] = {info.resource.kind: info.type for info in KINDS}
 SCHEMAS = schemas()
 

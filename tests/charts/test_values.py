@@ -29,6 +29,9 @@ from support.charts import (
     values,
 )
 
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = pytest.mark.timeout(1800)
+
 WITHOUT_EFFECT = {
     "global": "Helm's own",
     "asciiArt": "in the notes only",

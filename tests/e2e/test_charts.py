@@ -21,6 +21,9 @@ from penstock.local import install
 from penstock.local.charts import CHARTS
 from support.release import Release
 
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = pytest.mark.timeout(1800)
+
 OWN = "charts-operator"
 """Namespace of the operator that the chart installs."""
 NODES = ("compute-0", "compute-1")
