@@ -115,7 +115,7 @@ class ControllerLoop(Loop[Controller]):
     async def _late_slurmdbd(
         self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]
     ) -> list[Check]:
-        """What slurmctld waits for at its first start, and an end of it as soon as that is there."""
+        """What slurmctld waits for at its first start; when that is there it waits no longer."""
         found = cluster.accounting
         if found is None:
             return []
