@@ -40,10 +40,8 @@ penstock: refused bb: error: unrecognized key: Bogus: yes / fatal: Could not rea
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_slurmdbd_knows_better_than_its_client_why_the_database_is_away(order: int) -> None:
-    lines = [
-        f"[2026-11-22T07:40:28.907] error: {REFUSED}\n",
-        "penstock: database lost: no answer\n",
-    ]
+    lost = "penstock: database lost: no answer\n"
+    lines = [f"[2026-11-22T07:40:28.907] error: {REFUSED}\n", lost]
     assert read("penstock: database ok\n" + "".join(lines[::order])).database == REFUSED
     assert read(lost).database == "no answer"
 
