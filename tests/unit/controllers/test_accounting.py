@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from typing import Any
 
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
+from penstock.preview.effects import effects
+from penstock.preview.live import Live
+from penstock.preview.rehearsal import rehearse
+from penstock.preview.words import words
 from penstock.render.canonical import digest
-from penstock.testing.loop import simulate
+from penstock.testing.loop import EPOCH, simulate
 from penstock.testing.plans.plan import Layout
 from penstock.testing.plans.world import CORE, GROUP, SPACE, World
 
@@ -319,3 +324,34 @@ def test_a_settled_accounting_is_neither_written_nor_read() -> None:
         assert [one for one in seen if any(word in one for word in busy)] == []
 
     played(play)
+
+
+def test_a_plan_says_that_a_changed_password_restarts_nothing() -> None:
+    """`penstock plan`, on a copy of what there is."""
+
+    async def run() -> Live:
+        lab = Lab()
+        lab.world.declare(1)
+        process = lab.world.operator()
+        await served(lab)
+        await lab.world.crash(process)
+        store = lab.world.server.store
+        return Live(
+            {
+                resource: {
+                    (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one
+                    for one in lab.world.server.objects(resource)
+                }
+                for resource in store.resources
+            },
+            {f"{SPACE}/slurm": "nobody asked"},
+        )
+
+    live = simulate(run())
+    secret = deepcopy(live.objects["/secrets"][SPACE, "database"])
+    secret["data"] = {"password": base64.b64encode(b"two").decode()}
+    told = words(effects(live, rehearse(live, [("/secrets", secret)], EPOCH + 600)))
+    assert "update Secret slurm/records-accounting: data.slurmdbd.conf" in told
+    assert "records-accounting: slurmdbd.conf takes effect by a signal; slurmdbd runs on" in told
+    assert "No pod restarts or ends at once." in told
+    assert "two" not in told
