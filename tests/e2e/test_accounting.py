@@ -281,7 +281,9 @@ def test_an_outside_slurmdbd_is_used_and_accounting_can_be_taken_away(records: R
     names = near.kubectl("get", "pods,services,secrets,statefulsets", "-o", "name")
     assert "elsewhere" not in names
 
-    near.patch("controllers", manifests.NAME, {"spec": {"accountingRef": None}})
+    # Slurm takes no limits without the records that they are in.
+    none = {"accountingRef": None, "extraConf": manifests.EXTRA_CONF}
+    near.patch("controllers", manifests.NAME, {"spec": none})
     eventually("nothing is accounted", lambda: _storage(near) in ("(null)", "none"), LONG_S)
     assert slurmctld(near) == began
     near.kubectl("delete", "accounting", "records", "elsewhere")

@@ -63,7 +63,8 @@ class ControllerLoop(Loop[Controller]):
         self._triggered.pop(key, None)
         await self._keys(obj)
         cluster = self.world.cluster(obj)
-        waiting = self._missing(obj, cluster) or self._unaccounted(obj, cluster)
+        first = accounting.first_waits(obj, cluster.accounting)
+        waiting = self._missing(obj, cluster) or first
         if waiting:
             return waiting
         brought = await self.partitions.bring(obj, self.events)
@@ -102,15 +103,6 @@ class ControllerLoop(Loop[Controller]):
         known = accounting.checks(obj, cluster.accounting, worked=_worked(obj))
         drifted = await self._drifted(obj, cluster)
         return [*late, runs, *known, *told, *self.partitions.checks(obj), *drifted]
-
-    def _unaccounted(self, controller: Controller, cluster: Cluster) -> list[Check]:
-        """A first slurmctld waits for its Accounting.
-
-        Without it, it gives the cluster an id of its own, with which slurmdbd may refuse it later.
-        """
-        if _worked(controller) or controller.spec.external:
-            return []
-        return accounting.checks(controller, cluster.accounting, worked=False)
 
     async def _late_slurmdbd(
         self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]

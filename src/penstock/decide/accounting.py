@@ -8,6 +8,7 @@ from penstock.api.conditions import READY, Check, find
 from penstock.api.core import Pod
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
+from penstock.decide.config_checks import APPLIED
 from penstock.decide.slurmdbd import PAUSE_S, REACHABLE, waited_in_vain
 
 
@@ -25,6 +26,16 @@ def checks(controller: Controller, accounting: Accounting | None, *, worked: boo
             f"{controller.metadata.namespace}: {until} before it exists",
         )
     ]
+
+
+def first_waits(controller: Controller, accounting: Accounting | None) -> list[Check]:
+    """What the very first start of slurmctld waits for, and whatever mounts its configuration.
+
+    Without its Accounting, slurmctld gives the cluster an id that slurmdbd may refuse later.
+    """
+    if controller.spec.external or find(controller.status.conditions, APPLIED) is not None:
+        return []
+    return checks(controller, accounting, worked=False)
 
 
 def waits(accounting: Accounting) -> list[Check]:

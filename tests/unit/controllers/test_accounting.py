@@ -172,14 +172,18 @@ def test_a_first_slurmctld_waits_for_its_accounting() -> None:
         body = {"kind": "Controller", "metadata": {"name": "slurm", "namespace": SPACE}}
         spec = {"clusterName": "x", "accountingRef": {"name": "records"}}
         world.ask("POST", f"{GROUP}/controllers", {**body, "spec": spec})
+        world.declare_restapi(SPACE)
         process = world.operator()
         await lab.until(lambda: lab.says("controllers", "slurm")[1] == "AccountingNotFound")
+        await lab.until(lambda: lab.says("restapis", "slurm")[1] == "AccountingNotFound")
         await asyncio.sleep(30)
         assert world.find("apps/statefulsets", "slurm-controller") is None
+        assert world.find("apps/deployments", "slurm-restapi") is None
         lab.keys()
         lab.secret("database", password="one")
         lab.accounting()
         await lab.ready("controllers", "slurm")
+        await lab.ready("restapis", "slurm")
         await world.crash(process)
 
     simulate(run())
