@@ -166,7 +166,7 @@ def test_a_job_and_the_cluster_are_in_the_database(records: Records) -> None:
     ("name", "limit", "reason"),
     [
         ("onejob", "MaxJobsPerUser=1", "QOSMaxJobsPerUserLimit"),
-        ("onecpu", "GrpTRES=node=1", "QOSGrpNodeLimit"),
+        ("onemem", "GrpTRES=mem=60", "QOSGrpMemLimit"),
     ],
 )
 def test_a_qos_limit_holds_a_job_until_another_ends(
