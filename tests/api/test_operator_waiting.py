@@ -94,17 +94,13 @@ async def test_a_login_waits_for_its_sssd_conf(api_node: Node) -> None:
 async def test_what_is_not_served_yet_says_so(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator():
         keys: Json = {
-            "slurmKeyRef": {"name": "mine", "key": "slurm.key"},
             "jwtKeyRef": {"name": "mine", "key": "jwt.key"},
         }
-        storage: Json = {"host": "db", "passwordKeyRef": {"name": "mine", "key": "password"}}
         await lab_.apply(
-            an("Accounting", "db", {**keys, "storageConfig": storage}),
             an("Token", "token", {"username": "ann", "jwtKeyRef": keys["jwtKeyRef"]}),
             an("Controller", "slurm", {}),
             an("NodeSet", "compute", {**REF, "scalingMode": "DaemonSet"}),
         )
-        await lab_.until(lambda: lab_.says("Accounting", "db", "NotServed"))
         await lab_.until(lambda: lab_.says("Token", "token", "NotServed"))
         await lab_.until(lambda: lab_.condition("NodeSet", "compute", "Served") is not None)
         found = lab_.condition("NodeSet", "compute", "Served")
@@ -115,6 +111,39 @@ async def test_what_is_not_served_yet_says_so(api_node: Node) -> None:
         await lab_.quiet()
         assert lab_.workers() == []
         assert not lab_.ready("NodeSet", "compute")
+
+
+async def test_an_accounting_waits_for_its_secrets_and_has_rights_to_what_it_needs(
+    api_node: Node,
+) -> None:
+    """F14, D17, D34: under the operator's own rights, also to change its Secret."""
+    async with lab(api_node) as lab_, lab_.operator():
+        spec: Json = {
+            "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"},
+            "jwtKeyRef": {"name": "slurm-auth-jwt", "key": "jwt.key"},
+            "storageConfig": {"host": "db", "passwordKeyRef": {"name": "db", "key": "password"}},
+        }
+        await lab_.apply(
+            an("Accounting", "records", spec),
+            an("Controller", "slurm", {"accountingRef": {"name": "records"}}),
+        )
+        await lab_.until(lambda: lab_.says("Accounting", "records", "SecretNotFound"))
+        await lab_.apply(secret("db", password="one"))
+        await lab_.until(lambda: lab_.ready("Accounting", "records"))
+        await lab_.until(lambda: lab_.ready("Controller", "slurm"))
+        await lab_.apply(secret("db", password="two"))
+        await lab_.until(lambda: "StoragePass=two\n" in slurmdbd_conf(lab_))
+        await lab_.until(lambda: lab_.ready("Accounting", "records"))
+        once_each(lab_)
+        outside: Json = {"external": True, "externalConfig": {"host": "dbd.example.com"}}
+        await lab_.apply(an("Accounting", "records", {**spec, **outside}))
+        await lab_.until(lambda: "records-accounting" not in lab_.names("Secret"))
+        await lab_.until(lambda: "records-accounting" not in lab_.names("StatefulSet"))
+
+
+def slurmdbd_conf(lab_: Lab) -> str:
+    found = lab_.get("Secret", "records-accounting")
+    return base64.b64decode(found["data"]["slurmdbd.conf"]).decode() if found else ""
 
 
 def once_each(lab_: Lab) -> None:

@@ -36,9 +36,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     return report
 
 
+KINDS = "controllers,accountings,restapis,nodesets,loginsets,partitions"
 SHOWN = {
     "operator": ("-n", SYSTEM, "logs", f"deploy/{OPERATOR}", f"--tail={LAST}"),
-    "kinds": ("get", "controllers,restapis,nodesets,loginsets,partitions", "-A", "-o", "wide"),
+    "kinds": ("get", KINDS, "-A", "-o", "wide"),
     "pods": ("get", "pods", "-A", "-o", "wide"),
 }
 

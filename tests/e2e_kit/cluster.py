@@ -38,7 +38,9 @@ class Cluster:
     def remove(self) -> None:
         """Everything: the kinds first, so that the operator takes the cluster down in order."""
         gone = ("--ignore-not-found", "--wait=false")
-        self.kubectl("delete", "nodesets,loginsets,restapis,controllers", "--all", *gone)
+        self.kubectl(
+            "delete", "nodesets,loginsets,restapis,controllers,accountings", "--all", *gone
+        )
         self.site.kubectl("delete", "namespace", self.namespace, *gone)
 
     def apply(self, *objects: Json) -> None:

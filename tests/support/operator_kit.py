@@ -206,7 +206,7 @@ class Lab:
         self.sidecars = Sidecars(self._find, self._reads)
 
     def _find(self, resource: str, namespace: str, name: str) -> Json | None:
-        kind = {"/pods": "Pod", "/configmaps": "ConfigMap"}[resource]
+        kind = {"/pods": "Pod", "/configmaps": "ConfigMap", "/secrets": "Secret"}[resource]
         return self.seen[kind].raw(f"{namespace}/{name}")
 
     def _reads(self, pod: Json, files: Mapping[str, str]) -> None:

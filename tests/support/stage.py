@@ -26,7 +26,7 @@ REST_S = 60.0
 CONFLICT = 409
 STRICT = {"fieldValidation": "Strict"}
 """As kubectl: a field that the schema does not know is refused."""
-SERVED_KINDS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Partition")
+SERVED_KINDS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Accounting", "Partition")
 
 
 @dataclass(frozen=True)

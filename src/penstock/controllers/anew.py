@@ -6,6 +6,8 @@ more before it looks for changed files.
 
 from __future__ import annotations
 
+import contextlib
+
 from penstock.api.core import PODS, Pod
 from penstock.api.meta import KubeObject
 from penstock.api.slinky import wellknown
@@ -34,6 +36,17 @@ class Anew:
         except NotFoundError:
             return False
         return True
+
+    async def refresh(self, pod: Pod, mark: str) -> None:
+        """Have the kubelet look at the pod's files once more: it may have missed a change.
+
+        It looks at a Secret or ConfigMap through a watch of its own, which the pod's change may
+        overtake. Raises KubeError.
+        """
+        meta = pod.metadata
+        body = {"metadata": {"uid": meta.uid, "annotations": {wellknown.CONFIG_REFRESH: mark}}}
+        with contextlib.suppress(NotFoundError):
+            await self._client.patch(PODS, meta.namespace, meta.name, body)
 
     async def after_change(
         self, of: KubeObject, events: Events, pod: Pod, container: str, wanted: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.api.conditions import Check, find
+from penstock.api.core import Pod
 from penstock.api.meta import KubeObject
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import CONTROLLERS, Controller
@@ -17,7 +18,7 @@ from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
-from penstock.decide import config_checks
+from penstock.decide import accounting, config_checks
 from penstock.decide.config_checks import APPLIED
 from penstock.decide.config_transaction import ConfigView, Decision, Stage
 from penstock.decide.config_triggers import Triggered, pending
@@ -62,13 +63,15 @@ class ControllerLoop(Loop[Controller]):
         self._triggered.pop(key, None)
         await self._keys(obj)
         cluster = self.world.cluster(obj)
-        waiting = self._missing(obj, cluster)
+        first = accounting.first_waits(obj, cluster.accounting)
+        waiting = self._missing(obj, cluster) or first
         if waiting:
             return waiting
         brought = await self.partitions.bring(obj, self.events)
         cluster = brought.cluster
         pods = self.world.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods)
+        late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
         if obj.spec.external:
             await self.objects.ensure(obj, self.events, render.objects(cluster))
             return [runs]
@@ -97,7 +100,22 @@ class ControllerLoop(Loop[Controller]):
         if asked and _worked(obj):
             self._triggered[key] = await self.triggers.look(obj, self.events, view)
         told = self._told(obj, view, decision)
-        return [runs, *told, *self.partitions.checks(obj), *await self._drifted(obj, cluster)]
+        known = accounting.checks(obj, cluster.accounting, worked=_worked(obj))
+        drifted = await self._drifted(obj, cluster)
+        return [*late, runs, *known, *told, *self.partitions.checks(obj), *drifted]
+
+    async def _late_slurmdbd(
+        self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]
+    ) -> list[Check]:
+        """What slurmctld waits for at its first start; when that is there it waits no longer."""
+        found = cluster.accounting
+        if found is None:
+            return []
+        pod = accounting.in_vain(found, pods, self.client.clock.time())
+        if pod is not None and not _has_state_in_pod(controller):
+            note = f"{pod.metadata.name} is made anew: slurmdbd, for which it waited, is there"
+            await self.anew.make(controller, self.events, pod, note)
+        return accounting.waits(found)
 
     async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Check]:
         """What was changed in Slurm of partitions that are nobody else's."""
@@ -123,7 +141,7 @@ class ControllerLoop(Loop[Controller]):
         if triggered is not None and triggered.waits:
             return 0.5
         if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
-            return None
+            return accounting.again(self.world.declared(obj).accounting)
         if decision.stage in _REFUSED and not self.world.refused(obj):
             # The status tells of it from now on: then the rest goes on without it.
             return 0.2

@@ -31,6 +31,7 @@ class Objects:
         self._caches: dict[str, tuple[Resource[Any], Cache[Any]]] = {
             "Service": (SERVICES, world.services),
             "ConfigMap": (CONFIG_MAPS, world.config_maps),
+            "Secret": (SECRETS, world.secrets),
             "StatefulSet": (STATEFUL_SETS, world.stateful_sets),
             "Deployment": (DEPLOYMENTS, world.deployments),
             "PodDisruptionBudget": (BUDGETS, world.budgets),
@@ -67,7 +68,9 @@ class Objects:
             if last == manifest and version_of(seen.resource_version) < version:
                 # The cache does not show our own change yet.
                 continue
-            applied = await self._applier.ensure(resource, manifest, cache.raw(key))
+            # The cache of Secrets has no JSON: one is looked up when it may differ.
+            live = cache.raw(key) if cache.keep_raw else None
+            applied = await self._applier.ensure(resource, manifest, live)
             if seen.uid and applied.done == "unchanged":
                 self._settled[seen.uid] = (seen.resource_version, manifest)
             told = f"{resource.kind} {meta['name']}"

@@ -11,6 +11,7 @@ from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
+from penstock.decide import accounting
 from penstock.decide.words import some
 from penstock.decide.workload import crashed, workload
 from penstock.render import restapi as render
@@ -32,6 +33,9 @@ class RestApiLoop(Loop[RestApi]):
         if absent := self.world.absent_config_maps(cluster.controller):
             # slurm.conf is not handed over before they are there, so nobody may restart for it.
             return [Check(None, "ConfigMapNotFound", f"Waiting for ConfigMap {some(absent)}")]
+        if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
+            # There is no slurm.conf before.
+            return waiting
         await self.objects.ensure(obj, self.events, render.objects(cluster, obj))
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))

@@ -1,24 +1,12 @@
-"""Accounting and Token: known to the API, not served yet, and saying so."""
+"""Token: known to the API, not served yet, and saying so."""
 
 from __future__ import annotations
 
 from penstock.api.conditions import Check
-from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.served import not_served
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.report import Events
-
-
-class AccountingLoop(Loop[Accounting]):
-    """Says that nothing is done for an Accounting."""
-
-    def __init__(self, tools: Tools, events: Events) -> None:
-        super().__init__(tools, ACCOUNTINGS, tools.world.accountings, events)
-
-    async def bring(self, obj: Accounting) -> list[Check]:
-        """Make nothing."""
-        return [Check(False, "NotServed", "; ".join(not_served(obj)))]
 
 
 class TokenLoop(Loop[Token]):

@@ -31,7 +31,7 @@ from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
-from penstock.api.slinky.shared import SecretKeySelector
+from penstock.api.slinky.shared import ConfigMapKeySelector, SecretKeySelector
 from penstock.api.slinky.token import TOKENS
 from penstock.controllers.settings import Settings
 from penstock.kube import Manager
@@ -190,6 +190,20 @@ class World:
         except binascii.Error:
             return None
 
+    def jwks(self, namespace: str, ref: ConfigMapKeySelector) -> str | None:
+        """The text of a JWKS file; None while it is absent."""
+        config_map = self.config_maps.get(f"{namespace}/{ref.name}")
+        return _texts(config_map).get(ref.key) if config_map is not None else None
+
+    def makes_key(self, namespace: str, name: str) -> bool:
+        """Whether a Secret is one that a Controller of the namespace has generated for itself."""
+        return any(
+            (one.spec.slurm_key_ref is None and name == names.generated_slurm_key(one))
+            or (one.spec.effective_jwt_key_ref is None and name == names.generated_jwt_key(one))
+            for one in self.controllers
+            if one.metadata.namespace == namespace
+        )
+
     def namesakes(self, nodeset: NodeSet) -> tuple[Pod, ...]:
         """Pods with names of the form of a NodeSet's that it does not control."""
         meta = nodeset.metadata
@@ -232,6 +246,41 @@ class World:
             and name in (names.slurm_key_ref(controller).name, names.jwt_key_ref(controller).name)
         ]
 
+    def accounted_by(self, accounting: Accounting) -> list[str]:
+        """Keys of the Controllers whose records an Accounting keeps."""
+        space, name = accounting.metadata.namespace, accounting.metadata.name
+        return [
+            one.metadata.key
+            for one in self.controllers
+            if one.metadata.namespace == space
+            and one.spec.accounting_ref is not None
+            and one.spec.accounting_ref.name == name
+        ]
+
+    def accountings_of_secret(self, secret: Secret) -> list[str]:
+        """Keys of the Accountings that name this Secret."""
+        return [
+            one.metadata.key
+            for one in self.accountings
+            if one.metadata.namespace == secret.metadata.namespace
+            and secret.metadata.name in _secrets_of(one)
+        ]
+
+    def accountings_of_config_map(self, config_map: KubeObject) -> list[str]:
+        """Keys of the Accountings whose JWKS file is in this ConfigMap."""
+        return [
+            one.metadata.key
+            for one in self.accountings
+            if one.metadata.namespace == config_map.metadata.namespace
+            and one.spec.jwks_key_ref is not None
+            and one.spec.jwks_key_ref.name == config_map.metadata.name
+        ]
+
+    def accountings_beside(self, obj: KubeObject) -> list[str]:
+        """Keys of the Accountings of an object's namespace."""
+        space = obj.metadata.namespace
+        return [one.metadata.key for one in self.accountings if one.metadata.namespace == space]
+
     def users_of_config_map(self, config_map: KubeObject) -> list[str]:
         """Keys of the Controllers that name this ConfigMap."""
         space, name = config_map.metadata.namespace, config_map.metadata.name
@@ -241,6 +290,17 @@ class World:
             if controller.metadata.namespace == space
             and name in config_maps_read(Cluster(controller, self.settings.images))
         ]
+
+
+def _secrets_of(accounting: Accounting) -> set[str]:
+    spec = accounting.spec
+    storage = spec.storage_config
+    refs = (
+        spec.slurm_key_ref,
+        spec.effective_jwt_key_ref,
+        storage.password_key_ref if storage is not None else None,
+    )
+    return {ref.name for ref in refs if ref is not None}
 
 
 def _texts(config_map: ConfigMap) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ HOW = {
     Force.REST: "takes effect at once, by a call to slurmctld",
     Force.RECONFIGURE: "takes effect by a reconfigure; nothing restarts",
 }
+SLURMDBD_CONF = "data.slurmdbd.conf"
 WHEN = {
     "RollingUpdate": "they are replaced within maxUnavailable, each when its jobs have ended",
     "OnDelete": "they stay as they are until somebody deletes them",
@@ -27,7 +28,10 @@ def words(effects: Effects) -> str:
     lines: list[str] = []
     for title, part in (
         ("Objects", [_touched(one) for one in effects.objects]),
-        ("Slurm's configuration", [line for one in effects.files for line in _files(one)]),
+        (
+            "Slurm's configuration",
+            [*(line for one in effects.files for line in _files(one)), *_slurmdbd(effects)],
+        ),
         (
             "Pods that restart",
             [
@@ -55,6 +59,16 @@ def _unknown(effects: Effects) -> list[str]:
 def _touched(one: Touched) -> str:
     what = f"{one.verb} {one.kind} {'/'.join(filter(None, one.key))}"
     return f"{what}: {some(one.paths)}" if one.paths else what
+
+
+def _slurmdbd(effects: Effects) -> Iterator[str]:
+    """Whose slurmdbd.conf changes with no new pod."""
+    restarted = {one.key for one in effects.workloads}
+    for one in effects.objects:
+        changed = one.kind == "Secret" and one.verb == "update" and SLURMDBD_CONF in one.paths
+        if changed and one.key not in restarted:
+            told = "slurmdbd.conf takes effect by a signal; slurmdbd runs on"
+            yield f"{'/'.join(one.key)}: {told}"
 
 
 def _files(one: Files) -> Iterator[str]:

@@ -16,10 +16,12 @@ from typing import Any, cast
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.decide.drain_reason import TERMINATING
+from penstock.testing import slurmdbd
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.status import RefusedError
 from penstock.testing.sidecar import ETC, Files, Sidecar, mounted
 from penstock.testing.slurm import SimulatedSlurm
+from penstock.testing.slurmdbd import Slurmdbds
 from penstock.testing.workloads import image_missing, node_conf, running
 
 PODS, NODES = "/pods", "/nodes"
@@ -86,6 +88,7 @@ class Machines:
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
         self._lives: dict[str, _Life] = {}
+        self._slurmdbds = Slurmdbds(server.find)
         self._ready: dict[tuple[str, str], set[str]] = {
             (space, app): set() for space in slurms for app in DAEMONS
         }
@@ -97,7 +100,9 @@ class Machines:
         server.logs = self.log
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
-        """The log of slurmctld's reconfigure container; a silent kubelet gives none."""
+        """The log of a reconfigure container or a slurmdbd; a silent kubelet gives none."""
+        if container == slurmdbd.CONTAINER:
+            return self._slurmdbds.log(namespace, name)
         pod, life = self.server.find(PODS, namespace, name), self._lives.get(f"{namespace}/{name}")
         if pod is None or life is None or life.sidecar is None or container != "reconfigure":
             return None

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.render.config import content_hash
+from penstock.testing import slurmdbd
+from penstock.testing.slurmdbd import Slurmdbds
 
 Files = Mapping[str, str]
 ETC, CANDIDATES = "slurm-etc", "slurm-candidate"
@@ -168,10 +170,12 @@ class Sidecars:
         self._find = find
         self._reads = reads
         self._of: dict[str, Sidecar] = {}
+        self._slurmdbds = Slurmdbds(find)
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
         """The log of a pod's container; None when there is no such pod."""
-        del container
+        if container == slurmdbd.CONTAINER:
+            return self._slurmdbds.log(namespace, name)
         pod = self._find("/pods", namespace, name)
         if pod is None:
             return None

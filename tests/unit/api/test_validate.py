@@ -172,7 +172,6 @@ def test_other_kinds_are_not_judged():
 OUTSIDE: dict[str, Any] = {"service": {"spec": {"externalIPs": ["192.0.2.1"]}}}
 UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("Controller", {"external": True, "externalConfig": {"host": "h"}}, "spec.external"),
-    ("Controller", {"accountingRef": {"name": "a"}}, "spec.accountingRef"),
     ("Controller", {"jwksKeyRef": KEY}, "spec.jwksKeyRef"),
     ("Controller", {"ha": {"enabled": True}}, "spec.ha"),
     ("Controller", {"slurmKeyRef": {**KEY, "optional": True}}, "spec.slurmKeyRef.optional"),
@@ -190,7 +189,8 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
     ("NodeSet", {**REF, "volumeClaimTemplates": [{}]}, "spec.volumeClaimTemplates"),
     ("NodeSet", with_strategy(type="ScheduledUpdate"), "spec.updateStrategy.type"),
     ("NodeSet", {**REF, "pinToNode": True}, "spec.pinToNode"),
-    ("Accounting", {}, "Accounting"),
+    ("Accounting", {"jwtKeyRef": {**KEY, "optional": True}}, "spec.jwtKeyRef.optional"),
+    ("Accounting", OUTSIDE, "spec.service.spec.externalIPs"),
     ("Token", {"username": "u"}, "Token"),
 ]
 

@@ -233,6 +233,11 @@ def accounting_workload(accounting: Accounting) -> str:
     return f"{accounting.metadata.name}-accounting"
 
 
+def accounting_pod(accounting: Accounting) -> str:
+    """The pod of slurmdbd, which is also its DbdHost."""
+    return f"{accounting_workload(accounting)}-0"
+
+
 def accounting_host(accounting: Accounting) -> str:
     """Host under which slurmctld reaches slurmdbd, inside or outside."""
     external = accounting.spec.external_config

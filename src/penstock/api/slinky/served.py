@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from penstock.api.meta import KubeObject
-from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
 from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet, NodeSetSpec
@@ -49,7 +49,6 @@ CONTROLLER: tuple[Row[ControllerSpec], ...] = (
     Row("spec.jwtKeyRef.optional", lambda s: _optional(s.jwt_key_ref), _NEEDED),
     Row("spec.jwksKeyRef.optional", lambda s: _optional(s.jwks_key_ref), _NEEDED),
     Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
-    Row("spec.accountingRef", lambda s: s.accounting_ref is not None, "nothing is accounted"),
     Row("spec.jwksKeyRef", lambda s: s.jwks_key_ref is not None, "outside tokens are refused"),
     Row("spec.ha", lambda s: s.ha is not None and s.ha.enabled, "one slurmctld runs, no backup"),
     Row(
@@ -90,7 +89,20 @@ RESTAPI: tuple[Row[RestApiSpec], ...] = (
     Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
 )
 
-KINDS: tuple[type[KubeObject], ...] = (Accounting, Token)
+ACCOUNTING: tuple[Row[AccountingSpec], ...] = (
+    Row("spec.slurmKeyRef.optional", lambda s: _optional(s.slurm_key_ref), _NEEDED),
+    Row("spec.jwtHs256KeyRef.optional", lambda s: _optional(s.jwt_hs256_key_ref), _NEEDED),
+    Row("spec.jwtKeyRef.optional", lambda s: _optional(s.jwt_key_ref), _NEEDED),
+    Row("spec.jwksKeyRef.optional", lambda s: _optional(s.jwks_key_ref), _NEEDED),
+    Row(
+        "spec.storageConfig.passwordKeyRef.optional",
+        lambda s: s.storage_config is not None and _optional(s.storage_config.password_key_ref),
+        _NEEDED,
+    ),
+    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+)
+
+KINDS: tuple[type[KubeObject], ...] = (Token,)
 
 
 def not_served(obj: KubeObject) -> list[str]:
@@ -102,6 +114,8 @@ def not_served(obj: KubeObject) -> list[str]:
             return _rows(NODESET, obj.spec)
         case LoginSet():
             return _rows(LOGINSET, obj.spec)
+        case Accounting():
+            return _rows(ACCOUNTING, obj.spec)
         case RestApi():
             return _rows(RESTAPI, obj.spec)
         case _ if isinstance(obj, KINDS):

@@ -22,7 +22,11 @@ ELSEWHERE: Final[dict[str, str]] = {
 }
 """By kind and path, for all below it too: the file whose tests show what the field does."""
 
+_NEWER: Final = "jwtKeyRef is given and wins"
 SAME: Final[dict[str, str]] = {
+    "Accounting.spec.jwtHs256KeyRef": _NEWER,
+    "Accounting.spec.jwtHs256KeyRef.key": _NEWER,
+    "Accounting.spec.jwtHs256KeyRef.name": _NEWER,
     "Controller.spec.inplaceReconfigure": "either way the configuration is taken over in place",
     "LoginSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
     "NodeSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
@@ -63,6 +67,7 @@ def is_default(case: Case) -> bool:
 
 
 _DEFAULTS: Final = {
+    "Accounting.spec.service.spec.publishNotReadyAddresses": True,
     "Controller.spec.persistence.enabled": True,
     "Controller.spec.service.spec.publishNotReadyAddresses": True,
 }

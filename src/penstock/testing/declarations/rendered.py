@@ -11,14 +11,19 @@ from penstock.api.kinds import KINDS
 from penstock.api.meta import Json, KubeObject
 from penstock.api.penstock.partition import Partition
 from penstock.api.resource import Resource
+from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.render import accounting as slurmdbd_render
 from penstock.render import controller, loginset, restapi, worker
+from penstock.render.accounting import Given
+from penstock.render.canonical import digest
 from penstock.render.config import config_hash
 from penstock.render.context import Cluster, Images
+from penstock.render.slurmdbd_conf import slurmdbd_conf
 from penstock.testing.declarations import samples
 
 RESOURCES: dict[str, Resource[Any]] = {info.resource.kind: info.resource for info in KINDS}
@@ -67,20 +72,38 @@ def rendered(specs: Mapping[str, Json]) -> Json:
         images=Images.of("penstock/{role}"),
         nodesets=(nodes,),
         partitions=(_decoded(Partition, every),),
-        accounting=accounting if one.spec.accounting_ref else None,
+        accounting=accounting if _named(one) == accounting.metadata.name else None,
         config_maps=samples.CONFIG_MAPS,
         slurm_key_hash="slurm-key",
         jwt_key_hash="jwt-key",
     )
     revision = worker.revision(nodes)
+    jwks = accounting.spec.jwks_key_ref
+    files = samples.CONFIG_MAPS.get(jwks.name, {}) if jwks is not None else {}
+    storage = accounting.spec.storage_config
+    password = storage.password_key_ref if storage is not None else None
+    given = Given(
+        image="penstock/slurmdbd",
+        conf=slurmdbd_conf(accounting, f"{password.name}-{password.key}" if password else ""),
+        jwt_key=b"jwt-key",
+        slurm_key_hash="slurm-key",
+        jwt_key_hash="jwt-key",
+        jwks_hash=digest(files[jwks.key]) if jwks is not None and jwks.key in files else "",
+    )
     objects = [
         *controller.objects(cluster),
         *restapi.objects(cluster, rest),
         *worker.shared_objects(cluster),
         *worker.objects(nodes),
         *loginset.objects(cluster, login),
+        *([] if accounting.spec.external else slurmdbd_render.objects(accounting, given)),
         worker.controller_revision(nodes, revision, 1),
         *(worker.pod(cluster, nodes, number) for number in range(min(nodes.spec.replicas, 3))),
     ]
     out: Json = {f"{each['kind']} {each['metadata']['name']}": each for each in objects}
-    return {**out, "configuration": config_hash(cluster)}
+    slurmdbd = f"{names.accounting_host(accounting)}:{names.accounting_port(accounting)}"
+    return {**out, "configuration": config_hash(cluster), "slurmdbd": slurmdbd}
+
+
+def _named(one: Controller) -> str:
+    return one.spec.accounting_ref.name if one.spec.accounting_ref is not None else ""

@@ -1,0 +1,218 @@
+"""Accounting: slurmdbd of one or several clusters, or where an outside one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.api.conditions import Check
+from penstock.api.core import Pod
+from penstock.api.slinky import names
+from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
+from penstock.api.slinky.shared import SecretKeySelector
+from penstock.controllers.anew import Anew
+from penstock.controllers.loop import Loop, Tools
+from penstock.controllers.report import Events
+from penstock.decide import slurmdbd
+from penstock.decide.slurmdbd import REACHABLE, Said
+from penstock.decide.workload import workload
+from penstock.kube import KubeError
+from penstock.render import accounting as render
+from penstock.render.accounting import Given
+from penstock.render.canonical import digest
+from penstock.render.slurmdbd_conf import password_problem, slurmdbd_conf
+
+LINES = 200
+"""Of slurmdbd's log: more than it says of one change."""
+DEAF_S = 90.0
+"""For so long an answer of the container is waited for: longer than the kubelet takes by itself."""
+REFRESH_S = 3.0
+"""After which the kubelet is asked once more to look at the files; then after three times that."""
+AGAIN_S = 5.0
+"""Between two looks at the log of a slurmdbd that waits for its database."""
+_KINDS = ("StatefulSet", "Service", "Secret")
+
+
+@dataclass(slots=True)
+class _Wait:
+    """A changed file on its way to the slurmdbd of one pod."""
+
+    uid: str
+    wanted: str
+    since: float
+    refreshed: int = 0
+    handed: bool = False
+    """Whether the pod was told of it: else it starts with it, and nothing changes."""
+
+
+class AccountingLoop(Loop[Accounting]):
+    """Brings Accountings about."""
+
+    def __init__(self, tools: Tools, events: Events) -> None:
+        super().__init__(tools, ACCOUNTINGS, tools.world.accountings, events)
+        self._anew = Anew(tools.client)
+        self._waits: dict[str, _Wait] = {}
+        self._has: dict[str, tuple[str, str]] = {}
+        """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
+        self._soon: dict[str, float] = {}
+
+    async def bring(self, obj: Accounting) -> list[Check]:
+        """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
+        self._soon.pop(obj.metadata.key, None)
+        if obj.spec.external:
+            return await self._outside(obj)
+        missing = self._missing(obj)
+        given = None if missing else self._given(obj)
+        if given is None:
+            return missing
+        await self.objects.ensure(obj, self.events, render.objects(obj, given))
+        pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
+        runs = workload("slurmdbd", 1, pods)
+        pod = next((one for one in pods if not one.metadata.deleting), None)
+        if not render.takes_over(obj):
+            return [runs]
+        if pod is None or not _running(pod):
+            if pod is not None:
+                await self._restart_on_change(obj, pod, given.conf_hash)
+            return [runs, Check(None, "SlurmdbdNotRunning", type=REACHABLE)]
+        return await self._look(obj, pod, runs, given.conf_hash)
+
+    def again(self, obj: Accounting) -> float | None:
+        """Soon while an answer of slurmdbd's container is waited for."""
+        return self._soon.get(obj.metadata.key)
+
+    async def _outside(self, obj: Accounting) -> list[Check]:
+        """Nothing is made for an outside slurmdbd, and what was made for one inside goes."""
+        for kind in _KINDS:
+            name = names.accounting_workload(obj)
+            await self.objects.remove(obj, self.events, kind, name)
+        where = f"{names.accounting_host(obj)}:{names.accounting_port(obj)}"
+        return [Check(True, "External", f"slurmdbd is outside, at {where}")]
+
+    async def _look(self, obj: Accounting, pod: Pod, runs: Check, wanted: str) -> list[Check]:
+        """What slurmdbd says of its files and its database, asked only while there is a reason."""
+        key, now_has = obj.metadata.key, (pod.metadata.uid, wanted)
+        answers = Check(True, "DatabaseAnswers", type=REACHABLE)
+        if pod.ready and self._has.get(key) == now_has:
+            return [runs, answers]
+        said, why = await self._said(pod)
+        found = [runs, answers]
+        if not pod.ready:
+            self._soon[key] = AGAIN_S
+            answers = slurmdbd.database(said, _where(obj))
+            found = [runs, answers] if runs.ok is False else [answers]
+        if self._has.get(key) != now_has:
+            found += await self._deliver(obj, pod, wanted, said, why)
+        return found
+
+    async def _deliver(
+        self, obj: Accounting, pod: Pod, wanted: str, said: Said, why: str
+    ) -> list[Check]:
+        """Have slurmdbd take over its file, and say what is not as it is declared."""
+        key, uid, now = obj.metadata.key, pod.metadata.uid, self.client.clock.monotonic()
+        wait = self._waits.get(key)
+        if wait is None or (wait.uid, wait.wanted) != (uid, wanted):
+            wait = self._waits[key] = _Wait(uid, wanted, now)
+        waited = now - wait.since
+        if said.effective == wanted or (waited > DEAF_S and not said.effective):
+            self._has[key] = (uid, wanted)
+            del self._waits[key]
+            if wait.handed:
+                note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
+                self.events.normal(obj, "ConfigDelivered", note, "Configure")
+            return []
+        if said.refused == wanted:
+            self._soon[key] = AGAIN_S
+            told = f"slurmdbd refuses its slurmdbd.conf and keeps the one it has: {said.words}"
+            return [Check(False, "ConfigRefused", told)]
+        self._soon[key] = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
+        if not said.effective and waited < REFRESH_S:
+            # Its container has only just started: it says in a moment what it began with.
+            return []
+        wait.handed = True
+        if not await self._anew.mark(pod, wanted) and waited >= REFRESH_S * 3**wait.refreshed:
+            wait.refreshed += 1
+            await self._anew.refresh(pod, f"{wanted[:12]}-{wait.refreshed}")
+        told = "slurmdbd has not taken over its changed slurmdbd.conf yet"
+        return [Check(None, "ConfigDelivering", f"{told}: {why}" if why else told)]
+
+    async def _restart_on_change(self, obj: Accounting, pod: Pod, wanted: str) -> None:
+        """Let a slurmdbd that ended on a bad file start at once on the next one."""
+        if not await self._anew.after_change(obj, self.events, pod, "slurmdbd", wanted):
+            await self._anew.mark(pod, wanted)
+
+    async def _said(self, pod: Pod) -> tuple[Said, str]:
+        try:
+            meta = pod.metadata
+            log = await self.client.log(meta.namespace, meta.name, "slurmdbd", LINES)
+        except KubeError as error:
+            return Said(), f"its log cannot be read: {error}"
+        return slurmdbd.read(log), ""
+
+    def _given(self, obj: Accounting) -> Given:
+        """Everything that slurmdbd is given; asked for only when nothing is missing."""
+        spec, space = obj.spec, obj.metadata.namespace
+        slurm, jwt, jwks = spec.slurm_key_ref, spec.effective_jwt_key_ref, spec.jwks_key_ref
+        found = self.world.jwks(space, jwks) if jwks is not None else None
+        return Given(
+            image=self.world.settings.images.slurmdbd,
+            conf=slurmdbd_conf(obj, self._password(obj) or ""),
+            jwt_key=(self.world.secret_value(space, jwt) or b"") if jwt is not None else b"",
+            slurm_key_hash=self.world.secret_hash(space, slurm) if slurm is not None else "",
+            jwt_key_hash=self.world.secret_hash(space, jwt) if jwt is not None else "",
+            jwks_hash=digest(found) if found is not None else "",
+        )
+
+    def _password(self, obj: Accounting) -> str | None:
+        """The password of the database; a line break at its end is none of it."""
+        storage = obj.spec.storage_config
+        if storage is None:
+            return None
+        value = self.world.secret_value(obj.metadata.namespace, storage.password_key_ref)
+        return value.decode(errors="replace").rstrip("\r\n") if value is not None else None
+
+    def _missing(self, obj: Accounting) -> list[Check]:
+        """What slurmdbd cannot start without. What runs already goes on meanwhile."""
+        spec, space = obj.spec, obj.metadata.namespace
+        storage = spec.storage_config
+        wanted = (
+            ("slurmKeyRef", spec.slurm_key_ref),
+            ("jwtKeyRef", spec.effective_jwt_key_ref),
+            ("storageConfig.passwordKeyRef", storage.password_key_ref if storage else None),
+        )
+        found = [
+            self._absent(space, path, ref)
+            for path, ref in wanted
+            if ref is not None and self.world.secret_value(space, ref) is None
+        ]
+        password = self._password(obj)
+        if password is not None and (wrong := password_problem(password)):
+            told = f"spec.storageConfig.passwordKeyRef: the password cannot be used: {wrong}"
+            found.append(Check(False, "PasswordUnusable", told))
+        jwks = spec.jwks_key_ref
+        if jwks is not None and self.world.jwks(space, jwks) is None:
+            told = (
+                f"spec.jwksKeyRef: there is no ConfigMap {jwks.name} with a key {jwks.key} in "
+                f"namespace {space}. Create it or remove the reference"
+            )
+            found.append(Check(False, "ConfigMapNotFound", told))
+        return found
+
+    def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Check:
+        if self.world.makes_key(space, ref.name):
+            return Check(None, "CreatingKeys", f"Secret {ref.name} is being made")
+        return Check(
+            False,
+            "SecretNotFound",
+            f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace "
+            f"{space}. Create it",
+        )
+
+
+def _running(pod: Pod) -> bool:
+    every = pod.status.container_statuses or ()
+    return any(one.name == "slurmdbd" and one.state.running is not None for one in every)
+
+
+def _where(obj: Accounting) -> str:
+    storage = obj.spec.storage_config
+    return f"{storage.database} at {storage.host}:{storage.port}" if storage is not None else ""

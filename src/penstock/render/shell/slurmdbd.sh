@@ -1,0 +1,160 @@
+# Runs slurmdbd, has it take over a changed slurmdbd.conf, and says whether its database answers.
+#
+# slurmdbd reads its file again on SIGHUP, the database's address and password included, and ends on
+# one that it cannot read. So a changed file is tried first: by a slurmdbd that only looks at the
+# database's version (-u). While slurmdbd waits for its database it has no port and takes no signal;
+# then it is started again, which costs nothing.
+#
+# Each line on stdout that begins with "penstock:" is read by the operator; HASH is one over jwt.key
+# and slurmdbd.conf, so that nobody can guess a password by it:
+#   effective HASH            slurmdbd runs with the file
+#   refused HASH: WORDS       it could not read it, and keeps what it has
+#   database ok               a client of slurmdbd was answered
+#   database lost: WORDS      none was; what it was told
+# The pod is ready while $state/ready is there.
+set -u
+umask 077
+export LC_ALL=C
+
+etc=${SLURM_ETC:-/etc/slurm}
+state=${SLURMDBD_STATE:-/run/penstock}
+tick=${SLURMDBD_TICK:-0.2}
+calm=${SLURMDBD_CALM:-15}
+
+report() { printf 'penstock: %s\n' "$*"; }
+
+line() { sed ':all; N; $!b all; s/\n/ \/ /g'; }
+
+content() { # the hash; nothing, and false, when the kubelet has just taken the files away
+  # In a subshell, so that both files are of one generation.
+  (cd -P "$etc/..data" 2>/dev/null || cd "$etc" || exit 1
+    [ -f slurmdbd.conf ] && cat jwt.key slurmdbd.conf | sha256sum | cut -d ' ' -f 1) 2>/dev/null
+}
+
+setting() { # the last value of a key in slurmdbd.conf
+  sed -n -E "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\"?([^\"#[:space:]]*).*/\1/Ip" \
+    "$etc/slurmdbd.conf" | tail -n 1
+}
+
+run_slurmdbd() {
+  rm -f "$state/ready"
+  port=$(setting DbdPort)
+  port=${port:-6819}
+  slurmdbd -D "$@" &
+  child=$!
+  ask_at=0
+}
+
+listens() { : 2>/dev/null <>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null
+
+attempt() { # starts a slurmdbd that only reads: 1 it refuses the files, 0 it does not, or nobody knows
+  trial=$state/trial
+  rm -rf "$trial"
+  mkdir -p "$trial"
+  cp -L "$etc"/* "$trial/" 2>/dev/null
+  chmod -R u+rw "$trial"
+  # The socket by which clients of this pod sign their requests is the real one's.
+  printf '\nAuthInfo=disable_sack\n' >>"$trial/slurmdbd.conf"
+  SLURM_CONF=$trial/slurm.conf timeout -k 1 3 slurmdbd -D -u >"$state/said" 2>&1
+  code=$?
+  rm -rf "$trial"
+  # One that waits for its database is ended after a while: it has read its file by then.
+  [ "$code" != 124 ] && grep -q 'fatal: ' "$state/said" || return 0
+  words=$(sed -E 's/^\[[^]]*\] //; s/^slurmdbd: //' "$state/said" | grep -v AuthInfo |
+    sed "s#$trial#$etc#g" | tail -n 2 | line)
+  return 1
+}
+
+take_over() {
+  if ! attempt; then
+    [ "$told" = "$words" ] || report "refused $wanted: $words"
+    told=$words
+    pause=$((pause * 2 < 60 ? pause * 2 : 60))
+    due=$((SECONDS + pause))
+    return
+  fi
+  if listens; then
+    kill -HUP "$child"
+  else
+    kill -TERM "$child"
+    wait "$child"
+    run_slurmdbd "$@"
+  fi
+  ask_at=0 told=
+  applied=$wanted
+  report "effective $applied"
+}
+
+ask() { # has a client asked through slurmdbd what only the database knows
+  ask_at=$((SECONDS + 1))
+  if ! listens; then
+    rm -f "$state/ready"
+    return
+  fi
+  if ! command -v sacctmgr >/dev/null; then
+    : >"$state/ready"
+    ask_at=$((SECONDS + calm))
+    return
+  fi
+  cat >"$state/slurm.conf" <<CONF
+ClusterName=none
+SlurmctldHost=localhost
+SlurmUser=slurm
+AuthType=auth/slurm
+AuthInfo=use_client_ids
+CredType=cred/slurm
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=$(hostname)
+AccountingStoragePort=$port
+CONF
+  if answer=$(SLURM_CONF=$state/slurm.conf timeout -k 1 10 sacctmgr -n show cluster format=cluster 2>&1); then
+    : >"$state/ready"
+    ask_at=$((SECONDS + calm))
+    [ "$database" = ok ] || report "database ok"
+    database=ok
+    return
+  fi
+  rm -f "$state/ready"
+  ask_at=$((SECONDS + 2))
+  answer=$(printf '%s' "${answer:-sacctmgr had no answer in 10 s}" | sed 's/^sacctmgr: //' | line)
+  [ "$database" = "$answer" ] || report "database lost: $answer"
+  database=$answer
+}
+
+mkdir -p "$state"
+rm -f "$state/ready"
+# A builtin waits, so that looking often starts no process: nobody ever writes to the pipe.
+[ -p "$state/never" ] || mkfifo "$state/never"
+exec 9<>"$state/never"
+
+child= stopping= seen= wanted= told= database= words= port=6819
+pause=1 due=0 ask_at=0
+trap 'stopping=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
+
+until applied=$(content); do read -r -t "$tick" -u 9; done
+wanted=$applied
+run_slurmdbd "$@"
+report "effective $applied"
+
+while :; do
+  read -r -t "$tick" -u 9
+  if ! kill -0 "$child" 2>/dev/null; then
+    wait "$child"
+    code=$?
+    # A SIGHUP that came before slurmdbd listened to signals ended it.
+    [ "$code" = 129 ] && [ -z "$stopping" ] || exit "$code"
+    run_slurmdbd "$@"
+  fi
+  [ -z "$stopping" ] || continue
+  if [ -z "$seen" ] || ! [ "$etc/..data" -ef "$etc/$seen" ]; then
+    seen=$(readlink "$etc/..data")
+    if now=$(content) && [ -n "$now" ]; then
+      [ "$now" = "$wanted" ] || pause=1 due=0 told=
+      wanted=$now
+    else
+      seen=
+    fi
+  fi
+  [ "$wanted" = "$applied" ] || [ "$SECONDS" -lt "$due" ] || take_over "$@"
+  [ "$SECONDS" -lt "$ask_at" ] || ask
+done

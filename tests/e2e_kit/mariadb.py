@@ -1,0 +1,114 @@
+"""A real MariaDB for slurmdbd: an image of Debian's packages, and the pod that runs it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from e2e_kit.api import Json
+from e2e_kit.cluster import Cluster
+from penstock.local import buildah, oci
+from penstock.local.cache import digest, keyed
+from penstock.local.node import Node
+from penstock.local.recipes import IMAGES
+
+IMAGE = "localhost/penstock-test/mariadb:1"
+NAME = "mariadb"
+LABELS = {"app": NAME}
+_CONTAINERFILE = Path(__file__).parents[1] / "fixtures/mariadb/Containerfile"
+_START = """
+[ -d /data/mysql/mysql ] || cp -r /opt/mariadb /data/mysql
+exec mariadbd --datadir=/data/mysql --socket=/tmp/mariadb.sock --init-file=/sql/init.sql \\
+    --innodb-snapshot-isolation=OFF --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \\
+    --innodb-lock-wait-timeout=900 --innodb-use-native-aio=0 --skip-log-bin
+"""
+
+
+def load(node: Node) -> None:
+    """Give the node the image, built when the cache has none of the present Containerfile."""
+    key = digest(buildah.BASE_KEY, (IMAGES / "install").read_bytes(), _CONTAINERFILE.read_bytes())
+    exact = f"{IMAGE}-{key}"
+
+    def build(folder: Path) -> None:
+        layout = folder / "layout"
+        with buildah.store() as store:
+            if not store.has(exact):
+                store.build(_CONTAINERFILE, IMAGES, exact, {"BASE": buildah.BASE})
+            store.copy_to(exact, layout)
+        oci.archive(layout, folder / "image.tar", {exact: (IMAGE, exact)})
+        shutil.rmtree(layout)
+
+    folder = keyed("test-mariadb", key, build)
+    if exact not in node.images():
+        node.import_image(folder / "image.tar")
+
+
+def objects(cluster: Cluster, databases: dict[str, str]) -> list[Json]:
+    """Service and StatefulSet of a MariaDB with these databases and the passwords of their users.
+
+    The user of a database has its name.
+
+    Its data is in a folder of the machine, which outlives its pod.
+    """
+    sql = "".join(
+        # A statement on each line: so an init-file is read.
+        f"CREATE DATABASE IF NOT EXISTS {name};\n"
+        f"CREATE USER IF NOT EXISTS '{name}'@'%' IDENTIFIED BY '{password}';\n"
+        f"GRANT ALL ON {name}.* TO '{name}'@'%';\n"
+        for name, password in databases.items()
+    )
+    container = {
+        "name": NAME,
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["sh", "-c", _START],
+        "ports": [{"containerPort": 3306}],
+        "readinessProbe": {"tcpSocket": {"port": 3306}, "periodSeconds": 1},
+        "volumeMounts": [
+            {"name": "data", "mountPath": "/data"},
+            {"name": "sql", "mountPath": "/sql"},
+        ],
+    }
+    volumes = [
+        {"name": "data", "hostPath": {"path": cluster.shared, "type": "Directory"}},
+        {"name": "sql", "configMap": {"name": "mariadb-sql"}},
+    ]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "mariadb-sql"},
+            "data": {"init.sql": sql},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": NAME},
+            "spec": {"selector": LABELS, "ports": [{"port": 3306}]},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": NAME},
+            "spec": {
+                "serviceName": NAME,
+                "replicas": 1,
+                "selector": {"matchLabels": LABELS},
+                "template": {
+                    "metadata": {"labels": LABELS},
+                    "spec": {"containers": [container], "volumes": volumes},
+                },
+            },
+        },
+    ]
+
+
+def sql(cluster: Cluster, text: str) -> str:
+    """What the database's root is answered."""
+    client = ("mariadb", "--socket=/tmp/mariadb.sock", "-u", "root", "-N", "-B", "-e", text)
+    return cluster.kubectl("exec", f"{NAME}-0", "--", *client)
+
+
+def set_password(cluster: Cluster, user: str, password: str) -> None:
+    """Give a user another password."""
+    sql(cluster, f"ALTER USER '{user}'@'%' IDENTIFIED BY '{password}'")

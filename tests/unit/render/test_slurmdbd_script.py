@@ -1,0 +1,209 @@
+"""The shell above slurmdbd, run for real beside stand-ins for slurmdbd and sacctmgr (D17, S169)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.render.script import script
+
+FATAL = "fatal: Could not open/read/parse slurmdbd.conf file"
+SLURMDBD = """#!/usr/bin/env python3
+# Takes connections on DbdPort unless $HOME/late is there; -u only reads. Notes what it is told.
+import os, signal, socket, sys, time
+home, conf = os.environ["HOME"], os.environ.get("SLURM_CONF", "")
+etc = os.path.dirname(conf) if conf else os.environ["SLURM_ETC"]
+text = open(etc + "/slurmdbd.conf").read()
+def note(what):
+    with open(home + "/calls", "a") as calls:
+        calls.write(what + "\\n")
+if "Bogus" in text:
+    print("error: unrecognized key: Bogus\\n[2026-01-01T00:00:00] " + "%s", flush=True)
+    sys.exit(1)
+if "-u" in sys.argv:
+    sys.exit(0)
+late = os.path.exists(home + "/late")
+note("start " + " ".join(sys.argv[1:]))
+if not late:
+    signal.signal(signal.SIGHUP, lambda *_: note("hup"))
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("127.0.0.1", int(os.environ["PORT"])))
+    server.listen(64)
+while True:
+    time.sleep(60)
+""".replace("%s", FATAL)
+SACCTMGR = """#!/bin/sh
+[ -e "$HOME/down" ] || exit 0
+echo "sacctmgr: error: Unable to connect to database" >&2
+exit 1
+"""
+
+
+class Pod:
+    def __init__(self, root: Path) -> None:
+        self.root, self.etc, self.state = root, root / "etc", root / "state"
+        self.calls = root / "calls"
+        self.calls.touch()
+        for folder in (self.etc, root / "bin"):
+            folder.mkdir()
+        for name, text in (("slurmdbd", SLURMDBD), ("sacctmgr", SACCTMGR)):
+            path = root / "bin" / name
+            path.write_text(text)
+            path.chmod(0o755)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.generation = 0
+        self.log = root / "log"
+
+    def conf(self, text: str) -> str:
+        """Give it another file, as the kubelet does; returns the hash of it."""
+        self.generation += 1
+        data = self.etc / f"..{self.generation}"
+        data.mkdir()
+        whole = f"DbdPort={self.port}\n{text}\n"
+        for name, content in (("slurmdbd.conf", whole), ("jwt.key", "key")):
+            (data / name).write_text(content)
+            if not (self.etc / name).is_symlink():
+                (self.etc / name).symlink_to(f"..data/{name}")
+        link = self.etc / "..new"
+        link.symlink_to(data.name)
+        link.rename(self.etc / "..data")
+        return hashlib.sha256(f"key{whole}".encode()).hexdigest()
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        env = os.environ | {
+            "HOME": str(self.root),
+            "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
+            "PORT": str(self.port),
+            "SLURM_ETC": str(self.etc),
+            "SLURMDBD_STATE": str(self.state),
+            "SLURMDBD_TICK": "0.05",
+            "SLURMDBD_CALM": "1",
+        }
+        command = ["bash", "-c", script("slurmdbd"), "slurmdbd", *arguments]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, env=env, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def said(self) -> list[str]:
+        lines = self.log.read_text().splitlines()
+        return [one.removeprefix("penstock: ") for one in lines if one.startswith("penstock: ")]
+
+    def called(self) -> list[str]:
+        return self.calls.read_text().splitlines()
+
+    @property
+    def ready(self) -> bool:
+        return (self.state / "ready").exists()
+
+
+def until(holds: Callable[[], bool], pod: Pod) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, (pod.log.read_text(), pod.called())
+        time.sleep(0.02)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Pod:
+    return Pod(tmp_path)
+
+
+@pytest.fixture
+def running(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
+    first = pod.conf("StoragePass=one")
+    process = pod.start("-v")
+    try:
+        until(lambda: pod.ready, pod)
+        assert pod.said() == [f"effective {first}", "database ok"]
+        assert pod.called() == ["start -D -v"]
+        yield process
+    finally:
+        end(process)
+
+
+def test_a_changed_file_is_taken_over_by_a_signal(
+    pod: Pod, running: subprocess.Popen[bytes]
+) -> None:
+    second = pod.conf("StoragePass=two")
+    until(lambda: f"effective {second}" in pod.said(), pod)
+    until(lambda: pod.called() == ["start -D -v", "hup"], pod)
+    assert running.poll() is None
+    assert pod.ready
+
+
+def test_a_file_that_slurmdbd_cannot_read_never_reaches_it(
+    pod: Pod, running: subprocess.Popen[bytes]
+) -> None:
+    bad = pod.conf("Bogus=1")
+    until(lambda: any(one.startswith(f"refused {bad}: ") for one in pod.said()), pod)
+    told = next(one for one in pod.said() if one.startswith("refused"))
+    assert "unrecognized key: Bogus" in told
+    assert FATAL in told
+    assert pod.called() == ["start -D -v"]
+    good = pod.conf("StoragePass=three")
+    until(lambda: f"effective {good}" in pod.said(), pod)
+    assert running.poll() is None
+
+
+def test_a_lost_database_is_told_once_and_makes_the_pod_unready_until_it_is_back(
+    pod: Pod, running: subprocess.Popen[bytes]
+) -> None:
+    (pod.root / "down").touch()
+    until(lambda: not pod.ready, pod)
+    until(lambda: "database lost: error: Unable to connect to database" in pod.said(), pod)
+    (pod.root / "down").unlink()
+    until(lambda: pod.ready, pod)
+    until(lambda: pod.said()[-1] == "database ok", pod)
+    assert sum(1 for one in pod.said() if one.startswith("database lost")) == 1
+    assert running.poll() is None
+
+
+def test_a_slurmdbd_that_waits_for_its_database_is_started_again_with_another_file(
+    pod: Pod,
+) -> None:
+    """It would end on a signal then."""
+    (pod.root / "late").touch()
+    pod.conf("StoragePass=wrong")
+    process = pod.start()
+    try:
+        until(lambda: pod.called() == ["start -D"], pod)
+        assert not pod.ready
+        (pod.root / "late").unlink()
+        right = pod.conf("StoragePass=right")
+        until(lambda: pod.ready, pod)
+        assert pod.called() == ["start -D", "start -D"]
+        assert f"effective {right}" in pod.said()
+        assert process.poll() is None
+    finally:
+        end(process)
+
+
+def test_the_container_ends_with_slurmdbd_and_slurmdbd_with_the_container(
+    pod: Pod, running: subprocess.Popen[bytes]
+) -> None:
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=30) in (0, 128 + signal.SIGTERM)
+    bad = pod.conf("Bogus=1")
+    again = pod.start()
+    assert again.wait(timeout=30) == 1
+    assert f"effective {bad}" in pod.said()
+    assert FATAL in pod.log.read_text()
