@@ -99,7 +99,7 @@ def _quiet() -> Generator[None]:
         yield
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3000)
 def test_fault_plans_keep_every_promise(figure: Callable[[str], None]) -> None:
     played = list(play_all(range(FIRST, FIRST + COUNT)))
     broken = [str(one) for one in played if one.broken]

@@ -437,8 +437,12 @@ async def _all(calls: Iterable[Coroutine[Any, Any, T]], at_once: int = AT_ONCE) 
     limit = asyncio.Semaphore(at_once)
 
     async def one(call: Coroutine[Any, Any, T]) -> T:
-        async with limit:
-            return await call
+        try:
+            async with limit:
+                return await call
+        finally:
+            # One that was called off before its turn would be missed as never awaited.
+            call.close()
 
     ended = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
     results: list[T] = []

@@ -202,8 +202,8 @@ class Mirror:
             return self._at()
         whole = self._wants_whole(asked_at)
         nodes, jobs = await asyncio.gather(
-            _answer(client.nodes(None if whole else self._nodes.update_time)),
-            _answer(client.jobs(None if whole else self._jobs.update_time)),
+            _answer(client.nodes, None if whole else self._nodes.update_time),
+            _answer(client.jobs, None if whole else self._jobs.update_time),
         )
         if client is not self._client:
             return None
@@ -252,9 +252,10 @@ def _passes(state: frozenset[str]) -> bool:
     return bool(state & MOVING) or (drains(state) and bool(state & BUSY))
 
 
-async def _answer(call: Awaitable[T]) -> T | SlurmError:
+async def _answer(call: Callable[[int | None], Awaitable[T]], since: int | None) -> T | SlurmError:
+    # Called here: a coroutine that is made for a task that never begins is never awaited.
     try:
-        return await call
+        return await call(since)
     except SlurmError as error:
         return error
 
