@@ -110,7 +110,8 @@ class Cluster:
         eventually(f"exactly {nodes} are idle", lambda: self.states() == wanted, timeout)
 
         def usable(pods: dict[str, Json]) -> bool:
-            return all(name in pods and ready(pods[name]) for name in nodes)
+            there = {pod["spec"].get("hostname", name) for name, pod in pods.items() if ready(pod)}
+            return there.issuperset(nodes)
 
         self.until("pods", usable, f"pods {nodes} are ready", timeout)
 
