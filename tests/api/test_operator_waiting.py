@@ -99,18 +99,15 @@ async def test_what_is_not_served_yet_says_so(api_node: Node) -> None:
         await lab_.apply(
             an("Token", "token", {"username": "ann", "jwtKeyRef": keys["jwtKeyRef"]}),
             an("Controller", "slurm", {}),
-            an("NodeSet", "compute", {**REF, "scalingMode": "DaemonSet"}),
+            an("NodeSet", "compute", {**REF, "ssh": {"enabled": True}}),
         )
         await lab_.until(lambda: lab_.says("Token", "token", "NotServed"))
         await lab_.until(lambda: lab_.condition("NodeSet", "compute", "Served") is not None)
         found = lab_.condition("NodeSet", "compute", "Served")
         assert found is not None
         assert (found.status, found.reason) == ("False", "FieldsNotServed")
-        assert "spec.scalingMode" in found.message
+        assert "spec.ssh" in found.message
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))
-        await lab_.quiet()
-        assert lab_.workers() == []
-        assert not lab_.ready("NodeSet", "compute")
 
 
 async def test_an_accounting_waits_for_its_secrets_and_has_rights_to_what_it_needs(
