@@ -93,7 +93,7 @@ def file_name(info: KindInfo) -> str:
 def render(info: KindInfo) -> str:
     """The definition as YAML; the same types give the same bytes."""
     return HEADER + yaml.dump(
-        definition(info), Dumper=_Dumper, sort_keys=True, width=100, allow_unicode=True
+        definition(info), Dumper=Dumper, sort_keys=True, width=100, allow_unicode=True
     )
 
 
@@ -192,10 +192,11 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
     return out
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """No anchors: a reader should not have to follow them."""
 
     def ignore_aliases(self, data: Any) -> bool:
+        """Write what stands twice twice."""
         return True
 
 

@@ -7,6 +7,7 @@ them, and nothing that comes later would have it read the file again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from penstock.controllers.links import Link
 from penstock.slurm.hostlist import HostListError
@@ -22,34 +23,40 @@ Revert = Callable[[str, tuple[Difference, ...]], Awaitable[str]]
 """Puts a partition back as it is declared; why that is not possible, or nothing."""
 
 
+@dataclass(slots=True)
+class _Expected:
+    """What slurmctld is to have: by the hash of a configuration, and the slurm.conf before it."""
+
+    config: str
+    before: str
+    tries: dict[str, int]
+    """The partitions that are to be looked at, with how often they were."""
+
+
 class PartitionProof:
-    """Of all clusters the partitions that are to be looked at, with how often they were."""
+    """Of all clusters the partitions that are to be looked at."""
 
     def __init__(self) -> None:
-        self._tries: dict[str, dict[str, int]] = {}
-        self._of: dict[str, str] = {}
-        """By cluster the configuration whose partitions those are."""
-        self._before: dict[str, str] = {}
-        """By cluster the slurm.conf that slurmctld had before."""
+        self._expected: dict[str, _Expected] = {}
 
     def expect(self, key: str, config: str, before: str, names: Iterable[str]) -> None:
         """These are other ones in the configuration of that hash, which slurmctld is to have.
 
         `before` is the slurm.conf that it had.
         """
-        if self._of.get(key) != config:
-            self._of[key], self._before[key] = config, before
-            self._tries.setdefault(key, {}).update(dict.fromkeys(names, 0))
+        old = self._expected.get(key)
+        if old is None or old.config != config:
+            tries = (old.tries if old else {}) | dict.fromkeys(names, 0)
+            self._expected[key] = _Expected(config, before, tries)
 
     def waits(self, key: str) -> frozenset[str]:
         """The partitions of a cluster that were not looked at yet."""
-        return frozenset(self._tries.get(key, ()))
+        found = self._expected.get(key)
+        return frozenset(found.tries if found else ())
 
     def forget(self, key: str) -> None:
         """That Controller is gone."""
-        self._tries.pop(key, None)
-        self._of.pop(key, None)
-        self._before.pop(key, None)
+        self._expected.pop(key, None)
 
     async def prove(
         self,
@@ -64,9 +71,10 @@ class PartitionProof:
         Those that could not be looked at or put back wait for the next time. What is neither as it
         was nor as it is declared was changed by somebody, and is left.
         """
-        waiting, client = self._tries.get(key, {}), link.client
-        if not waiting or client is None:
+        expected, client = self._expected.get(key), link.client
+        if expected is None or not expected.tries or client is None:
             return []
+        waiting = expected.tries
         try:
             records = {one.name: one for one in await client.partitions()}
         except SlurmError:
@@ -75,7 +83,7 @@ class PartitionProof:
         there = nodes.value if isinstance(nodes, Known) else None
         try:
             lost = drifts(text, records, there, members)
-            others = drifts(self._before[key], records, None, members).keys()
+            others = drifts(expected.before, records, None, members).keys()
         except HostListError:
             lost, others = {}, frozenset[str]()
         back: list[str] = []

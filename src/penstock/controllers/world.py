@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -40,6 +41,7 @@ from penstock.render.config import config_hash, config_maps_read, files
 from penstock.render.context import Cluster
 from penstock.render.slurm_conf import extra_conf_of
 
+T = TypeVar("T", bound=KubeObject)
 Member = NodeSet | RestApi | LoginSet | Partition
 """A kind that belongs to a Controller."""
 
@@ -238,58 +240,52 @@ class World:
 
     def users_of_secret(self, secret: Secret) -> list[str]:
         """Keys of the Controllers whose keys are in this Secret."""
-        space, name = secret.metadata.namespace, secret.metadata.name
         return [
-            controller.metadata.key
-            for controller in self.controllers
-            if controller.metadata.namespace == space
-            and name in (names.slurm_key_ref(controller).name, names.jwt_key_ref(controller).name)
+            one.metadata.key
+            for one in _beside(secret, self.controllers)
+            if secret.metadata.name in (names.slurm_key_ref(one).name, names.jwt_key_ref(one).name)
         ]
 
     def accounted_by(self, accounting: Accounting) -> list[str]:
         """Keys of the Controllers whose records an Accounting keeps."""
-        space, name = accounting.metadata.namespace, accounting.metadata.name
         return [
             one.metadata.key
-            for one in self.controllers
-            if one.metadata.namespace == space
-            and one.spec.accounting_ref is not None
-            and one.spec.accounting_ref.name == name
+            for one in _beside(accounting, self.controllers)
+            if (ref := one.spec.accounting_ref) is not None and ref.name == accounting.metadata.name
         ]
 
     def accountings_of_secret(self, secret: Secret) -> list[str]:
         """Keys of the Accountings that name this Secret."""
         return [
             one.metadata.key
-            for one in self.accountings
-            if one.metadata.namespace == secret.metadata.namespace
-            and secret.metadata.name in _secrets_of(one)
+            for one in _beside(secret, self.accountings)
+            if secret.metadata.name in _secrets_of(one)
         ]
 
     def accountings_of_config_map(self, config_map: KubeObject) -> list[str]:
         """Keys of the Accountings whose JWKS file is in this ConfigMap."""
         return [
             one.metadata.key
-            for one in self.accountings
-            if one.metadata.namespace == config_map.metadata.namespace
-            and one.spec.jwks_key_ref is not None
-            and one.spec.jwks_key_ref.name == config_map.metadata.name
+            for one in _beside(config_map, self.accountings)
+            if (ref := one.spec.jwks_key_ref) is not None and ref.name == config_map.metadata.name
         ]
 
     def accountings_beside(self, obj: KubeObject) -> list[str]:
         """Keys of the Accountings of an object's namespace."""
-        space = obj.metadata.namespace
-        return [one.metadata.key for one in self.accountings if one.metadata.namespace == space]
+        return keys(_beside(obj, self.accountings))
 
     def users_of_config_map(self, config_map: KubeObject) -> list[str]:
         """Keys of the Controllers that name this ConfigMap."""
-        space, name = config_map.metadata.namespace, config_map.metadata.name
         return [
-            controller.metadata.key
-            for controller in self.controllers
-            if controller.metadata.namespace == space
-            and name in config_maps_read(Cluster(controller, self.settings.images))
+            one.metadata.key
+            for one in _beside(config_map, self.controllers)
+            if config_map.metadata.name in config_maps_read(Cluster(one, self.settings.images))
         ]
+
+
+def _beside(obj: KubeObject, every: Iterable[T]) -> Iterator[T]:
+    """Those of an object's namespace."""
+    return (one for one in every if one.metadata.namespace == obj.metadata.namespace)
 
 
 def _secrets_of(accounting: Accounting) -> set[str]:

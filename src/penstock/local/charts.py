@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import yaml
 
+from penstock.api.crd import Dumper
 from penstock.local import golang, programs
 from penstock.local.errors import LocalError
 from penstock.local.install import SYSTEM, Document
@@ -90,14 +91,7 @@ def operator_objects() -> list[Document]:
 
 def manifest() -> str:
     """The text of deploy/operator.yaml."""
-    return HEADER + yaml.dump_all(operator_objects(), Dumper=_Dumper, sort_keys=False, width=100)
-
-
-class _Dumper(yaml.SafeDumper):
-    """No anchors: a reader should not have to follow them."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    return HEADER + yaml.dump_all(operator_objects(), Dumper=Dumper, sort_keys=False, width=100)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from penstock.api.slinky.wellknown import SLURMCTLD_PORT, SLURMD_PORT
 from penstock.render import partitions
 from penstock.render.context import Cluster
 from penstock.render.pod import names_of
-from penstock.slurm.conf import Document, merge_options, quoted, split_options
+from penstock.slurm.conf import Document, joined
 from penstock.slurm.partition import keep
 
 _KEY_LINES = (
@@ -187,10 +187,5 @@ def _extra(cluster: Cluster) -> list[tuple[str, list[str]]]:
     text = cluster.controller.spec.extra_conf.rstrip("\n")
     if not text.strip():
         return []
-    document = Document.parse(text)
-    merged = [
-        f"{key}={quoted(merge_options(given, split_options(required)))}"
-        for key, required in _required(cluster).items()
-        if (given := document.get(key)) is not None
-    ]
+    merged = joined(Document.parse(text), _required(cluster))
     return [(_EXTRA, text.split("\n")), (_MERGED, merged)]

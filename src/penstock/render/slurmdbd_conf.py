@@ -10,7 +10,7 @@ from __future__ import annotations
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, StorageConfig
 from penstock.api.slinky.wellknown import SLURMDBD_PORT
-from penstock.slurm.conf import Document, merge_options, quoted, split_options
+from penstock.slurm.conf import Document, joined, quoted
 
 
 def slurmdbd_conf(accounting: Accounting, password: str) -> str:
@@ -78,12 +78,7 @@ def _extra(accounting: Accounting) -> list[tuple[str, list[str]]]:
     text = accounting.spec.extra_conf.rstrip("\n")
     if not text.strip():
         return []
-    document = Document.parse(text)
-    merged = [
-        f"{key}={quoted(merge_options(given, split_options(required)))}"
-        for key, required in _required(accounting).items()
-        if (given := document.get(key)) is not None
-    ]
+    merged = joined(Document.parse(text), _required(accounting))
     return [
         ("EXTRA CONFIG", text.split("\n")),
         *([("MERGED CONFIG", merged)] if merged else []),

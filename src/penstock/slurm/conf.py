@@ -11,7 +11,7 @@ of a key given twice the last value counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -264,6 +264,15 @@ def quoted(value: str) -> str:
         raise ConfError(f"{value!r} cannot be a value in a Slurm configuration file")
     escaped = value.replace("\\", "\\\\").replace("#", "\\#")
     return f'"{escaped}"' if _BLANK.search(value) else escaped
+
+
+def joined(document: Document, required: Mapping[str, str]) -> list[str]:
+    """A line for each key that both have: what the document says, joined with what is required."""
+    return [
+        f"{key}={quoted(merge_options(given, split_options(options)))}"
+        for key, options in required.items()
+        if (given := document.get(key)) is not None
+    ]
 
 
 def _option_name(option: str) -> str:

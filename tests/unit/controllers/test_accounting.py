@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -114,13 +115,20 @@ class Lab:
         await self.until(lambda: self.says(plural, name)[0] == "True")
 
 
+@asynccontextmanager
+async def operated() -> AsyncGenerator[Lab]:
+    """A lab with an operator, which ends with the block."""
+    lab = Lab()
+    lab.world.declare(1)
+    process = lab.world.operator()
+    yield lab
+    await lab.world.crash(process)
+
+
 def played(play: Callable[[Lab], Awaitable[None]]) -> None:
     async def run() -> None:
-        lab = Lab()
-        lab.world.declare(1)
-        process = lab.world.operator()
-        await play(lab)
-        await lab.world.crash(process)
+        async with operated() as lab:
+            await play(lab)
 
     simulate(run())
 
@@ -334,11 +342,8 @@ def test_a_plan_says_that_a_changed_password_restarts_nothing() -> None:
     """`penstock plan`, on a copy of what there is."""
 
     async def run() -> Live:
-        lab = Lab()
-        lab.world.declare(1)
-        process = lab.world.operator()
-        await served(lab)
-        await lab.world.crash(process)
+        async with operated() as lab:
+            await served(lab)
         store = lab.world.server.store
         return Live(
             {

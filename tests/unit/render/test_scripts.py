@@ -11,41 +11,28 @@ import pytest
 
 from penstock.render.config import content_hash
 from penstock.render.script import script
+from support.volume import Volume
 
 REFUSED = "slurm_reconfigure error: Unspecified error"
 AWAY = "slurm_reconfigure error: Unable to contact slurm controller (connect failure)"
 RUNS = 'echo "[2026-01-01T00:00:00.123] Running as primary controller"\nexec sleep 60\n'
 
 
-class Volume:
-    """A folder as the kubelet keeps it: all files change at once."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.generation = 0
-        path.mkdir()
+class ConfVolume(Volume):
+    """A volume with slurm.conf in it."""
 
     def write(self, text: str | None = None, **others: str) -> None:
         """Another generation: slurm.conf with this text, and dot files by their names."""
-        self.generation += 1
-        data = self.path / f"..{self.generation}"
-        data.mkdir()
         given = {f".{name}": value for name, value in others.items()}
         given |= {"slurm.conf": text, "slurm.key": "secret"} if text is not None else {}
-        for name, value in given.items():
-            (data / name).write_text(value)
-            if not (self.path / name).is_symlink():
-                (self.path / name).symlink_to(f"..data/{name}")
-        link = self.path / "..new"
-        link.symlink_to(data.name)
-        link.rename(self.path / "..data")
+        self.show(given)
 
 
 class Pod:
     """The volumes, stand-ins for Slurm's programs, and the side container."""
 
     def __init__(self, root: Path) -> None:
-        self.etc, self.candidate = Volume(root / "etc"), Volume(root / "candidate")
+        self.etc, self.candidate = ConfVolume(root / "etc"), ConfVolume(root / "candidate")
         self.state, self.bin, self.spool = root / "state", root / "bin", root / "spool"
         for directory in (self.state, self.bin, self.spool):
             directory.mkdir()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from penstock.render.script import script
+from support.volume import Volume
 
 FATAL = "fatal: Could not open/read/parse slurmdbd.conf file"
 SLURMDBD = """#!/usr/bin/env python3
@@ -54,8 +55,8 @@ class Pod:
         self.root, self.etc, self.state = root, root / "etc", root / "state"
         self.calls = root / "calls"
         self.calls.touch()
-        for folder in (self.etc, root / "bin"):
-            folder.mkdir()
+        self.volume = Volume(self.etc)
+        (root / "bin").mkdir()
         for name, text in (("slurmdbd", SLURMDBD), ("sacctmgr", SACCTMGR)):
             path = root / "bin" / name
             path.write_text(text)
@@ -63,22 +64,12 @@ class Pod:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.generation = 0
         self.log = root / "log"
 
     def conf(self, text: str) -> str:
         """Give it another file, as the kubelet does; returns the hash of it."""
-        self.generation += 1
-        data = self.etc / f"..{self.generation}"
-        data.mkdir()
         whole = f"DbdPort={self.port}\n{text}\n"
-        for name, content in (("slurmdbd.conf", whole), ("jwt.key", "key")):
-            (data / name).write_text(content)
-            if not (self.etc / name).is_symlink():
-                (self.etc / name).symlink_to(f"..data/{name}")
-        link = self.etc / "..new"
-        link.symlink_to(data.name)
-        link.rename(self.etc / "..data")
+        self.volume.show({"slurmdbd.conf": whole, "jwt.key": "key"})
         return hashlib.sha256(f"key{whole}".encode()).hexdigest()
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
