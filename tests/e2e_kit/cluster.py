@@ -107,7 +107,18 @@ class Cluster:
         workers are too many, before a lower deletion cost.
         """
         wanted = {name: {"IDLE"} for name in nodes}
-        eventually(f"exactly {nodes} are idle", lambda: self.states() == wanted, timeout)
+        found: dict[str, set[str]] = {}
+
+        def idle() -> bool:
+            found.clear()
+            found.update(self.states())
+            return found == wanted
+
+        try:
+            eventually(f"exactly {nodes} are idle", idle, timeout)
+        except AssertionError as error:
+            reasons = {name: self.node(name).get("reason") for name in found}
+            raise AssertionError(f"{error}; {found}, {reasons}") from None
 
         def usable(pods: dict[str, Json]) -> bool:
             there = {pod["spec"].get("hostname", name) for name, pod in pods.items() if ready(pod)}

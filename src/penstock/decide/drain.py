@@ -16,7 +16,7 @@ from enum import StrEnum
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
-from penstock.decide import drain_reason, records, resume, times
+from penstock.decide import drain_reason, gres_settle, records, resume, times
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode, Why
 from penstock.slurm.model import Node
 
@@ -150,7 +150,9 @@ def marked_for_update(pod: Pod) -> bool:
     return _marked(pod) == Cause.UPDATE
 
 
-def step(pod: Pod, node: Node, wanted: Wish | None) -> DrainNode | UndrainNode | ResumeNode | None:
+def step(
+    pod: Pod, node: Node, wanted: Wish | None, now: float
+) -> DrainNode | UndrainNode | ResumeNode | None:
     """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
     ours = drain_reason.is_ours(node.reason)
     forgotten = resume.foreign_drain_lost(node, records.read(node.comment))
@@ -160,6 +162,8 @@ def step(pod: Pod, node: Node, wanted: Wish | None) -> DrainNode | UndrainNode |
     if wanted is None:
         if "DOWN" in node.state:
             return resume.resume_action(pod, node)
+        if gres_settle.settles_in(node, now) is not None:
+            return None
         # Before the new pod's slurmd is there, a job would be lost on it.
         if node.drain and ours and resume.registered(pod, node):
             why = Why("Undrained", f"Nobody wants node {node.name} drained any more")
@@ -199,4 +203,5 @@ def _stale(pod: Pod, reason: str, wanted: Wish) -> bool:
     """Whether a reason of ours tells another cause than the wanted one."""
     if wanted.cause.condemns and not wanted.user:
         return True
-    return reason in {drain_reason.TERMINATING, *(told(pod) for told in CONDEMNED.values())}
+    passing = {drain_reason.TERMINATING, gres_settle.REASON}
+    return reason in {*passing, *(told(pod) for told in CONDEMNED.values())}

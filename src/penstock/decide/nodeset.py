@@ -15,7 +15,7 @@ from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky.names import pod_name
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import deadline, drain, protect, records, topology
+from penstock.decide import deadline, drain, gres_settle, protect, records, topology
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -74,10 +74,12 @@ class _Pass:
     places: list[SetNodeTopology]
     conditions: list[SetPodConditions]
     deletes: list[DeletePod]
+    waits: list[float]
+    """Seconds until a pod is to be looked at again, though nothing it depends on changes."""
 
     def __len__(self) -> int:
         lists = (self.patches, self.drains, self.returns, self.comments, self.places)
-        return sum(map(len, lists)) + len(self.conditions) + len(self.deletes)
+        return sum(map(len, lists)) + len(self.conditions) + len(self.deletes) + len(self.waits)
 
 
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
@@ -86,7 +88,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)
-    doing = _Pass([], [], [], [], [], [], [])
+    doing = _Pass([], [], [], [], [], [], [], [])
     held: dict[str, Verdict] = {}
     for pod in roles.condemned:
         verdict = may_delete(pod, slurm, abandoned=view.abandoned)
@@ -137,7 +139,8 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     said = checks(view, slurm, roles, held, refused)
     if shared:
         said = (_shared(shared), *said)
-    waits = (_wake_after(view), LATER_S if wait else None, topology.again_in(refused, view.now))
+    again = topology.again_in(refused, view.now)
+    waits = (_wake_after(view), LATER_S if wait else None, again, *doing.waits)
     wake = [seconds for seconds in waits if seconds]
     return Plan(actions, status(view, slurm, said), said, min(wake, default=None))
 
@@ -209,7 +212,9 @@ def _tend(
         # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
         # a user's cordon is never taken for ours, nor ours for a user's.
         return
-    step = drain.step(pod, node, wish)
+    if wish is None and (left := gres_settle.settles_in(node, view.now)) is not None:
+        doing.waits.append(left)
+    step = drain.step(pod, node, wish, view.now)
     if isinstance(step, DrainNode):
         doing.drains.append(replace(step, while_idle=pod.metadata.name in idle))
     elif step is not None:

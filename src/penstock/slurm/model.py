@@ -43,6 +43,8 @@ class Node:
     reason: str = ""
     reason_user: str = ""
     """Who set the reason."""
+    reason_since: int = 0
+    """When it was set, in Unix seconds."""
     comment: str = ""
     features: tuple[str, ...] = ()
     active_features: tuple[str, ...] = ()

@@ -94,7 +94,8 @@ class Sidecar:
         self.lines.clear()
         self._refused, self._busy = "", False
         self._lives += 1
-        self._say(f"effective {self._applied}")
+        if self._applied:
+            self._say(f"effective {self._applied}")
         if self._tried and self._tried == content_hash(self.candidate):
             self._say(f"tried {self._tried} {_verdict(refusal(self.candidate))}")
 
@@ -107,7 +108,7 @@ class Sidecar:
             self._tried = proposed
             self._say(f"tried {proposed} {_verdict(refusal(self.candidate))}")
         asked = self.asked if self.asked != self._done else ""
-        if wanted not in (self._applied, self._refused) and self.live == wanted:
+        if wanted not in (self._applied, self._refused) and self.live == wanted and self._applied:
             # slurmctld was told already.
             self._takes(wanted)
         elif wanted not in (self._applied, self._refused) or (asked and self.up()):
@@ -118,7 +119,7 @@ class Sidecar:
 
     def _reconfigure(self, wanted: str, files: Files, asked: str) -> None:
         if not self.up():
-            self._say(f"waits {wanted}: Unable to contact slurm controller")
+            self._away(wanted)
             return
         self._busy, life = True, self._lives
         self.spend(lambda: self._reconfigured(wanted, files, asked, life))
@@ -132,7 +133,7 @@ class Sidecar:
             return
         self._busy = False
         if not self.up():
-            self._say(f"waits {wanted}: Unable to contact slurm controller")
+            self._away(wanted)
             return
         if words is None:
             self.reads(files)
@@ -145,6 +146,12 @@ class Sidecar:
             self._done = asked
             self._say(f"reconfigured {asked} {_verdict(words)}")
         self.look()
+
+    def _away(self, wanted: str) -> None:
+        if wanted != self._applied:
+            # What slurmctld starts with is not known.
+            self._applied = ""
+        self._say(f"waits {wanted}: Unable to contact slurm controller")
 
     def _takes(self, wanted: str) -> None:
         self._applied, self._refused = wanted, ""

@@ -207,6 +207,7 @@ class SlurmAnswers:
             "state": self.slurmctld.states(node),
             "reason": node.reason,
             "reason_set_by_user": node.reason_user,
+            "reason_changed_at": _number(node.reason_since or None),
             "comment": node.comment,
             "features": node.features,
             "active_features": node.active_features,

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.slurm import hostlist
+from penstock.slurm import gres, hostlist
 from penstock.slurm.conf import Document
 from penstock.slurm.partition import ALL, NODE_SET, NODES, Change, declared
 from penstock.slurm.partition_calls import Update, call
 from penstock.testing import partitions
 
+ASKED_S, ANSWERS_S = 1.0, 0.5
+"""When a node that comes back registers, and from when on it may be thought to answer."""
 HOLDING = {"RUNNING", "COMPLETING", "SUSPENDED"}
 
 
@@ -62,6 +64,11 @@ class FakeNode:
     gres: str = ""
     extra: str = ""
     gres_used: str = ""
+    gres_found: str | None = None
+    """What its slurmd had when it registered last; as `gres` before that."""
+    reason_since: int = 0
+    registers_at: float | None = None
+    """When it is asked to register."""
 
 
 @dataclass
@@ -101,6 +108,8 @@ class FakeSlurmctld:
         """Names of topology.yaml, before the colon; None takes any."""
         self.fixed_gres = False
         """Whether generic resources are files, whose counts do not change."""
+        self.hungry = False
+        """Whether jobs wait that take one of each generic resource in the first moment."""
         self.responding = True
         self.reconfigured = 0
         self.changed = int(clock())
@@ -165,6 +174,7 @@ class FakeSlurmctld:
 
     def states(self, node: FakeNode) -> list[str]:
         """Base state and flags as slurmrestd lists them; a suspended job leaves a node IDLE."""
+        self._registered(node)
         held = set[str]().union(*(j.state for j in self.jobs.values() if j.holds(node.name)))
         base = "ALLOCATED" if "RUNNING" in held and node.base == "IDLE" else node.base
         return [base, *sorted(node.flags | (held & {"COMPLETING"}))]
@@ -174,10 +184,12 @@ class FakeSlurmctld:
     ) -> None:
         """What `scontrol update node` does. Raises RefusedError."""
         node = self._node(name)
+        self._registered(node)
         for state in states:
             if state == "DRAIN":
                 node.flags.add("DRAIN")
             elif state in {"UNDRAIN", "RESUME", "IDLE"}:
+                node.registers_at = self.clock() + ASKED_S
                 node.flags -= {"DRAIN", "FAIL"}
                 if state != "UNDRAIN" or node.base != "DOWN":
                     node.reason = node.reason_user = ""
@@ -188,13 +200,15 @@ class FakeSlurmctld:
             else:
                 raise RefusedError(*INVALID_TRANSITION)
         if "reason" in values:
-            node.reason, node.reason_user = values["reason"], user
+            self._reason(node, values["reason"], user)
         places: str = values.get("topology_str") or ""
         names = {one.partition(":")[0] for one in places.split(",") if one}
         if self.topologies is not None and not names <= self.topologies:
             raise RefusedError(*NO_TOPOLOGY)
         if values.get("gres") and self.fixed_gres:
             raise RefusedError(*FILES)
+        if "gres" in values and node.gres_found is None:
+            node.gres_found = node.gres
         for key in ("comment", "gres", "extra"):
             if key in values:
                 setattr(node, key, values[key])
@@ -300,6 +314,31 @@ class FakeSlurmctld:
     def _in_set(self, word: str) -> list[str]:
         feature = self._sets.get(word, word)
         return [n for n, node in self.nodes.items() if word == ALL or feature in node.features]
+
+    def _reason(self, node: FakeNode, words: str, user: str) -> None:
+        node.reason, node.reason_user, node.reason_since = words, user, int(self.clock())
+
+    def _registered(self, node: FakeNode) -> None:
+        """It registered when it was asked to, and its resources were compared."""
+        if node.registers_at is None:
+            return
+        early = node.registers_at - ASKED_S + ANSWERS_S
+        if self.hungry and "DRAIN" not in node.flags and self.clock() >= early:
+            node.gres_used = gres.text(dict.fromkeys(gres.counts(node.gres), 1))
+        if self.clock() < node.registers_at:
+            return
+        node.registers_at = None
+        found = gres.counts(node.gres if node.gres_found is None else node.gres_found)
+        wanted, busy = gres.counts(node.gres), gres.counts(node.gres_used)
+        taken = [one for one in wanted if found.get(one) != wanted[one] and busy.get(one)]
+        if not taken:
+            node.gres_found = node.gres
+            return
+        node.flags |= {"DRAIN", "INVALID_REG"}
+        numbers = f"{found.get(taken[0], 0)} != {wanted[taken[0]]}"
+        words = f"gres/{taken[0]} count changed and jobs are using them ({numbers})"
+        self._reason(node, words, "slurm")
+        self.touch()
 
     def _features(self, node: FakeNode, values: dict[str, Any]) -> None:
         available = list(values.get("features", node.features))

@@ -11,6 +11,7 @@ from penstock.api.core import Pod
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.act import AT_ONCE
+from penstock.decide import gres_settle
 from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
@@ -299,7 +300,26 @@ async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():
         scene.slurm.fixed_gres = False
         assert await scene.act(given)
         assert (found.comment, found.gres, found.weight) == ("comment", "gpu:1", 3)
-        assert (found.flags, found.reason) == ({"DYNAMIC_NORM"}, "")
+
+
+@pytest.mark.parametrize("drained", [False, True])
+async def test_jobs_that_wait_for_a_changed_resource_start_when_its_count_was_registered(
+    drained: bool,
+) -> None:
+    async with stage(nodesets.nodeset(), "compute-0") as scene:
+        slurm, found, began = scene.slurm, scene.slurm.nodes["compute-0"], 1000.0
+        slurm.clock, slurm.hungry, found.gres = (lambda: began), True, "gpu:4"
+        if drained:
+            slurm.update_node("compute-0", ["DRAIN"], {"reason": gres_settle.REASON})
+        assert await scene.act(SetNodeComment("compute-0", "comment", ("a",), 3, "gpu:1", why=WHY))
+        assert (found.gres, found.reason) == ("gpu:1", gres_settle.REASON)
+        for passed in (0.6, 1.1):
+            slurm.clock = lambda: began + passed  # noqa: B023
+            assert slurm.states(found) == ["IDLE", "DRAIN", "DYNAMIC_NORM"]
+        slurm.update_node("compute-0", ["UNDRAIN"], {})
+        for passed in (1.7, 2.2):
+            slurm.clock = lambda: began + passed  # noqa: B023
+            assert (slurm.states(found), found.gres_used) == (["IDLE", "DYNAMIC_NORM"], "gpu:1")
 
 
 async def test_features_that_somebody_gave_a_moment_ago_are_not_lost():

@@ -9,7 +9,7 @@ import pytest
 from penstock.api.core import Node as Machine
 from penstock.api.core import NodeStatus, Pod, PodCondition
 from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
-from penstock.decide import drain, drain_reason, records
+from penstock.decide import drain, drain_reason, gres_settle, records
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
 from penstock.decide.drain import Cause
 from penstock.decide.recheck import still_right
@@ -40,7 +40,7 @@ MARKED = {POD_CORDON: "true", CORDONED_FOR: "scale-in since 2027-01-15T08:00:00Z
 def decided(
     found: Pod, record: Node, condemned: Cause | None = None, host: Machine | None = None
 ) -> DrainNode | UndrainNode | ResumeNode | None:
-    return drain.step(found, record, drain.wish(found, record, host, condemned))
+    return drain.step(found, record, drain.wish(found, record, host, condemned), NOW)
 
 
 def reason_of(step: object) -> str:
@@ -51,6 +51,18 @@ def reason_of(step: object) -> str:
 @pytest.mark.parametrize("key", [POD_CORDON, POD_CORDON_SHORT])
 def test_each_spelling_of_pod_cordon_drains(key: str) -> None:
     assert reason_of(decided(pod(annotations={key: "true"}), node(0))) == OURS
+
+
+@pytest.mark.parametrize(("ago", "wait"), [(0, 4.0), (3, 1.0), (-60, 4.0), (4, None), (600, None)])
+def test_a_drain_for_changed_resources_ends_when_slurmd_has_registered(
+    ago: int, wait: float | None
+) -> None:
+    since = int(NOW) - ago
+    drained = node(0, "IDLE", "DRAIN", reason=gres_settle.REASON, reason_since=since)
+    assert gres_settle.settles_in(drained, NOW) == wait
+    assert isinstance(decided(pod(), drained), UndrainNode) == (wait is None)
+    # A cordon of a user takes it over at once.
+    assert reason_of(decided(CORDONED, drained)) == OURS
 
 
 @pytest.mark.parametrize("value", ["True", "1", "false", ""])
@@ -94,7 +106,7 @@ def test_a_user_cordon_outlives_scale_in() -> None:
     """Its words stay in Slurm, so that the annotation is still known to be the user's."""
     drained = node(0, "IDLE", "DRAIN", reason=OURS)
     wish = drain.wish(CORDONED, drained, None, Cause.SCALE_IN)
-    assert drain.step(CORDONED, drained, wish) is None
+    assert drain.step(CORDONED, drained, wish, NOW) is None
     assert drain.cordon_changes(CORDONED, drained, wish, NOW) == {}
     kept = drain.wish(CORDONED, drained, None, None)
     assert kept is not None
@@ -119,7 +131,7 @@ def test_a_cordon_after_ours_was_taken_back_is_a_users() -> None:
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
     wish = drain.wish(found, drained, None, None)
     assert drain.cordon_changes(found, drained, wish, NOW) == {}
-    assert reason_of(drain.step(found, drained, wish)) == OURS
+    assert reason_of(drain.step(found, drained, wish, NOW)) == OURS
 
 
 def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
@@ -127,7 +139,7 @@ def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
     wish = drain.wish(both, drained, None, None)
     assert drain.cordon_changes(both, drained, wish, NOW) == RELEASED
-    assert reason_of(drain.step(both, drained, wish)) == OURS
+    assert reason_of(drain.step(both, drained, wish, NOW)) == OURS
 
 
 @pytest.mark.parametrize(

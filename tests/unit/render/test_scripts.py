@@ -242,6 +242,21 @@ def test_a_slurmctld_that_is_away_is_no_refusal(pod: Pod, running: subprocess.Po
     assert not any("refused" in line for line in said(running, f"effective {hash_of('second')}"))
 
 
+def test_a_slurmctld_that_was_away_is_asked_to_read_what_it_had(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """It may have started with the files between, and nobody would see that it did."""
+    pod.refuse(AWAY)
+    pod.etc.write("second")
+    said(running, "penstock: waits")
+    before = pod.calls.read_text().count("x")
+    pod.candidate.write("first", live=hash_of("first"))
+    pod.etc.write("first")
+    pod.answer.unlink()
+    said(running, f"effective {hash_of('first')}")
+    assert pod.calls.read_text().count("x") > before
+
+
 def test_a_reconfigure_that_is_asked_for_is_done_once(pod: Pod, running: subprocess.Popen[str]):
     pod.candidate.write("first", reconfigure="now")
     said(running, "penstock: reconfigured now ok")

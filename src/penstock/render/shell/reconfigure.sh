@@ -150,9 +150,13 @@ reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked; wh
   return 1
 }
 
-took_over() { # notes and reports that slurmctld runs with the files
-  applied=$wanted
+runs_with() { # notes what slurmctld runs with
+  applied=$1
   printf '%s' "$applied" >"$applied_file"
+}
+
+took_over() { # notes and reports that slurmctld runs with the files
+  runs_with "$wanted"
   report "effective $applied"
 }
 
@@ -177,10 +181,9 @@ same() { # whether a volume still shows the generation that was seen last
 
 until wanted=$(content "$etc"); do wait_a_tick; done
 if [ -z "$applied" ]; then # first start in this pod: slurmctld is about to read these very files
-  applied=$wanted
-  printf '%s' "$applied" >"$applied_file"
+  runs_with "$wanted"
 fi
-report "effective $applied"
+[ "$applied" = unknown ] || report "effective $applied"
 [ "$wanted" = "$applied" ] || say "/etc/slurm changed while nobody looked"
 tried=$(saved "$tried_file")
 done=$(saved "$asked_file")
@@ -223,8 +226,8 @@ while :; do
   "$proposed refused: "*) [ "$SECONDS" -lt "$again" ] || try ;;
   esac
 
-  if [ "$wanted" != "$applied" ] && [ "$live" = "$wanted" ]; then # needs nothing of slurmctld
-    took_over
+  if [ "$wanted" != "$applied" ] && [ "$live" = "$wanted" ] && [ "$applied" != unknown ]; then
+    took_over # it needs nothing of slurmctld
   fi
   if [ "$wanted" = "$applied" ] && [ "$asked" = "$done" ]; then
     continue
@@ -245,6 +248,8 @@ while :; do
     ;;
   *)
     later
+    # It may start with these files now and be up before others come in their place.
+    [ "$wanted" = "$applied" ] || runs_with unknown
     [ "$told" = "waits: $answer" ] || report "waits $wanted: $answer"
     told="waits: $answer"
     continue

@@ -208,9 +208,7 @@ def misconfigure(world: World, number: int, seconds: float) -> None:
 
 def limit(world: World, minutes: int, which: int) -> None:
     """A change of a NodeSet's partition."""
-    body = {"spec": {"partition": {"config": f"MaxTime={minutes}"}}}
-    space, name = world.place(which)
-    world.ask("PATCH", path_of(space, "nodesets", name), body)
+    world.edit_nodeset(which, {"spec": {"partition": {"config": f"MaxTime={minutes}"}}})
 
 
 def reconfigure(world: World, which: int) -> None:
@@ -222,9 +220,7 @@ def reconfigure(world: World, which: int) -> None:
 
 def template(world: World, image: str, seconds: float, which: int) -> None:
     """A change of the workers' image; one that does not exist is set right a while later."""
-    body = {"spec": {"slurmd": {"image": image}}}
-    space, name = world.place(which)
-    world.ask("PATCH", path_of(space, "nodesets", name), body)
+    world.edit_nodeset(which, {"spec": {"slurmd": {"image": image}}})
     if image == MISSING:
         world.later(seconds, lambda: template(world, IMAGES[0], 0.0, which))
 

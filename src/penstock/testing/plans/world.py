@@ -82,6 +82,7 @@ class World:
         """Whether nothing more goes wrong, and nobody does anything any more."""
         self._loop = loop
         self._started = 0
+        self._edits: dict[tuple[str, str], list[Json]] = {}
         self._faults = dict.fromkeys(self.spaces, Fault.NONE)
         self._coming: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
@@ -141,6 +142,20 @@ class World:
         space, name = self.place(number)
         spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}}
         self._make(space, "nodesets", "NodeSet", name, spec)
+        for one in self._edits.pop((space, name), ()):
+            self.ask("PATCH", path_of(space, "nodesets", name), one)
+
+    def edit_nodeset(self, number: int, body: Json) -> None:
+        """`kubectl patch`, of the next one when this one is going or gone.
+
+        How long it takes to go depends on what goes wrong; what is declared in the end must not.
+        """
+        space, name = self.place(number)
+        found = self.find("slinky.slurm.net/nodesets", name, space)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            self._edits.setdefault((space, name), []).append(body)
+        else:
+            self.ask("PATCH", path_of(space, "nodesets", name), body)
 
     def declare_restapi(self, space: str) -> None:
         """Make a RestApi."""
