@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from penstock.testing.faults import Fault
 from penstock.testing.loop import simulate
 from penstock.testing.plans import expected
 from penstock.testing.plans.plan import Layout
 from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, NODESET, World
+from penstock.testing.plans.world import GROUP, NODESET, SPACE, World
+from penstock.testing.slurmctld import INVALID_QOS, RefusedError
 
 SEEDS = range(1, 9)
 
@@ -95,6 +98,47 @@ async def _quick_changes(seed: int) -> int:
     return reads
 
 
+async def _while_slurmctld_stands_by(seed: int) -> set[str]:
+    world = await _settled(seed)
+    world.slurm_fault(Fault.STANDBY, SPACE)
+    _limit(world, 7)
+    told: set[str] = set()
+    for _ in range(100 * seed):
+        await asyncio.sleep(0.1)
+        controller = world.find("slinky.slurm.net/controllers", "slurm") or {}
+        told |= {one["reason"] for one in controller["status"]["conditions"]}
+    world.slurm_fault(Fault.NONE, SPACE)
+    await asyncio.sleep(60.0)
+    assert _found(world) == 7
+    assert expected.missing(world) == []
+    await world.crash(world.processes[0])
+    return told
+
+
+async def _refused_as_the_file_goes(seed: int) -> list[str]:
+    world = await _settled(seed)
+    world.slurm_fault(Fault.REFUSE, SPACE)
+    _limit(world, 7)
+    for _ in range(10_000):
+        await asyncio.sleep(0.003)
+        if "MaxTime=7" in str(world.find("/configmaps", "slurm-config")):
+            break
+    update = world.slurm.ctld.update_partition
+
+    def refuse(body: dict[str, Any]) -> None:
+        assert body
+        raise RefusedError(*INVALID_QOS)
+
+    world.slurm.ctld.update_partition = refuse
+    world.slurm_fault(Fault.NONE, SPACE)
+    await asyncio.sleep(5.0)
+    world.slurm.ctld.update_partition = update
+    await asyncio.sleep(60.0)
+    missing = expected.missing(world)
+    await world.crash(world.processes[0])
+    return missing
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_partition_that_changes_amid_a_reconfigure_does_not_change_back(seed: int) -> None:
     with logging(show=False):
@@ -111,3 +155,15 @@ def test_a_slurmctld_that_read_its_old_file_is_told_again(seed: int) -> None:
 def test_changes_in_quick_succession_need_no_reconfigure(seed: int) -> None:
     with logging(show=False):
         assert simulate(_quick_changes(seed)) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_slurmctld_that_stands_by_has_refused_nothing(seed: int) -> None:
+    with logging(show=False):
+        assert "PartitionRefused" not in simulate(_while_slurmctld_stands_by(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_slurmctld_took_with_its_file_is_not_refused(seed: int) -> None:
+    with logging(show=False):
+        assert simulate(_refused_as_the_file_goes(seed)) == []

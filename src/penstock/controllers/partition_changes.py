@@ -298,8 +298,10 @@ class PartitionChanges:
         before, now = declared_in(old), declared_in(wanted)
         for name in [n for n, sent in state.sent.items() if before.get(n) == sent]:
             del state.sent[name]
-        for name in [n for n, one in state.refused.items() if one.declared != now.get(n)]:
-            del state.refused[name]
+        for name, one in list(state.refused.items()):
+            # slurmctld takes what the file says with the file, whatever it said before.
+            if one.declared != now.get(name) or one.declared == before.get(name):
+                del state.refused[name]
 
     async def _call(
         self,

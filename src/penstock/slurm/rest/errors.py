@@ -12,6 +12,8 @@ NODES_BUSY = 2016
 NOT_FOUND = frozenset({2000, 2017, 2018})
 """Invalid partition name, job id, node name."""
 DENIED = frozenset({2002, 2010})
+STANDBY = 2027
+"""A slurmctld that is not the one that works now, or not yet."""
 _SLURMCTLD = range(2000, 3000)
 
 
@@ -30,7 +32,8 @@ class SlurmError(Exception):
     @property
     def refusal(self) -> bool:
         """Whether slurmctld itself said no to what was asked, so that asking again is no use."""
-        return self.number in _SLURMCTLD and not isinstance(self, AuthError | DeniedError)
+        said_no = self.number in _SLURMCTLD and self.number != STANDBY
+        return said_no and not isinstance(self, AuthError | DeniedError)
 
 
 class UnreachableError(SlurmError):

@@ -196,13 +196,12 @@ def configure(world: World, number: int) -> None:
 def misconfigure(world: World, number: int, seconds: float) -> None:
     """A change of slurm.conf that slurmctld refuses, put right a while later.
 
-    A slurmctld that never worked has to be given what is declared.
+    A slurmctld that never worked has to be given what is declared, so it is only put right then.
     """
     controller = world.find("slinky.slurm.net/controllers", "slurm")
-    if controller is None or not controller.get("status", {}).get("effectiveConfigHash"):
-        return
-    body = {"spec": {"extraConf": f"BogusKey={number}\n"}}
-    world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
+    if controller is not None and controller.get("status", {}).get("effectiveConfigHash"):
+        body = {"spec": {"extraConf": f"BogusKey={number}\n"}}
+        world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
     world.later(seconds, lambda: configure(world, number))
 
 
