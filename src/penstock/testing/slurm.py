@@ -145,11 +145,14 @@ class SimulatedSlurm:
 
     def give_up_silent_nodes(self) -> None:
         """What slurmctld does after SlurmdTimeout with nodes that do not answer."""
-        for node in self.ctld.nodes.values():
+        for name, node in self.ctld.nodes.items():
             if self.up and NOT_RESPONDING in node.flags and node.base != "DOWN":
                 node.base = "DOWN"
                 if not node.reason:
                     node.reason, node.reason_user = "Not responding", "slurm"
+                    if name in self.drains:
+                        # Of a drain without words.
+                        self.drains[name], self.drained_at[name] = node.reason, _loop_time()
                 self.ctld.touch()
 
     def jobs_on(self, name: str) -> list[FakeJob]:
