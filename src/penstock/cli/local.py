@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.local import parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.linux import require_root_linux
@@ -34,6 +35,13 @@ def up(
     with _telling():
         node = Node(name).up(size, nodes=nodes)
     typer.echo(f"export KUBECONFIG={node.kubeconfig_path}")
+
+
+@app.command()
+def prepare() -> None:
+    """Compile and fetch all that nodes are made of, so that nothing waits for it later."""
+    with _telling():
+        parts.prepare()
 
 
 @app.command()
