@@ -25,7 +25,7 @@ from penstock.api.core import (
     PodStatus,
 )
 from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.names import ordinal_of, pod_name
+from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
 from penstock.api.slinky.wellknown import (
     CORDONED_FOR,
@@ -169,7 +169,7 @@ class World:
             self.gone = True
 
     def _create(self, step: act.CreatePod) -> None:
-        name = pod_name(self.nodeset, step.ordinal)
+        name = step.slot.pod
         if name in self.pods:
             return
         self.version += 1

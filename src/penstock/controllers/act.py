@@ -42,6 +42,7 @@ from penstock.decide.action import (
 from penstock.decide.drain import reason_to_send
 from penstock.decide.guard import may_delete
 from penstock.decide.recheck import still_right
+from penstock.decide.slots import Slot
 from penstock.decide.slurm_view import SlurmView
 from penstock.kube import AlreadyExistsError, Expectations, NotFoundError, NotOursError
 from penstock.render import worker
@@ -150,7 +151,7 @@ class Actor:
             for one in waiting:
                 if refused:
                     return
-                manifest = worker.pod(cluster, nodeset, one.ordinal, revision_hash=revision)
+                manifest = _manifest(cluster, nodeset, one.slot, revision)
                 try:
                     await self._create_one(nodeset, manifest, told)
                 except Exception as error:
@@ -422,6 +423,14 @@ class Actor:
             return False
         told.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
         return True
+
+
+def _manifest(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str) -> Json:
+    if slot.ordinal is None:
+        return worker.daemon_pod(
+            cluster, nodeset, slot.pod, slot.host, slot.machine, revision_hash=revision
+        )
+    return worker.pod(cluster, nodeset, slot.ordinal, revision_hash=revision, machine=slot.machine)
 
 
 async def _reserved(client: Slurmrestd) -> frozenset[str]:

@@ -291,9 +291,9 @@ class Operator:
         return [*by_cluster, *by_sssd, *owned_by("LoginSet")(secret)]
 
     def _nodesets_on(self, node: Node) -> list[str]:
-        return [
-            key for pod in self.world.pods_on.get(node.metadata.name) for key in owner_of_pod(pod)
-        ]
+        pods = self.world.pods_on.get(node.metadata.name)
+        daemons = keys(self.world.nodesets_by_mode.get("DaemonSet"))
+        return [*(key for pod in pods for key in owner_of_pod(pod)), *daemons]
 
 
 def _any(*caches: Cache[Any]) -> tuple[Cache[Any], ...]:

@@ -70,6 +70,7 @@ class World:
         self.budgets = manager.cache(BUDGETS, raw=True)
         self.revisions = manager.cache(REVISIONS)
         self.nodesets_of = self.nodesets.index(cluster_keys)
+        self.nodesets_by_mode = self.nodesets.index(lambda one: [one.spec.scaling_mode])
         self.restapis_of = self.restapis.index(cluster_keys)
         self.loginsets_of = self.loginsets.index(cluster_keys)
         self.partitions_of = self.partitions.index(cluster_keys)

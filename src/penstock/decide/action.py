@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from penstock.api.core import PodCondition
+from penstock.decide.slots import Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class Ground(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
-    """Make the pod of an ordinal. AlreadyExists is success: names are deterministic."""
+    """Make the pod of a place. AlreadyExists is success: names are deterministic."""
 
-    ordinal: int
+    slot: Slot
     why: Why
 
 

@@ -1,4 +1,4 @@
-"""The life of a NodeSet with a fixed number of pods: all policies put together.
+"""The life of a NodeSet: all policies put together.
 
 `plan` is a pure function. A view that is as wanted gives no action and the status it has; doing the
 actions of a plan and looking again gives no further ones but those that waited for something.
@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
-from penstock.api.slinky.names import pod_name
 from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.decide import deadline, drain, gres_settle, protect, records, topology
 from penstock.decide.action import (
@@ -33,6 +32,7 @@ from penstock.decide.action import (
     Why,
 )
 from penstock.decide.checks import checks
+from penstock.decide.daemon import placed
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
 from penstock.decide.pod_conditions import LATER_S, conditions_action, must_wait
@@ -85,6 +85,7 @@ class _Pass:
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
     quiet = Quiet() if quiet is None else quiet
+    view = placed(view)
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)
@@ -119,7 +120,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
                 quiet.note(pod.metadata.uid, looked)
 
     wait = bool(doing.conditions) and must_wait(view.pods, view.now)
-    defunct = records.defunct(view.nodeset, view.pods, roles.wanted, slurm)
+    defunct = records.defunct(view, roles.wanted, slurm)
     last = finalizer_action(view, slurm, defunct)
     actions: tuple[Action, ...] = (
         *((last,) if isinstance(last, AddFinalizer) else ()),
@@ -160,6 +161,7 @@ def _moved(
         (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
         (
             shared,
+            view.places.hosts if view.places is not None else None,
             {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
         ),
     )
@@ -264,15 +266,14 @@ def _may_create(view: NodeSetView) -> bool:
 def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[DeleteNodeRecord, ...]:
     if not _may_create(view):
         return ()
-    return records.renewals(view.nodeset, view.pods, roles.missing, slurm)
+    return records.renewals(view.nodeset, view.pods, [slot.host for slot in roles.missing], slurm)
 
 
 def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
     if not _may_create(view):
         return ()
     return tuple(
-        CreatePod(number, Why("CreatePod", f"Pod {pod_name(view.nodeset, number)} is wanted"))
-        for number in roles.missing
+        CreatePod(slot, Why("CreatePod", f"Pod {slot.pod} is wanted")) for slot in roles.missing
     )
 
 

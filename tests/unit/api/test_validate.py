@@ -184,7 +184,6 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
         {**REF, "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}},
         "spec.persistentVolumeClaimRetentionPolicy",
     ),
-    ("NodeSet", {**REF, "scalingMode": "DaemonSet"}, "spec.scalingMode"),
     ("NodeSet", {**REF, "ssh": {"enabled": True}}, "spec.ssh"),
     ("NodeSet", {**REF, "volumeClaimTemplates": [{}]}, "spec.volumeClaimTemplates"),
     ("NodeSet", with_strategy(type="ScheduledUpdate"), "spec.updateStrategy.type"),

@@ -59,7 +59,6 @@ CONTROLLER: tuple[Row[ControllerSpec], ...] = (
 )
 
 NODESET: tuple[Row[NodeSetSpec], ...] = (
-    Row("spec.scalingMode", lambda s: s.scaling_mode == "DaemonSet", "no pods are made"),
     Row("spec.ssh", lambda s: s.ssh is not None and s.ssh.enabled, "nobody can log in to workers"),
     Row(
         "spec.persistentVolumeClaimRetentionPolicy",
@@ -73,11 +72,6 @@ NODESET: tuple[Row[NodeSetSpec], ...] = (
         "pods keep their revision until they are deleted",
     ),
     Row("spec.pinToNode", lambda s: s.pin_to_node, "pods may move to another Kubernetes node"),
-    Row(
-        "spec.pruneSlurmNodeRecords",
-        lambda s: s.prune_slurm_node_records == "NodeNotFound",
-        "records of gone Kubernetes nodes stay in Slurm",
-    ),
 )
 
 LOGINSET: tuple[Row[LoginSetSpec], ...] = (
