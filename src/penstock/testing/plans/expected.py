@@ -17,7 +17,8 @@ from penstock.api.slinky.wellknown import (
     REVISION_HASH,
 )
 from penstock.decide import records
-from penstock.testing.kubelet import PODS
+from penstock.testing.kubelet import PODS, node_name
+from penstock.testing.plans.daemons import is_daemon, machine_of, wanted, workers
 from penstock.testing.plans.world import World
 from penstock.testing.slurm import SimulatedSlurm
 
@@ -105,12 +106,11 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
         return
     if "deletionTimestamp" in nodeset["metadata"]:
         yield "the NodeSet is still being deleted"
-    replicas = cast("int", nodeset["spec"]["replicas"])
-    pods = {
-        pod["metadata"]["name"]: pod
-        for pod in world.server.objects(PODS, space)
-        if pod["metadata"]["name"].startswith(f"{of}-")
-    }
+    replicas = wanted(world.server, nodeset)
+    pods = {pod["metadata"]["name"]: pod for pod in workers(world.server, nodeset)}
+    nodes = {node_name(pod): pod for pod in pods.values()}
+    if is_daemon(nodeset) and len({machine_of(pod) for pod in pods.values()}) != len(pods):
+        yield f"several pods are on one machine: {sorted(pods)}"
     revision = nodeset.get("status", {}).get("nodeSetHash")
     old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
     if old and not _update_waits(world, space):
@@ -122,9 +122,10 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
         ready = condition(pod, "Ready")
         if ready is None or ready["status"] != "True":
             yield f"pod {name} is not ready"
+    for name, pod in sorted(nodes.items()):
         yield from _node(slurm, name, pod)
     for name, node in sorted(slurm.ctld.nodes.items()):
-        if name in pods:
+        if name in nodes:
             continue
         record = records.read(node.comment)
         if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
