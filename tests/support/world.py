@@ -151,6 +151,8 @@ class World:
             case act.SetNodeComment():
                 if not self.slurm().silence and step.node in self.nodes:
                     self._node(step.node, comment=step.comment)
+            case act.CreateClaims() | act.OwnClaim():
+                raise PromiseBrokenError("this world has no claims")
             case _:
                 if still_right(step, self.slurm()):
                     self._tell_slurm(step)

@@ -233,9 +233,7 @@ class Deployment(KubeObject, frozen=True):
 
 
 class PersistentVolumeClaim(KubeObject, frozen=True):
-    """A PersistentVolumeClaim."""
-
-    spec: Json = field(default_factory=dict[str, Any])
+    """A PersistentVolumeClaim; whose it is matters, not what is in it."""
 
 
 class PodDisruptionBudget(KubeObject, frozen=True):

@@ -16,6 +16,7 @@ import structlog
 from penstock.api.core import PODS
 from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.claims import Claims
 from penstock.controllers.gres import change_gres
 from penstock.controllers.links import UNCONNECTED, Link
 from penstock.controllers.loop import Tools
@@ -26,11 +27,13 @@ from penstock.controllers.told import Told
 from penstock.decide.action import (
     Action,
     AddFinalizer,
+    CreateClaims,
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
     DrainNode,
     Ground,
+    OwnClaim,
     PatchPod,
     RemoveFinalizer,
     ResumeNode,
@@ -73,6 +76,7 @@ class Actor:
         self._world = tools.world
         self._events = events
         self._written = written
+        self._claims = Claims(tools, events)
         self.refusals = Refusals(tools.client.clock)
 
     async def act(
@@ -115,6 +119,9 @@ class Actor:
             await self._forget(nodeset, link, link.client, early, told)
         if cluster is not None:
             await self._create(nodeset, cluster, _of(actions, CreatePod), told)
+            for one in _of(actions, CreateClaims):
+                await self._claims.make(nodeset, one.slot)
+        await _all(self._claims.own(nodeset, one) for one in _of(actions, OwnClaim))
         await _all(self._patch(nodeset, one, told) for one in _of(actions, PatchPod))
         told_pods = _of(actions, SetPodConditions)
         await _all((self._conditions(nodeset, one) for one in told_pods), BESIDE)
@@ -153,6 +160,7 @@ class Actor:
                     return
                 manifest = _manifest(cluster, nodeset, one.slot, revision)
                 try:
+                    await self._claims.make(nodeset, one.slot)
                     await self._create_one(nodeset, manifest, told)
                 except Exception as error:
                     refused.append(error)

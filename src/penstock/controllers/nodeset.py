@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.api.conditions import Check
-from penstock.api.core import BUDGETS, Node, Pod
+from penstock.api.core import BUDGETS, Node, PersistentVolumeClaim, Pod
 from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
@@ -165,6 +165,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             now=self.client.clock.time(),
             revision=worker.revision(nodeset).hash,
             kubernetes_nodes=found,
+            claims=self._claims(nodeset),
             others=self.world.namesakes(nodeset),
             same_revisions=same.hashes,
             live_confs=same.confs,
@@ -173,11 +174,18 @@ class NodeSetLoop(Reporter[NodeSet]):
             refused_topologies=self._actor.refusals.of(meta.key, {pod.host for pod in pods}),
         )
 
+    def _claims(self, nodeset: NodeSet) -> dict[str, PersistentVolumeClaim]:
+        if not nodeset.spec.volume_claim_templates:
+            return {}
+        found = self.world.claims_of.get(nodeset.metadata.key)
+        return {claim.metadata.name: claim for claim in found}
+
     def _machines(self, nodeset: NodeSet, pods: Iterable[Pod]) -> dict[str, Node]:
         """Those that the decision looks at: in DaemonSet mode all there are."""
         if nodeset.spec.scaling_mode == "DaemonSet":
             return {node.metadata.name: node for node in self.world.nodes}
         names_ = {pod.spec.node_name or "" for pod in pods}
+        names_ |= set(nodeset.status.ordinal_to_node.values())
         found = ((name, self.world.nodes.get(name)) for name in names_)
         return {name: node for name, node in found if node is not None}
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from penstock.api.core import PodCondition
+from penstock.api.meta import OwnerReference
 from penstock.decide.slots import Slot
 
 
@@ -39,6 +40,28 @@ class CreatePod:
 
     slot: Slot
     why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClaims:
+    """Make the PersistentVolumeClaims of a place, of which one or more are not there."""
+
+    slot: Slot
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class OwnClaim:
+    """Write who owns exactly this claim in exactly this version: with them it goes.
+
+    `pod` is whose claim it is; that pod is not deleted before its claims are as they shall be.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    owners: tuple[OwnerReference, ...]
+    pod: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +202,9 @@ class RemoveFinalizer:
 
 Action: TypeAlias = (
     AddFinalizer
+    | CreateClaims
     | CreatePod
+    | OwnClaim
     | PatchPod
     | DrainNode
     | UndrainNode

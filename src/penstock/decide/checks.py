@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
-from penstock.decide import drain, topology
+from penstock.decide import claims, drain, topology
 from penstock.decide.guard import Verdict
 from penstock.decide.pods import slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
@@ -44,6 +44,7 @@ def checks(
         _controller(view),
         _creation(view, roles),
         _places(view),
+        _claims(view, roles),
         _taken(roles),
         _deleting(view, roles),
         _waiting(roles, held),
@@ -75,6 +76,16 @@ def _places(view: NodeSetView) -> Check | None:
         f"{len(told)} Kubernetes nodes get no pod of that name: {some(told, '; ')}. Correct their "
         f"annotation {wellknown.HOSTNAME_OVERRIDE}",
     )
+
+
+def _claims(view: NodeSetView, roles: Roles) -> Check | None:
+    """Pods that are not made, since their claims are on their way out."""
+    held = claims.going(view, roles.missing)
+    if not held:
+        return None
+    told = some([f"{pod} for {claim}" for pod, claim in held.items()])
+    message = f"{len(held)} pods wait until claims of former pods are gone: {told}"
+    return Check(None, "ClaimsTerminating", message)
 
 
 def _nowhere(view: NodeSetView) -> Check | None:

@@ -14,7 +14,7 @@ from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import deadline, drain, gres_settle, protect, records, topology
+from penstock.decide import claims, deadline, drain, gres_settle, protect, records, topology
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -23,6 +23,7 @@ from penstock.decide.action import (
     DeletePod,
     DrainNode,
     Ground,
+    OwnClaim,
     PatchPod,
     ResumeNode,
     SetNodeComment,
@@ -91,8 +92,13 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     shared = _shared_nodes(view)
     doing = _Pass([], [], [], [], [], [], [], [])
     held: dict[str, Verdict] = {}
+    of_claims = claims.actions(view, roles)
+    unowned = {one.pod for one in of_claims if isinstance(one, OwnClaim)}
     for pod in roles.condemned:
         verdict = may_delete(pod, slurm, abandoned=view.abandoned)
+        if verdict.ground is not None and pod.metadata.name in unowned:
+            # What scale-in takes along must know it before the pod is gone.
+            continue
         if verdict.ground is not None:
             why = Why(drain.REASONS[roles.cause], verdict.why.message)
             _let_go(view, slurm, pod, verdict.ground, why, doing)
@@ -126,6 +132,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *((last,) if isinstance(last, AddFinalizer) else ()),
         *_renewals(view, roles, slurm),
         *_creates(view, roles),
+        *of_claims,
         *doing.patches,
         *doing.places,
         *doing.comments,
@@ -272,8 +279,11 @@ def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[Delete
 def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
     if not _may_create(view):
         return ()
+    held = claims.going(view, roles.missing)
     return tuple(
-        CreatePod(slot, Why("CreatePod", f"Pod {slot.pod} is wanted")) for slot in roles.missing
+        CreatePod(slot, Why("CreatePod", f"Pod {slot.pod} is wanted"))
+        for slot in roles.missing
+        if slot.pod not in held
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from penstock.api.core import Pod
 from penstock.api.slinky.names import ordinal_of, padded_name, pod_name, slurm_node_name
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import ordinals
+from penstock.decide import ordinals, pins
 from penstock.decide.daemon import is_daemon, place
 from penstock.decide.drain import Cause
 from penstock.decide.rollout import Rollout, rollout
@@ -69,7 +70,8 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         staying = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
     wanted = ordinals.wanted(view.replicas, staying)
     others = {pod.metadata.name: pod for pod in view.others}
-    free = [_slot(view.nodeset, number) for number in wanted if number not in used]
+    pinned = pins.pins(view)
+    free = [_slot(view.nodeset, number, pinned) for number in wanted if number not in used]
     return Roles(
         kept=kept,
         condemned=gone,
@@ -110,8 +112,9 @@ def _daemons(
     )
 
 
-def _slot(nodeset: NodeSet, number: int) -> Slot:
-    return Slot(pod_name(nodeset, number), slurm_node_name(nodeset, number), number)
+def _slot(nodeset: NodeSet, number: int, pinned: Mapping[str, str]) -> Slot:
+    machine = pinned.get(str(number), "")
+    return Slot(pod_name(nodeset, number), slurm_node_name(nodeset, number), number, machine)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from penstock.api.conditions import Check, conditions, set_conditions
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import times
+from penstock.decide import pins, times
 from penstock.decide.daemon import DAEMON, is_daemon, misnamed
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
@@ -93,6 +93,7 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
         slurm_down=down,
         slurm_drain=drain,
         node_set_hash=view.revision,
+        ordinal_to_node=pins.pins(view),
         selector=",".join(f"{key}={labels[key]}" for key in sorted(labels)),
         conditions=set_conditions(
             old.conditions,

@@ -8,7 +8,7 @@ from enum import Enum
 
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
-from penstock.api.core import Pod
+from penstock.api.core import PersistentVolumeClaim, Pod
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.slots import Places
 from penstock.decide.topology import Refusal
@@ -37,6 +37,7 @@ class NodeSetView:
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
     `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
     `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
+    `claims` are the PersistentVolumeClaims of its pods, by name.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
@@ -57,6 +58,9 @@ class NodeSetView:
     propagated_conditions: tuple[str, ...] = ()
     refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
     places: Places | None = None
+    claims: Mapping[str, PersistentVolumeClaim] = field(
+        default_factory=dict[str, PersistentVolumeClaim]
+    )
 
     @property
     def deleting(self) -> bool:
