@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import HOSTNAME_OVERRIDE, POD_PROTECT
+from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_PROTECT
 from penstock.testing.kubelet import node_name
 from penstock.testing.loop import simulate
 from penstock.testing.plans import expected
@@ -180,3 +180,19 @@ def test_a_pinned_pod_returns_to_its_machine():
         assert after == before
 
     story(tell, spec={"pinToNode": True})
+
+
+def test_features_of_machines_reach_their_nodes_and_leave_those_of_others():
+    """Feature row 50."""
+
+    async def tell(world: World) -> None:
+        machine, pod = next(iter(workers(world).items()))
+        node = world.slurm.ctld.nodes[pod["metadata"]["name"]]
+        for words, features in (("a100,nvlink", {"k8s/a100", "k8s/nvlink"}), (None, set[str]())):
+            body = {"metadata": {"annotations": {FEATURES: words}}}
+            world.ask("PATCH", f"/api/v1/nodes/{machine}", body)
+            await until(lambda want=features: set(node.features) == {NODESET, *want})
+            assert set(node.active_features) == {NODESET, *features}
+        await well(world)
+
+    story(tell)

@@ -151,6 +151,8 @@ class World:
             case act.SetNodeComment():
                 if not self.slurm().silence and step.node in self.nodes:
                     self._node(step.node, comment=step.comment)
+            case act.SetNodeFeatures():
+                raise PromiseBrokenError("no machine of this world has features")
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
             case _:

@@ -17,6 +17,7 @@ from penstock.api.core import PODS
 from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.claims import Claims
+from penstock.controllers.features import give_features
 from penstock.controllers.gres import change_gres
 from penstock.controllers.links import UNCONNECTED, Link
 from penstock.controllers.loop import Tools
@@ -38,6 +39,7 @@ from penstock.decide.action import (
     RemoveFinalizer,
     ResumeNode,
     SetNodeComment,
+    SetNodeFeatures,
     SetNodeTopology,
     SetPodConditions,
     UndrainNode,
@@ -239,8 +241,9 @@ class Actor:
     ) -> list[bool]:
         changes = [one for one in actions if isinstance(one, NodeAction)]
         comments, places = _of(actions, SetNodeComment), _of(actions, SetNodeTopology)
+        features = _of(actions, SetNodeFeatures)
         done: list[bool] = []
-        if not changes and not comments and not places:
+        if not changes and not comments and not places and not features:
             return done
         if changes:
             link.mirror.poke()
@@ -250,6 +253,7 @@ class Actor:
         key = nodeset.metadata.key
         done += await _all(self._place(client, key, one, told) for one in places)
         done += await _all(self._comment(client, key, one, told) for one in comments)
+        done += await _all(give_features(client, one, told) for one in features)
         # The next decision must be made on what Slurm says now, not on what it said before.
         await link.mirror.fresh()
         return done

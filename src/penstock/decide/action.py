@@ -143,6 +143,15 @@ class SetNodeTopology:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNodeFeatures:
+    """Give a node exactly these features of its machine; it keeps those of all others."""
+
+    node: str
+    features: frozenset[str]
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteNodeRecord:
     """Delete a Slurm node record that no pod stands for any more.
 
@@ -210,6 +219,7 @@ Action: TypeAlias = (
     | UndrainNode
     | ResumeNode
     | SetNodeComment
+    | SetNodeFeatures
     | SetNodeTopology
     | SetPodConditions
     | DeletePod

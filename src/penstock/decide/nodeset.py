@@ -14,7 +14,16 @@ from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import claims, deadline, drain, gres_settle, protect, records, topology
+from penstock.decide import (
+    claims,
+    deadline,
+    drain,
+    gres_settle,
+    node_features,
+    protect,
+    records,
+    topology,
+)
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -27,6 +36,7 @@ from penstock.decide.action import (
     PatchPod,
     ResumeNode,
     SetNodeComment,
+    SetNodeFeatures,
     SetNodeTopology,
     SetPodConditions,
     UndrainNode,
@@ -73,6 +83,7 @@ class _Pass:
     returns: list[UndrainNode | ResumeNode]
     comments: list[SetNodeComment]
     places: list[SetNodeTopology]
+    features: list[SetNodeFeatures]
     conditions: list[SetPodConditions]
     deletes: list[DeletePod]
     waits: list[float]
@@ -80,7 +91,8 @@ class _Pass:
 
     def __len__(self) -> int:
         lists = (self.patches, self.drains, self.returns, self.comments, self.places)
-        return sum(map(len, lists)) + len(self.conditions) + len(self.deletes) + len(self.waits)
+        others = (self.features, self.conditions, self.deletes, self.waits)
+        return sum(map(len, lists)) + sum(map(len, others))
 
 
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
@@ -90,7 +102,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)
-    doing = _Pass([], [], [], [], [], [], [], [])
+    doing = _Pass([], [], [], [], [], [], [], [], [])
     held: dict[str, Verdict] = {}
     of_claims = claims.actions(view, roles)
     unowned = {one.pod for one in of_claims if isinstance(one, OwnClaim)}
@@ -136,6 +148,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *doing.patches,
         *doing.places,
         *doing.comments,
+        *doing.features,
         *doing.drains,
         *doing.returns,
         *(() if wait else doing.conditions),
@@ -217,6 +230,8 @@ def _tend(
     _comment(view, pod, node, doing, going=condemned is not None)
     if condemned is None and (told := _place(view, node, machine)) is not None:
         doing.places.append(told)
+    if condemned is None and (given := node_features.step(node, machine)) is not None:
+        doing.features.append(given)
     if cordon:
         # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
         # a user's cordon is never taken for ours, nor ours for a user's.
