@@ -115,7 +115,7 @@ def edits_are_left(patch: pytest.MonkeyPatch) -> None:
 def budget_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """An update takes all pods at once."""
 
-    def all_of_them(_: NodeSet) -> int:
+    def all_of_them(_: NodeSet, __: int) -> int:
         return 99
 
     patch.setattr(rollout, "max_unavailable", all_of_them)
