@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_PROTECT
+from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_CORDON, POD_PROTECT
 from penstock.testing.kubelet import node_name
 from penstock.testing.loop import simulate
 from penstock.testing.plans import expected
@@ -132,6 +132,26 @@ def test_a_scaling_mode_is_switched_and_back_with_jobs_running():
         world.heal()
 
     assert story(tell).slurm.lost_jobs == []
+
+
+def test_a_switched_mode_leaves_a_worker_that_a_user_cordoned_until_its_cordon_is_gone():
+    """The cordon would be lost with the pod. Found by plan 1629."""
+
+    async def tell(world: World) -> None:
+        pod = workers(world)["machine-1"]["metadata"]["name"]
+        path = f"{CORE}/pods/{pod}"
+        world.ask("PATCH", path, {"metadata": {"annotations": {POD_CORDON: "true"}}})
+        world.ask("PATCH", NODESET_PATH, {"spec": {"scalingMode": "StatefulSet"}})
+        await well(world)
+        await asyncio.sleep(120.0)
+        names = {one["metadata"]["name"] for one in world.server.objects("/pods", SPACE)}
+        assert {pod, f"{NODESET}-0", f"{NODESET}-1"} <= names
+        assert expected.missing(world) == []
+        world.ask("PATCH", path, {"metadata": {"annotations": {POD_CORDON: None}}})
+        await until(lambda: world.find("/pods", pod) is None)
+        await well(world)
+
+    story(tell, DAEMONS)
 
 
 def test_claims_are_there_before_their_pods_and_go_as_declared():

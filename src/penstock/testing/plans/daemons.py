@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from penstock.api.meta import Json
+from penstock.api.slinky.wellknown import SCALING_MODE
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.kubelet import LABELS, NODES, PODS, node_name
 
@@ -43,6 +44,12 @@ def workers(server: ApiServer, nodeset: Json) -> list[Json]:
             for one in pod["metadata"].get("ownerReferences", ())
         )
     ]
+
+
+def of_mode(pods: list[Json], nodeset: Json) -> list[Json]:
+    """Those pods that were made in the mode that a NodeSet has now."""
+    mode = nodeset["spec"].get("scalingMode") or "StatefulSet"
+    return [pod for pod in pods if pod["metadata"]["labels"].get(SCALING_MODE) == mode]
 
 
 def machine_of(pod: Json) -> str:

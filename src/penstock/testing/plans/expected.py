@@ -18,7 +18,7 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.kubelet import PODS, node_name
-from penstock.testing.plans.daemons import is_daemon, machine_of, wanted, workers
+from penstock.testing.plans.daemons import is_daemon, machine_of, of_mode, wanted, workers
 from penstock.testing.plans.world import World
 from penstock.testing.slurm import SimulatedSlurm
 
@@ -109,14 +109,18 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     replicas = wanted(world.server, nodeset)
     pods = {pod["metadata"]["name"]: pod for pod in workers(world.server, nodeset)}
     nodes = {node_name(pod): pod for pod in pods.values()}
-    if is_daemon(nodeset) and len({machine_of(pod) for pod in pods.values()}) != len(pods):
+    own = of_mode(list(pods.values()), nodeset)
+    if is_daemon(nodeset) and len({machine_of(pod) for pod in own}) != len(own):
         yield f"several pods are on one machine: {sorted(pods)}"
     revision = nodeset.get("status", {}).get("nodeSetHash")
     old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
     if old and not _update_waits(world, space):
         yield f"pods have an older template: {sorted(old)}"
+    # Those of the other scaling mode go as an update goes, beside all that are wanted in this one.
+    if len(own) < len(pods) and not _update_waits(world, space):
+        yield f"pods are of another scaling mode: {sorted(pods)}"
     # Which ones go first is the policy's; a user's cordon may leave gaps.
-    if len(pods) != replicas:
+    if len(own) != replicas:
         yield f"pods are {sorted(pods)}, not {replicas}"
     for name, pod in sorted(pods.items()):
         ready = condition(pod, "Ready")

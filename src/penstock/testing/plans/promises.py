@@ -209,10 +209,9 @@ class Promises:
         found = answer(asked)
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
             self.budget.took(space, name)
-        if drained and blameless:
-            slurm.drains.pop(name, None)
         after = ctld.nodes.get(name)
-        if after is None:
+        stands = after is not None and "DRAIN" in after.flags and after.reason == reason
+        if after is None or (drained and blameless and not stands):
             slurm.drains.pop(name, None)
         if before is not None and after is None and in_use:
             self.broken.append(f"record {name} was deleted under a job")
