@@ -1,26 +1,31 @@
 """DaemonSet mode: a pod on each fitting Kubernetes node, and which of the pods are in their place.
 
 A Slurm node is called as its machine up to the first dot, or as the machine's annotation
-`hostname-override` says. Two machines never share a name: who has it keeps it, and the other one
-gets no pod until it is called something else.
+`hostname-override` says. Two machines never share a name: who has it keeps it, also while its pod
+is made anew, and the other one gets no pod of that name until it is free. Two that shall change
+names with each other stay as they are: one would be out until the other is, beyond any budget.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide import records
 from penstock.decide.fit import Fit, fit, wishes
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slots import Places, Slot
 from penstock.decide.view import NodeSetView
+from penstock.slurm.known import Known
+from penstock.slurm.model import Node
 
 DAEMON, STATEFUL = "DaemonSet", "StatefulSet"
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -58,25 +63,33 @@ def placed(view: NodeSetView) -> NodeSetView:
     if view.nodeset.spec.scaling_mode != DAEMON or view.deleting:
         return view
     machines = view.kubernetes_nodes.values()
-    return replace(view, places=places(view.nodeset, machines, view.pods))
+    nodes = view.nodes.value if isinstance(view.nodes, Known) else {}
+    return replace(view, places=places(view.nodeset, machines, view.pods, nodes))
 
 
-def places(nodeset: NodeSet, machines: Iterable[KubernetesNode], pods: Sequence[Pod]) -> Places:
-    """Where pods shall be; `machines` are all there are, `pods` those of the NodeSet."""
+def places(
+    nodeset: NodeSet,
+    machines: Iterable[KubernetesNode],
+    pods: Sequence[Pod],
+    nodes: Mapping[str, Node] = MappingProxyType({}),
+) -> Places:
+    """Where pods shall be; `machines` are all there are, `pods` and `nodes` those of the NodeSet.
+
+    Slurm's `nodes` say whose a name was whose pod is gone.
+    """
     wished = wishes(nodeset)
-    there = {machine_of(pod) for pod in pods if is_daemon(pod)}
+    having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(pod)}
     network = bool(nodeset.spec.template.spec.get("hostNetwork"))
     hosts: dict[str, str] = {}
     for machine in sorted(machines, key=lambda one: one.metadata.name):
         name = machine.metadata.name
         # A template that is written wrong says nothing about any machine.
         fits = fit(wished, machine) if wished is not None else Fit.KEPT
-        if fits is Fit.WANTED or (fits is Fit.KEPT and name in there):
+        if fits is Fit.WANTED or (fits is Fit.KEPT and name in having):
             hosts[name] = host_of(machine, host_network=network)
-    problems = _problems(hosts, pods)
+    problems = _problems(nodeset, hosts, having, nodes)
     if problems:
         # What is there goes on under the name that it has.
-        having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(pod)}
         hosts |= {name: having.get(name, "") for name in problems}
         hosts = {name: host for name, host in hosts.items() if host}
     slots = (
@@ -85,21 +98,37 @@ def places(nodeset: NodeSet, machines: Iterable[KubernetesNode], pods: Sequence[
     return Places(tuple(slots), hosts, problems)
 
 
-def _problems(hosts: dict[str, str], pods: Sequence[Pod]) -> dict[str, str]:
+def _problems(
+    nodeset: NodeSet,
+    hosts: Mapping[str, str],
+    having: Mapping[str, str],
+    nodes: Mapping[str, Node],
+) -> dict[str, str]:
+    """Why machines are not called as they shall be: `hosts` by what is wanted, `having` is."""
     found = {
         machine: f"{host!r} is no host name"
         for machine, host in hosts.items()
         if not _HOST.fullmatch(host)
     }
-    if len(set(hosts.values())) == len(hosts):
-        return found
-    having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(pod)}
+    holders = {host: machine for machine, host in having.items()}
+    # One that keeps its name goes before one that gives it up.
+    holders |= {host: machine for machine, host in having.items() if hosts.get(machine) == host}
     claims: defaultdict[str, list[str]] = defaultdict(list)
     for machine, host in hosts.items():
-        if machine not in found:
+        if machine in found:
+            continue
+        holder = holders.get(host, machine)
+        if holder != machine:
+            found[machine] = f"{host!r} is what the node of {holder} is called"
+        else:
             claims[host].append(machine)
     for host, many in claims.items():
-        first, *rest = sorted(many, key=lambda name: (having.get(name) != host, name))
+        if len(many) == 1:
+            continue
+        record = records.read(nodes[host].comment) if host in nodes else None
+        last = record.node if record is not None and records.belongs(record, nodeset) else ""
+        # Whose pod is there works, under another name.
+        first, *rest = sorted(many, key=lambda name: (name != last, name in having, name))
         found |= dict.fromkeys(rest, f"{host!r} is what the node of {first} is called")
     return found
 

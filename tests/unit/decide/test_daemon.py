@@ -183,6 +183,43 @@ class TestNames:
         assert [slot.machine for slot in kept.slots] == ["x.example.org"]
         assert list(kept.problems) == ["x.example.com"]
 
+    def test_its_name_is_kept_for_a_machine_whose_pod_is_made_anew(self) -> None:
+        """Found by a fault plan: the other machine's worker was taken for it in the meantime."""
+        machines = (machine("x.example.org"), machine("x.example.com"))
+        having = {"x": model.Node("x", frozenset({"DOWN"}), comment=comment("x.example.org"))}
+        found = places(daemons(), machines, (), having)
+        assert [slot.machine for slot in found.slots] == ["x.example.org"]
+        someone = {"x": model.Node("x", frozenset({"DOWN"}), comment="by hand")}
+        found = places(daemons(), machines, (), someone)
+        assert [slot.machine for slot in found.slots] == ["x.example.com"]
+
+    def test_a_free_name_goes_to_the_machine_without_a_worker(self) -> None:
+        """Found by a fault plan: one that worked was taken, and the other one stayed without."""
+        machines = (machine("a", host="x"), machine("b", host="x"))
+        found = plan(seen(pod(machine="a"), machines=machines))
+        assert [(one.slot.machine, one.slot.host) for one in only(found, CreatePod)] == [("b", "x")]
+        assert only(found, PatchPod) == []
+        assert found.status.desired == 2
+
+    def test_a_machine_waits_until_its_new_name_is_free(self) -> None:
+        """Its worker would be out, the budget used up, and nobody else could give up a name."""
+        machines = (machine("a", host="b"), machine("b", host="c"))
+        both = pod(machine="a"), pod(machine="b")
+        found = plan(seen(*both, machines=machines, nodes=known_nodes(*idle("a", "b"))))
+        marked = [one.name for one in only(found, PatchPod) if POD_CORDON in one.annotations]
+        assert marked == [both[1].metadata.name]
+        nodes = known_nodes(*idle("a", "c"))
+        later = seen(both[0], pod(machine="b", host="c"), machines=machines, nodes=nodes)
+        marked = [one.name for one in only(plan(later), PatchPod) if POD_CORDON in one.annotations]
+        assert marked == [both[0].metadata.name]
+
+    def test_two_machines_that_would_change_names_stay_as_they_are(self) -> None:
+        machines = (machine("a", host="b"), machine("b", host="a"))
+        found = plan(seen(pod(machine="a"), pod(machine="b"), machines=machines))
+        assert only(found, PatchPod) == only(found, CreatePod) == []
+        (told,) = (one for one in found.checks if one.reason == "HostnameInvalid")
+        assert "a: 'b' is what the node of b is called" in told.message
+
     def test_a_changed_name_is_taken_over_in_the_budget_with_any_strategy(self) -> None:
         for strategy in ("RollingUpdate", "OnDelete"):
             machines = tuple(machine(f"m{number}", host=f"node{number}") for number in range(4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import SCALING_MODE
+from penstock.api.slinky.wellknown import HOSTNAME_OVERRIDE, SCALING_MODE
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.kubelet import LABELS, NODES, PODS, node_name
 
@@ -25,10 +25,17 @@ def fits(machine: Json) -> bool:
     return LABELS.items() <= labels.items() and not kept_off
 
 
+def places(server: ApiServer) -> dict[str, str]:
+    """What the Slurm node of each machine that fits shall be called."""
+    metas = [machine["metadata"] for machine in server.objects(NODES) if fits(machine)]
+    override = HOSTNAME_OVERRIDE
+    return {one["name"]: one.get("annotations", {}).get(override) or one["name"] for one in metas}
+
+
 def wanted(server: ApiServer, nodeset: Json) -> int:
     """How many workers a NodeSet shall have."""
     if is_daemon(nodeset):
-        return sum(1 for machine in server.objects(NODES) if fits(machine))
+        return len(places(server))
     replicas: int = nodeset["spec"]["replicas"]
     return replicas
 

@@ -18,7 +18,14 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.kubelet import PODS, node_name
-from penstock.testing.plans.daemons import is_daemon, machine_of, of_mode, wanted, workers
+from penstock.testing.plans.daemons import (
+    is_daemon,
+    machine_of,
+    of_mode,
+    places,
+    wanted,
+    workers,
+)
 from penstock.testing.plans.world import World
 from penstock.testing.slurm import SimulatedSlurm
 
@@ -110,8 +117,8 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     pods = {pod["metadata"]["name"]: pod for pod in workers(world.server, nodeset)}
     nodes = {node_name(pod): pod for pod in pods.values()}
     own = of_mode(list(pods.values()), nodeset)
-    if is_daemon(nodeset) and len({machine_of(pod) for pod in own}) != len(own):
-        yield f"several pods are on one machine: {sorted(pods)}"
+    if is_daemon(nodeset):
+        yield from _places(world, space, own)
     revision = nodeset.get("status", {}).get("nodeSetHash")
     old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
     if old and not _update_waits(world, space):
@@ -134,6 +141,18 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
         record = records.read(node.comment)
         if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
             yield f"the record {name} is left over: {slurm.ctld.states(node)} {node.reason}"
+
+
+def _places(world: World, space: str, pods: list[Json]) -> Iterator[str]:
+    """Each machine has its worker, under its name."""
+    found = {machine_of(pod): node_name(pod) for pod in pods}
+    if len(found) != len(pods):
+        yield f"several pods are on one machine: {found}"
+    machines = places(world.server)
+    if found.keys() != machines.keys():
+        yield f"workers are on {sorted(found)}, not on {sorted(machines)}"
+    if not found.items() <= machines.items() and not _update_waits(world, space):
+        yield f"machines and their nodes are {found}, not {machines}"
 
 
 def _update_waits(world: World, space: str) -> bool:
