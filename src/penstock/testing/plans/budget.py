@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.plans.daemons import called, wanted, workers
+from penstock.testing.kubelet import NODES, node_name
+from penstock.testing.plans.daemons import (
+    called,
+    is_daemon,
+    machine_of,
+    places,
+    wanted,
+    workers,
+)
 from penstock.testing.slurm import SimulatedSlurm
 
 NODESETS = "slinky.slurm.net/nodesets"
@@ -67,12 +75,25 @@ class Budget:
         return next((n for n in found if node in called(workers(self._server, n))), None)
 
     def _changed(self, change: Change) -> None:
+        if change.resource == NODES:
+            self._forget_machines()
         if change.resource != NODESETS:
             return
         if change.new is None:
             self._taken.pop(change.key, None)
         else:
             self._forget_unwanted(change.key, change.new.obj)
+
+    def _forget_machines(self) -> None:
+        """The nodes of machines that are not for workers any more are not wanted."""
+        for (space, name), taken in self._taken.items():
+            nodeset = self._server.find(NODESETS, space, name) if taken else None
+            if nodeset is None or not is_daemon(nodeset):
+                continue
+            machines = places(self._server).keys()
+            pods = workers(self._server, nodeset)
+            gone = {node_name(pod) for pod in pods if machine_of(pod) not in machines}
+            self._taken[space, name] = taken - gone
 
     def _forget_unwanted(self, key: Key, nodeset: Json) -> set[str]:
         """Returns the nodes of pods that are not being deleted."""

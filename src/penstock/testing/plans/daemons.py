@@ -33,9 +33,9 @@ def places(server: ApiServer) -> dict[str, str]:
 
 
 def wanted(server: ApiServer, nodeset: Json) -> int:
-    """How many workers a NodeSet shall have."""
+    """How many workers a NodeSet shall have; of machines of one name only one has one."""
     if is_daemon(nodeset):
-        return len(places(server))
+        return len(set(places(server).values()))
     replicas: int = nodeset["spec"]["replicas"]
     return replicas
 
