@@ -15,6 +15,7 @@ from penstock.testing.plans.plan import Layout, Plan, Step
 from penstock.testing.plans.play import focused, plan_of, play
 from penstock.testing.plans.pool import play_all
 from penstock.testing.plans.quiet import logging
+from penstock.testing.plans.world import NODESET, SPACE
 from support.mutations import MUTATIONS, Mutation
 
 pytestmark = pytest.mark.long
@@ -38,8 +39,15 @@ class Hunt:
     within: int = 60
 
 
-def hunt(seed: int, *happenings: str, leased: bool = False, silence: float = 0.0) -> Hunt:
-    return Hunt(seed, happenings, Layout(leased=leased), silence)
+def hunt(
+    seed: int,
+    *happenings: str,
+    leased: bool = False,
+    daemons: bool = False,
+    silence: float = 0.0,
+) -> Hunt:
+    places = ((SPACE, NODESET),) if daemons else ()
+    return Hunt(seed, happenings, Layout(leased=leased, daemons=places), silence)
 
 
 HUNTS = {
@@ -65,6 +73,9 @@ HUNTS = {
     "refused_configuration_is_not_put_back": hunt(1, "misconfigure", "restart_slurmctld"),
     "partitions_are_not_proven": hunt(4, "limit", "reconfigure"),
     "tokens_are_not_renewed": hunt(3, "jump", "restart_slurmctld", "remake_restapi"),
+    "machines_are_not_heard_of": hunt(1, "label_machine", daemons=True),
+    "renamed_machines_keep_their_node": hunt(1, "rename_node", daemons=True),
+    "pods_of_the_other_mode_stay": hunt(1, "switch_mode", daemons=True),
 }
 
 

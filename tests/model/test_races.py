@@ -9,7 +9,9 @@ from penstock.kube.transport import Request
 from penstock.testing.apiserver import Trouble
 from penstock.testing.loop import simulate
 from penstock.testing.plans import expected
-from penstock.testing.plans.world import NODESET, World
+from penstock.testing.plans.world import NODESET, SPACE, World
+from penstock.testing.slurm import Knowledge
+from penstock.testing.slurm_answers import Asked, SlurmAnswers
 
 
 def story(tell: Callable[[World], Awaitable[None]], *, replicas: int = 2) -> World:
@@ -59,3 +61,24 @@ def test_a_refused_delete_is_not_sent_again_without_asking_slurm_again() -> None
         await well(world)
 
     assert story(tell).slurm.lost_jobs == []
+
+
+def test_a_drain_that_a_request_of_the_same_moment_left_alone_is_still_asked_for() -> None:
+    """The check forgot any drain that the sender could not have seen. Found by plan 369."""
+    node = f"{NODESET}-0"
+    path = f"/slurm/v0.0.45/node/{node}"
+
+    async def tell(world: World) -> None:
+        answers = SlurmAnswers(world.slurm.ctld)
+        now = asyncio.get_running_loop().time()
+        knew = Knowledge(listed_at=now - 0.02, sent_at=now - 0.01)
+        world.slurm.drained_by_hand(node, "bad disk")
+        comment = Asked("POST", path, token="any", body=b'{"comment":"something"}')
+        world.promises.heard(SPACE, comment, answers.answer, knew)
+        assert world.slurm.drains == {node: "bad disk"}
+        undrain = Asked("POST", path, token="any", body=b'{"state":["UNDRAIN"]}')
+        world.promises.heard(SPACE, undrain, answers.answer, knew)
+        assert world.slurm.drains == {}
+        assert world.promises.broken == []
+
+    story(tell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,11 +13,11 @@ from penstock.api.core import PODS, Pod
 from penstock.api.meta import Json
 from penstock.api.resource import Resource
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.wellknown import CONFIG_HASH
-from penstock.controllers import act, config, links, loop
+from penstock.api.slinky.wellknown import CONFIG_HASH, REVISION_HASH
+from penstock.controllers import act, config, links, loop, operator
 from penstock.controllers.config import Configuration
 from penstock.controllers.partition_proof import PartitionProof
-from penstock.decide import drain_reason, guard, nodeset, records, remake, resume, rollout
+from penstock.decide import drain_reason, guard, nodeset, records, remake, resume, rollout, status
 from penstock.decide.action import DrainNode, Ground
 from penstock.decide.config_acks import Acks
 from penstock.decide.config_transaction import ConfigView, Decision
@@ -115,7 +115,7 @@ def edits_are_left(patch: pytest.MonkeyPatch) -> None:
 def budget_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """An update takes all pods at once."""
 
-    def all_of_them(_: NodeSet) -> int:
+    def all_of_them(_: NodeSet, __: int) -> int:
         return 99
 
     patch.setattr(rollout, "max_unavailable", all_of_them)
@@ -280,6 +280,27 @@ def partitions_are_not_proven(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionProof, "expect", always(None))
 
 
+def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
+    """A machine that is for workers again gets none."""
+    patch.setattr(operator, "machine_matters", always(False))
+
+
+def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
+    """A Slurm node is called as its machine was when its pod was made."""
+    patch.setattr(status, "misnamed", always(False))
+
+
+def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
+    """Only the template says which pods are old."""
+    old_ones = rollout.old_ones
+
+    def by_template(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
+        found = old_ones(view, pods)
+        return [one for one in found if one.metadata.labels.get(REVISION_HASH) != view.revision]
+
+    patch.setattr(rollout, "old_ones", by_template)
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
@@ -307,4 +328,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     refused_configuration_is_not_put_back,
     tokens_are_not_renewed,
     partitions_are_not_proven,
+    machines_are_not_heard_of,
+    renamed_machines_keep_their_node,
+    pods_of_the_other_mode_stay,
 )

@@ -5,22 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.api.core import (
+    Affinity,
     ContainerRunning,
     ContainerState,
     ContainerStatus,
     ContainerTerminated,
     ContainerWaiting,
     Node,
+    NodeAffinity,
     NodeSpec,
+    NodeTerm,
+    NodeTerms,
     Pod,
     PodCondition,
     PodSpec,
     PodStatus,
+    Requirement,
 )
 from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.shared import ControllerRef
-from penstock.api.slinky.wellknown import DRAIN_FINALIZER, REVISION_HASH
+from penstock.api.slinky.wellknown import DRAIN_FINALIZER, REVISION_HASH, SCALING_MODE
 from penstock.decide import times
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.slurm import model
@@ -75,7 +81,13 @@ def pod(
     ready_since: float = NOW - 3500,
     conditions: tuple[PodCondition, ...] = (),
     host_network: bool = False,
+    machine: str = "",
+    host: str = "",
 ) -> Pod:
+    """One of `machine` is of DaemonSet mode; `host` is what its Slurm node is called then."""
+    if machine:
+        name = name or daemon_pod_name(nodeset(scaling_mode="DaemonSet"), machine)
+        labels = {SCALING_MODE: "DaemonSet", **(labels or {})}
     name = name or f"compute-{ordinal}"
     status = PodCondition(
         type="Ready",
@@ -98,9 +110,10 @@ def pod(
             ),
         ),
         spec=PodSpec(
-            node_name=f"machine-{ordinal}" if bound else None,
-            hostname=name,
+            node_name=(machine or f"machine-{ordinal}") if bound else None,
+            hostname=host or machine or name,
             host_network=host_network or None,
+            affinity=_only_on(machine) if machine else None,
         ),
         status=PodStatus(
             phase=phase,
@@ -108,6 +121,12 @@ def pod(
             container_statuses=(found,) if found else None,
         ),
     )
+
+
+def _only_on(machine: str) -> Affinity:
+    one = Requirement(key="metadata.name", operator="In", values=(machine,))
+    terms = NodeTerms(node_selector_terms=(NodeTerm(match_fields=(one,)),))
+    return Affinity(node_affinity=NodeAffinity(required=terms))
 
 
 def node(ordinal: int = 0, *state: str, reason: str = "", **more: Any) -> model.Node:
@@ -148,7 +167,7 @@ def view(
     **more: Any,
 ) -> NodeSetView:
     """A view in which, unless told otherwise, Slurm knows each pod's node as IDLE."""
-    idle = known_nodes(*(model.Node(p.metadata.name, frozenset({"IDLE"})) for p in pods))
+    idle = known_nodes(*(model.Node(p.host, frozenset({"IDLE"})) for p in pods))
     return NodeSetView(
         nodeset=wanted,
         controller=controller,

@@ -25,7 +25,7 @@ from penstock.api.core import (
     PodStatus,
 )
 from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.names import ordinal_of, pod_name
+from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
 from penstock.api.slinky.wellknown import (
     CORDONED_FOR,
@@ -151,6 +151,10 @@ class World:
             case act.SetNodeComment():
                 if not self.slurm().silence and step.node in self.nodes:
                     self._node(step.node, comment=step.comment)
+            case act.SetNodeFeatures():
+                raise PromiseBrokenError("no machine of this world has features")
+            case act.CreateClaims() | act.OwnClaim():
+                raise PromiseBrokenError("this world has no claims")
             case _:
                 if still_right(step, self.slurm()):
                     self._tell_slurm(step)
@@ -169,7 +173,7 @@ class World:
             self.gone = True
 
     def _create(self, step: act.CreatePod) -> None:
-        name = pod_name(self.nodeset, step.ordinal)
+        name = step.slot.pod
         if name in self.pods:
             return
         self.version += 1

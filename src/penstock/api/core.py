@@ -65,9 +65,45 @@ class ContainerStatus(KubeStruct, frozen=True):
     last_state: ContainerState = field(default_factory=ContainerState)
 
 
+class Requirement(KubeStruct, frozen=True):
+    """One thing that a Node must be; `operator` as In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class NodeTerm(KubeStruct, frozen=True):
+    """Requirements of a Node's labels and of its fields; all must hold."""
+
+    match_expressions: tuple[Requirement, ...] | None = None
+    match_fields: tuple[Requirement, ...] | None = None
+
+
+class NodeTerms(KubeStruct, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeTerm, ...] | None = None
+
+
+class NodeAffinity(KubeStruct, frozen=True):
+    """Which Nodes a pod may be given."""
+
+    required: NodeTerms | None = field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(KubeStruct, frozen=True):
+    """What a pod is to be near to, as far as it speaks of Nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(KubeStruct, frozen=True):
     """Where a pod runs and what it is called there."""
 
+    affinity: Affinity | None = None
     node_name: str | None = None
     hostname: str | None = None
     host_network: bool | None = None
@@ -197,9 +233,7 @@ class Deployment(KubeObject, frozen=True):
 
 
 class PersistentVolumeClaim(KubeObject, frozen=True):
-    """A PersistentVolumeClaim."""
-
-    spec: Json = field(default_factory=dict[str, Any])
+    """A PersistentVolumeClaim; whose it is matters, not what is in it."""
 
 
 class PodDisruptionBudget(KubeObject, frozen=True):

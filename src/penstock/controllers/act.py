@@ -16,6 +16,8 @@ import structlog
 from penstock.api.core import PODS
 from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.claims import Claims
+from penstock.controllers.features import give_features
 from penstock.controllers.gres import change_gres
 from penstock.controllers.links import UNCONNECTED, Link
 from penstock.controllers.loop import Tools
@@ -26,15 +28,18 @@ from penstock.controllers.told import Told
 from penstock.decide.action import (
     Action,
     AddFinalizer,
+    CreateClaims,
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
     DrainNode,
     Ground,
+    OwnClaim,
     PatchPod,
     RemoveFinalizer,
     ResumeNode,
     SetNodeComment,
+    SetNodeFeatures,
     SetNodeTopology,
     SetPodConditions,
     UndrainNode,
@@ -42,6 +47,7 @@ from penstock.decide.action import (
 from penstock.decide.drain import reason_to_send
 from penstock.decide.guard import may_delete
 from penstock.decide.recheck import still_right
+from penstock.decide.slots import Slot
 from penstock.decide.slurm_view import SlurmView
 from penstock.kube import AlreadyExistsError, Expectations, NotFoundError, NotOursError
 from penstock.render import worker
@@ -72,6 +78,7 @@ class Actor:
         self._world = tools.world
         self._events = events
         self._written = written
+        self._claims = Claims(tools, events)
         self.refusals = Refusals(tools.client.clock)
 
     async def act(
@@ -114,6 +121,9 @@ class Actor:
             await self._forget(nodeset, link, link.client, early, told)
         if cluster is not None:
             await self._create(nodeset, cluster, _of(actions, CreatePod), told)
+            for one in _of(actions, CreateClaims):
+                await self._claims.make(nodeset, one.slot)
+        await _all(self._claims.own(nodeset, one) for one in _of(actions, OwnClaim))
         await _all(self._patch(nodeset, one, told) for one in _of(actions, PatchPod))
         told_pods = _of(actions, SetPodConditions)
         await _all((self._conditions(nodeset, one) for one in told_pods), BESIDE)
@@ -150,8 +160,9 @@ class Actor:
             for one in waiting:
                 if refused:
                     return
-                manifest = worker.pod(cluster, nodeset, one.ordinal, revision_hash=revision)
+                manifest = _manifest(cluster, nodeset, one.slot, revision)
                 try:
+                    await self._claims.make(nodeset, one.slot)
                     await self._create_one(nodeset, manifest, told)
                 except Exception as error:
                     refused.append(error)
@@ -230,8 +241,9 @@ class Actor:
     ) -> list[bool]:
         changes = [one for one in actions if isinstance(one, NodeAction)]
         comments, places = _of(actions, SetNodeComment), _of(actions, SetNodeTopology)
+        features = _of(actions, SetNodeFeatures)
         done: list[bool] = []
-        if not changes and not comments and not places:
+        if not changes and not comments and not places and not features:
             return done
         if changes:
             link.mirror.poke()
@@ -241,6 +253,7 @@ class Actor:
         key = nodeset.metadata.key
         done += await _all(self._place(client, key, one, told) for one in places)
         done += await _all(self._comment(client, key, one, told) for one in comments)
+        done += await _all(give_features(client, one, told) for one in features)
         # The next decision must be made on what Slurm says now, not on what it said before.
         await link.mirror.fresh()
         return done
@@ -422,6 +435,14 @@ class Actor:
             return False
         told.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
         return True
+
+
+def _manifest(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str) -> Json:
+    if slot.ordinal is None:
+        return worker.daemon_pod(
+            cluster, nodeset, slot.pod, slot.host, slot.machine, revision_hash=revision
+        )
+    return worker.pod(cluster, nodeset, slot.ordinal, revision_hash=revision, machine=slot.machine)
 
 
 async def _reserved(client: Slurmrestd) -> frozenset[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.api.conditions import Check
-from penstock.api.core import Node, Pod
-from penstock.api.meta import KubeObject
+from penstock.api.core import BUDGETS, Node, PersistentVolumeClaim, Pod
+from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.act import Actor
@@ -22,7 +24,7 @@ from penstock.decide.drift import choice
 from penstock.decide.nodeset import Plan, plan
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
-from penstock.kube import Expectations, Result
+from penstock.kube import Expectations, NotFoundError, Result
 from penstock.render import worker
 from penstock.render.context import Cluster
 
@@ -118,12 +120,34 @@ class NodeSetLoop(Reporter[NodeSet]):
 
     async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
         """What the pods need beside themselves: Service, budget, files."""
-        await self.objects.ensure(nodeset, self.events, worker.shared_objects(cluster))
+        shared = worker.shared_objects(cluster)
+        for one in shared:
+            await self._other_way_of_counting(one)
+        await self.objects.ensure(nodeset, self.events, shared)
         own = worker.objects(nodeset)
         await self.objects.ensure(nodeset, self.events, own)
         if not own:
             name = names.worker_ssh_config(nodeset)
             await self.objects.remove(nodeset, self.events, "ConfigMap", name)
+
+    async def _other_way_of_counting(self, manifest: Json) -> None:
+        """Take the field out of a budget that is not asked for, whoever has written it.
+
+        It may have one of the two, and which one changes with the scaling modes. That of
+        slurm-operator is not ours to take back by an apply.
+        """
+        meta = manifest["metadata"]
+        live = self.world.budgets.get(f"{meta['namespace']}/{meta['name']}")
+        if manifest["kind"] != "PodDisruptionBudget" or live is None or live.metadata.deleting:
+            return
+        wanted: Json = manifest["spec"]
+        other = {"minAvailable", "maxUnavailable"} & live.spec.keys() - wanted.keys()
+        if not other:
+            return
+        spec = {**wanted, **dict.fromkeys(other)}
+        body = {"metadata": {"uid": live.metadata.uid}, "spec": spec}
+        with contextlib.suppress(NotFoundError):
+            await self.client.patch(BUDGETS, meta["namespace"], meta["name"], body)
 
     def _view(
         self, nodeset: NodeSet, link: Link | None, hold: Check | None, same: Same
@@ -131,8 +155,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         meta = nodeset.metadata
         pods = self.world.pods_of.get(meta.uid)
         snapshot = link.mirror.snapshot if link is not None else None
-        machines = {pod.spec.node_name or "" for pod in pods}
-        found = ((name, self.world.nodes.get(name)) for name in machines)
+        found = self._machines(nodeset, pods)
         return NodeSetView(
             nodeset=nodeset,
             controller=self._controller_state(nodeset),
@@ -141,7 +164,8 @@ class NodeSetLoop(Reporter[NodeSet]):
             jobs=snapshot.jobs if snapshot is not None else UNCONNECTED,
             now=self.client.clock.time(),
             revision=worker.revision(nodeset).hash,
-            kubernetes_nodes={name: node for name, node in found if node is not None},
+            kubernetes_nodes=found,
+            claims=self._claims(nodeset),
             others=self.world.namesakes(nodeset),
             same_revisions=same.hashes,
             live_confs=same.confs,
@@ -149,6 +173,21 @@ class NodeSetLoop(Reporter[NodeSet]):
             propagated_conditions=self.world.settings.propagated_node_conditions,
             refused_topologies=self._actor.refusals.of(meta.key, {pod.host for pod in pods}),
         )
+
+    def _claims(self, nodeset: NodeSet) -> dict[str, PersistentVolumeClaim]:
+        if not nodeset.spec.volume_claim_templates:
+            return {}
+        found = self.world.claims_of.get(nodeset.metadata.key)
+        return {claim.metadata.name: claim for claim in found}
+
+    def _machines(self, nodeset: NodeSet, pods: Iterable[Pod]) -> dict[str, Node]:
+        """Those that the decision looks at: in DaemonSet mode all there are."""
+        if nodeset.spec.scaling_mode == "DaemonSet":
+            return {node.metadata.name: node for node in self.world.nodes}
+        names_ = {pod.spec.node_name or "" for pod in pods}
+        names_ |= set(nodeset.status.ordinal_to_node.values())
+        found = ((name, self.world.nodes.get(name)) for name in names_)
+        return {name: node for name, node in found if node is not None}
 
     def _controller_state(self, nodeset: NodeSet) -> ControllerState:
         controller = self.world.controller_of(nodeset)
@@ -176,6 +215,7 @@ def machine_matters(old: Node | None, new: Node | None) -> bool:
     return (
         old.spec != new.spec
         or old.metadata.annotations != new.metadata.annotations
+        or old.metadata.labels != new.metadata.labels
         or _statuses(old) != _statuses(new)
     )
 

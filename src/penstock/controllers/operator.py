@@ -32,7 +32,7 @@ from penstock.controllers.report import Events
 from penstock.controllers.restapi import RestApiLoop
 from penstock.controllers.settings import Settings
 from penstock.controllers.unserved import TokenLoop
-from penstock.controllers.world import World, cluster_keys, keys, owned_by, shared_by
+from penstock.controllers.world import World, cluster_keys, keys, owned_by, shared_by, worker_of
 from penstock.kube import (
     Cache,
     Client,
@@ -203,6 +203,7 @@ class Operator:
         )
         loop.watches(world.pods, owner_of_pod)
         loop.watches(world.nodes, self._nodesets_on, when=machine_matters)
+        loop.watches(world.claims, worker_of)
         for cache in _any(world.services, world.budgets):
             loop.watches(cache, shared_by("NodeSet"))
         loop.watches(
@@ -291,9 +292,9 @@ class Operator:
         return [*by_cluster, *by_sssd, *owned_by("LoginSet")(secret)]
 
     def _nodesets_on(self, node: Node) -> list[str]:
-        return [
-            key for pod in self.world.pods_on.get(node.metadata.name) for key in owner_of_pod(pod)
-        ]
+        pods = self.world.pods_on.get(node.metadata.name)
+        others = keys(self.world.nodesets_on_machines.get(""))
+        return [*(key for pod in pods for key in owner_of_pod(pod)), *others]
 
 
 def _any(*caches: Cache[Any]) -> tuple[Cache[Any], ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from penstock.api.core import (
     BUDGETS,
+    CLAIMS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     NODES,
@@ -62,6 +63,7 @@ class World:
         self.partitions = manager.cache(PARTITIONS)
         self.pods = manager.cache(PODS, labels=OURS)
         self.nodes = manager.cache(NODES)
+        self.claims = manager.cache(CLAIMS, labels=f"{wellknown.APP_NAME}=slurmd")
         self.secrets = manager.cache(SECRETS)
         self.config_maps = manager.cache(CONFIG_MAPS, raw=True)
         self.services = manager.cache(SERVICES, raw=True)
@@ -70,6 +72,7 @@ class World:
         self.budgets = manager.cache(BUDGETS, raw=True)
         self.revisions = manager.cache(REVISIONS)
         self.nodesets_of = self.nodesets.index(cluster_keys)
+        self.nodesets_on_machines = self.nodesets.index(_minds_machines)
         self.restapis_of = self.restapis.index(cluster_keys)
         self.loginsets_of = self.loginsets.index(cluster_keys)
         self.partitions_of = self.partitions.index(cluster_keys)
@@ -80,6 +83,7 @@ class World:
         )
         self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
         self.pods_on = self.pods.index(lambda pod: [pod.spec.node_name or ""])
+        self.claims_of = self.claims.index(worker_of)
         self.revisions_of = self.revisions.index(_owner_uid)
         self.kept_partitions: dict[str, tuple[frozenset[str], str]] = {}
         """By Controller the partitions that stay, and the slurm.conf that says how."""
@@ -347,9 +351,21 @@ def shared_by(kind: str) -> Callable[[KubeObject], list[str]]:
     return keys_of
 
 
+def _minds_machines(nodeset: NodeSet) -> list[str]:
+    """One key for all NodeSets to which a Kubernetes Node may matter that has no pod of theirs."""
+    daemons = nodeset.spec.scaling_mode == "DaemonSet"
+    return [""] if daemons or nodeset.spec.pin_to_node else []
+
+
 def _stem(pod: Pod) -> str:
     """`namespace/name` of the NodeSet that would give a pod this name."""
     return pod.metadata.key.rpartition("-")[0]
+
+
+def worker_of(obj: KubeObject) -> list[str]:
+    """Key of the NodeSet whose worker an object is of, by its labels."""
+    meta = obj.metadata
+    return [f"{meta.namespace}/{meta.labels.get(wellknown.APP_INSTANCE, '')}"]
 
 
 def _owner_uid(obj: KubeObject) -> list[str]:

@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from penstock.api.core import PodCondition
+from penstock.api.meta import OwnerReference
+from penstock.decide.slots import Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,32 @@ class Ground(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
-    """Make the pod of an ordinal. AlreadyExists is success: names are deterministic."""
+    """Make the pod of a place. AlreadyExists is success: names are deterministic."""
 
-    ordinal: int
+    slot: Slot
     why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClaims:
+    """Make the PersistentVolumeClaims of a place, of which one or more are not there."""
+
+    slot: Slot
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class OwnClaim:
+    """Write who owns exactly this claim in exactly this version: with them it goes.
+
+    `pod` is whose claim it is; that pod is not deleted before its claims are as they shall be.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    owners: tuple[OwnerReference, ...]
+    pod: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +143,15 @@ class SetNodeTopology:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNodeFeatures:
+    """Give a node exactly these features of its machine; it keeps those of all others."""
+
+    node: str
+    features: frozenset[str]
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteNodeRecord:
     """Delete a Slurm node record that no pod stands for any more.
 
@@ -178,12 +211,15 @@ class RemoveFinalizer:
 
 Action: TypeAlias = (
     AddFinalizer
+    | CreateClaims
     | CreatePod
+    | OwnClaim
     | PatchPod
     | DrainNode
     | UndrainNode
     | ResumeNode
     | SetNodeComment
+    | SetNodeFeatures
     | SetNodeTopology
     | SetPodConditions
     | DeletePod

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
-from penstock.api.slinky.names import pod_name
-from penstock.decide import drain, topology
+from penstock.api.slinky import wellknown
+from penstock.decide import claims, drain, topology
 from penstock.decide.guard import Verdict
 from penstock.decide.pods import slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
@@ -41,10 +41,11 @@ def checks(
     where their machines say that they are.
     """
     found = (
-        _mode(view),
         _controller(view),
         _creation(view, roles),
-        _taken(view, roles),
+        _places(view),
+        _claims(view, roles),
+        _taken(roles),
         _deleting(view, roles),
         _waiting(roles, held),
         _terminating(roles),
@@ -55,6 +56,7 @@ def checks(
         _not_registered(roles, slurm),
         _updating(view, roles, held),
         _old_revision(view, roles),
+        _nowhere(view),
     )
     said = tuple(check for check in found if check is not None)
     if any(check.ok is not True for check in said):
@@ -63,11 +65,39 @@ def checks(
     return (Check(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
 
 
-def _mode(view: NodeSetView) -> Check | None:
-    mode = view.nodeset.spec.scaling_mode
-    if mode == "StatefulSet" or view.deleting:
+def _places(view: NodeSetView) -> Check | None:
+    """Machines that fit and get no pod."""
+    if view.places is None or not view.places.problems:
         return None
-    return Check(False, "ScalingModeNotServed", f"spec.scalingMode {mode} is not served yet")
+    told = [f"{machine}: {why}" for machine, why in view.places.problems.items()]
+    return Check(
+        False,
+        "HostnameInvalid",
+        f"{len(told)} Kubernetes nodes get no pod of that name: {some(told, '; ')}. Correct their "
+        f"annotation {wellknown.HOSTNAME_OVERRIDE}",
+    )
+
+
+def _claims(view: NodeSetView, roles: Roles) -> Check | None:
+    """Pods that are not made, since their claims are on their way out."""
+    held = claims.going(view, roles.missing)
+    if not held:
+        return None
+    told = some([f"{pod} for {claim}" for pod, claim in held.items()])
+    message = f"{len(held)} pods wait until claims of former pods are gone: {told}"
+    return Check(None, "ClaimsTerminating", message)
+
+
+def _nowhere(view: NodeSetView) -> Check | None:
+    """Whether there is no machine at all for it, which may be meant so."""
+    if view.places is None or view.places.slots or view.places.problems:
+        return None
+    return Check(
+        True,
+        "NoNodeFits",
+        f"None of {len(view.kubernetes_nodes)} Kubernetes nodes fits nodeSelector, affinity and "
+        "tolerations of spec.template.spec",
+    )
 
 
 def _controller(view: NodeSetView) -> Check | None:
@@ -89,14 +119,14 @@ def _creation(view: NodeSetView, roles: Roles) -> Check | None:
         return None
     if view.hold_creation is not None:
         return view.hold_creation
-    names = some([pod_name(view.nodeset, number) for number in roles.missing])
+    names = some([slot.pod for slot in roles.missing])
     return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
 
 
-def _taken(view: NodeSetView, roles: Roles) -> Check | None:
+def _taken(roles: Roles) -> Check | None:
     if not roles.taken:
         return None
-    names = some([_owned(pod) for pod in roles.taken.values()])
+    names = some([_owned(pod) for pod in roles.taken])
     return Check(
         False,
         "PodNameTaken",

@@ -1,4 +1,4 @@
-"""The life of a NodeSet with a fixed number of pods: all policies put together.
+"""The life of a NodeSet: all policies put together.
 
 `plan` is a pure function. A view that is as wanted gives no action and the status it has; doing the
 actions of a plan and looking again gives no further ones but those that waited for something.
@@ -13,9 +13,17 @@ from dataclasses import dataclass, replace
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
-from penstock.api.slinky.names import pod_name
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import deadline, drain, gres_settle, protect, records, topology
+from penstock.decide import (
+    claims,
+    deadline,
+    drain,
+    gres_settle,
+    node_features,
+    protect,
+    records,
+    topology,
+)
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -24,15 +32,18 @@ from penstock.decide.action import (
     DeletePod,
     DrainNode,
     Ground,
+    OwnClaim,
     PatchPod,
     ResumeNode,
     SetNodeComment,
+    SetNodeFeatures,
     SetNodeTopology,
     SetPodConditions,
     UndrainNode,
     Why,
 )
 from penstock.decide.checks import checks
+from penstock.decide.daemon import placed
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
 from penstock.decide.pod_conditions import LATER_S, conditions_action, must_wait
@@ -72,6 +83,7 @@ class _Pass:
     returns: list[UndrainNode | ResumeNode]
     comments: list[SetNodeComment]
     places: list[SetNodeTopology]
+    features: list[SetNodeFeatures]
     conditions: list[SetPodConditions]
     deletes: list[DeletePod]
     waits: list[float]
@@ -79,19 +91,26 @@ class _Pass:
 
     def __len__(self) -> int:
         lists = (self.patches, self.drains, self.returns, self.comments, self.places)
-        return sum(map(len, lists)) + len(self.conditions) + len(self.deletes) + len(self.waits)
+        others = (self.features, self.conditions, self.deletes, self.waits)
+        return sum(map(len, lists)) + sum(map(len, others))
 
 
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
     quiet = Quiet() if quiet is None else quiet
+    view = placed(view)
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)
-    doing = _Pass([], [], [], [], [], [], [], [])
+    doing = _Pass([], [], [], [], [], [], [], [], [])
     held: dict[str, Verdict] = {}
+    of_claims = claims.actions(view, roles)
+    unowned = {one.pod for one in of_claims if isinstance(one, OwnClaim)}
     for pod in roles.condemned:
         verdict = may_delete(pod, slurm, abandoned=view.abandoned)
+        if verdict.ground is not None and pod.metadata.name in unowned:
+            # What scale-in takes along must know it before the pod is gone.
+            continue
         if verdict.ground is not None:
             why = Why(drain.REASONS[roles.cause], verdict.why.message)
             _let_go(view, slurm, pod, verdict.ground, why, doing)
@@ -119,15 +138,17 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
                 quiet.note(pod.metadata.uid, looked)
 
     wait = bool(doing.conditions) and must_wait(view.pods, view.now)
-    defunct = records.defunct(view.nodeset, view.pods, roles.wanted, slurm)
+    defunct = records.defunct(view, roles.wanted, slurm)
     last = finalizer_action(view, slurm, defunct)
     actions: tuple[Action, ...] = (
         *((last,) if isinstance(last, AddFinalizer) else ()),
         *_renewals(view, roles, slurm),
         *_creates(view, roles),
+        *of_claims,
         *doing.patches,
         *doing.places,
         *doing.comments,
+        *doing.features,
         *doing.drains,
         *doing.returns,
         *(() if wait else doing.conditions),
@@ -160,6 +181,7 @@ def _moved(
         (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
         (
             shared,
+            view.places.hosts if view.places is not None else None,
             {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
         ),
     )
@@ -208,6 +230,8 @@ def _tend(
     _comment(view, pod, node, doing, going=condemned is not None)
     if condemned is None and (told := _place(view, node, machine)) is not None:
         doing.places.append(told)
+    if condemned is None and (given := node_features.step(node, machine)) is not None:
+        doing.features.append(given)
     if cordon:
         # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
         # a user's cordon is never taken for ours, nor ours for a user's.
@@ -264,15 +288,17 @@ def _may_create(view: NodeSetView) -> bool:
 def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[DeleteNodeRecord, ...]:
     if not _may_create(view):
         return ()
-    return records.renewals(view.nodeset, view.pods, roles.missing, slurm)
+    return records.renewals(view.nodeset, view.pods, [slot.host for slot in roles.missing], slurm)
 
 
 def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
     if not _may_create(view):
         return ()
+    held = claims.going(view, roles.missing)
     return tuple(
-        CreatePod(number, Why("CreatePod", f"Pod {pod_name(view.nodeset, number)} is wanted"))
-        for number in roles.missing
+        CreatePod(slot, Why("CreatePod", f"Pod {slot.pod} is wanted"))
+        for slot in roles.missing
+        if slot.pod not in held
     )
 
 

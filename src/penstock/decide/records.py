@@ -14,12 +14,13 @@ from typing import Any, cast
 
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
-from penstock.api.slinky.names import slurm_node_name as slurm_node_of_ordinal
+from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import drain_reason, live_conf, topology
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
+from penstock.decide.view import NodeSetView
 from penstock.slurm.known import Unknown
 from penstock.slurm.model import Node
 
@@ -188,9 +189,9 @@ def _remembered(node: Node, old: Record | None) -> str | None:
 
 
 def renewals(
-    nodeset: NodeSet, pods: Collection[Pod], missing: Iterable[int], slurm: SlurmView
+    nodeset: NodeSet, pods: Collection[Pod], missing: Iterable[str], slurm: SlurmView
 ) -> tuple[DeleteNodeRecord, ...]:
-    """Records that go before the `missing` pods are made, as those have another template.
+    """Records that go before the pods of the `missing` nodes are made, with another template.
 
     A record that somebody drained stays: the drain would go with it.
     """
@@ -198,8 +199,7 @@ def renewals(
         return ()
     in_use = {slurm_node_name(pod) for pod in pods}
     found: list[DeleteNodeRecord] = []
-    for number in missing:
-        name = slurm_node_of_ordinal(nodeset, number)
+    for name in missing:
         node = slurm.node(name)
         record = read(node.comment) if node is not None else None
         if node is None or record is None or name in in_use:
@@ -226,31 +226,53 @@ class Defunct:
     actions: tuple[DrainNode | DeleteNodeRecord, ...] = ()
 
 
-def defunct(
-    nodeset: NodeSet, pods: Collection[Pod], wanted_pods: Collection[str], slurm: SlurmView
-) -> Defunct:
+def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -> Defunct:
     """Records of this NodeSet that have no pod and shall get none.
 
     A record is deleted when Slurm's answer says that no job holds it and that it takes none (DOWN,
-    or drained). One that still takes jobs, as its pod was killed, is drained first.
+    or drained). One that still takes jobs, as its pod was killed, is drained first. Those of gone
+    machines stay while `pruneSlurmNodeRecords` says so.
     """
     if isinstance(slurm.nodes, Unknown) or slurm.silence is not None:
         return Defunct()
-    unused = slurm.nodes.value.keys() - {slurm_node_name(pod) for pod in pods}
-    alive = {pod.metadata.name for pod in pods} | set(wanted_pods) if unused else set[str]()
+    unused = slurm.nodes.value.keys() - {slurm_node_name(pod) for pod in view.pods}
+    if view.places is not None:
+        unused -= set(view.places.hosts.values())
+    alive = {pod.metadata.name for pod in view.pods} | set(wanted_pods) if unused else set[str]()
     left: list[str] = []
     actions: list[DrainNode | DeleteNodeRecord] = []
     for name in sorted(unused):
         node = slurm.nodes.value[name]
         record = read(node.comment)
-        if record is None or not belongs(record, nodeset) or record.pod in alive:
+        if record is None or not belongs(record, view.nodeset):
+            continue
+        if record.pod in alive and not _moved_on(view, record):
             continue
         left.append(name)
         gone = f"Pod ({record.namespace}/{record.pod}) is gone"
+        of_gone = _of_gone_machine(view, record)
         if not node.drain and "DOWN" not in node.state:
             why = Why("SlurmNodeWithoutPod", gone)
             reason = f"{wellknown.REASON_PREFIX}{gone}"
             actions.append(DrainNode(name, reason, override=not drain_reason.stands(node), why=why))
+        elif of_gone and view.nodeset.spec.prune_slurm_node_records == "Never":
+            continue
         elif not node.busy and not slurm.jobs(name):
-            actions.append(DeleteNodeRecord(name, Why("SlurmNodeRecordDeleted", gone)))
+            event = "DefunctSlurmNodePruned" if of_gone else "SlurmNodeRecordDeleted"
+            actions.append(DeleteNodeRecord(name, Why(event, gone)))
     return Defunct(tuple(left), tuple(actions))
+
+
+def _moved_on(view: NodeSetView, record: Record) -> bool:
+    """Whether the pod of that name is another Slurm node now, as its machine is called otherwise.
+
+    In DaemonSet mode a machine's pod always has the same name; in the other one, the same node.
+    """
+    return view.places is not None and ordinal_of(view.nodeset, record.pod) is None
+
+
+def _of_gone_machine(view: NodeSetView, record: Record) -> bool:
+    """Whether a pod in DaemonSet mode made it, and its machine is gone or called otherwise."""
+    if view.places is None or ordinal_of(view.nodeset, record.pod) is not None:
+        return False
+    return record.node not in view.kubernetes_nodes or record.node in view.places.hosts

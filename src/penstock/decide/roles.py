@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from penstock.api.core import Pod
-from penstock.api.slinky.names import ordinal_of, padded_name, pod_name
-from penstock.decide import ordinals
+from penstock.api.slinky.names import ordinal_of, padded_name, pod_name, slurm_node_name
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide import ordinals, pins
+from penstock.decide.daemon import is_daemon, place
 from penstock.decide.drain import Cause
 from penstock.decide.rollout import Rollout, rollout
 from penstock.decide.scale_in_order import victims
+from penstock.decide.slots import Places, Slot
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
 
@@ -21,16 +24,16 @@ class Roles:
     """Each pod has one role.
 
     `updating` are those that `update` takes: others of a newer template come in their place.
-    `missing` are ordinals without a pod, `taken` those whose name somebody else's pod has, `wanted`
-    the names of all pods that shall be, and `cause` is why the `condemned` go.
+    `missing` are places without a pod, `taken` the pods of somebody else that have the name of one,
+    `wanted` the names of all pods that shall be, and `cause` is why the `condemned` go.
     """
 
     kept: tuple[Pod, ...] = ()
     condemned: tuple[Pod, ...] = ()
     updating: tuple[Pod, ...] = ()
     terminating: tuple[Pod, ...] = ()
-    missing: tuple[int, ...] = ()
-    taken: Mapping[int, Pod] = field(default_factory=dict[int, Pod])
+    missing: tuple[Slot, ...] = ()
+    taken: tuple[Pod, ...] = ()
     wanted: frozenset[str] = frozenset()
     cause: Cause = Cause.SCALE_IN
     update: Rollout = field(default_factory=Rollout)
@@ -39,25 +42,26 @@ class Roles:
 def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     """Give each pod its role.
 
-    A terminating pod keeps its ordinal until it is gone, as in a StatefulSet: no two pods ever
-    claim one Slurm node name. Pods whose name has no ordinal are left as they are, and so is
-    everything in DaemonSet mode, which this version does not serve; only the deletion of the
-    NodeSet takes them along.
+    A terminating pod keeps its place until it is gone, as in a StatefulSet: no two pods ever claim
+    one Slurm node name. Pods of the other scaling mode go as an update goes, within its budget.
+    Pods whose name has no ordinal are left as they are, and the deletion of the NodeSet takes them
+    along.
     """
     terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
     alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
     if view.deleting:
         return Roles(condemned=alive, terminating=terminating, cause=Cause.DELETION)
-    if view.nodeset.spec.scaling_mode != "StatefulSet":
-        names = frozenset(pod.metadata.name for pod in alive)
-        return Roles(kept=alive, terminating=terminating, wanted=names)
+    if view.places is not None:
+        return _daemons(view, slurm, view.places, alive, terminating)
+    foreign = tuple(pod for pod in alive if is_daemon(pod))
+    own = tuple(pod for pod in alive if not is_daemon(pod)) if foreign else alive
 
     numbers = {pod.metadata.name: ordinal_of(view.nodeset, pod.metadata.name) for pod in view.pods}
-    sized = tuple(pod for pod in alive if numbers[pod.metadata.name] is not None)
+    sized = tuple(pod for pod in own if numbers[pod.metadata.name] is not None)
     gone = victims(view, sized, len(sized) - view.replicas, slurm)
     names_gone = {pod.metadata.name for pod in gone}
     stays = tuple(p for p in sized if p.metadata.name not in names_gone) if gone else sized
-    update = rollout(view, slurm, stays)
+    update = rollout(view, slurm, (*stays, *foreign))
     names_gone |= {pod.metadata.name for pod in update.condemned}
     kept = tuple(p for p in alive if p.metadata.name not in names_gone) if names_gone else alive
     used = {number for number in numbers.values() if number is not None}
@@ -66,23 +70,51 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         staying = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
     wanted = ordinals.wanted(view.replicas, staying)
     others = {pod.metadata.name: pod for pod in view.others}
-    free = [number for number in wanted if number not in used]
-    taken = {
-        number: others[name]
-        for number in free
-        if (name := pod_name(view.nodeset, number)) in others
-    }
+    pinned = pins.pins(view)
+    free = [_slot(view.nodeset, number, pinned) for number in wanted if number not in used]
     return Roles(
         kept=kept,
         condemned=gone,
         updating=update.condemned,
         terminating=terminating,
-        missing=tuple(number for number in free if number not in taken),
-        taken=taken,
+        missing=tuple(slot for slot in free if slot.pod not in others),
+        taken=tuple(others[slot.pod] for slot in free if slot.pod in others),
         wanted=_named(view.nodeset.metadata.name, view.nodeset.spec.ordinal_padding, wanted)
         | {pod.metadata.name for pod in kept},
         update=update,
     )
+
+
+def _daemons(
+    view: NodeSetView,
+    slurm: SlurmView,
+    places: Places,
+    alive: tuple[Pod, ...],
+    terminating: tuple[Pod, ...],
+) -> Roles:
+    """The roles in DaemonSet mode: no place, no pod; the rest is as in the other mode."""
+    own = place(view, places, [pod for pod in alive if is_daemon(pod)])
+    foreign = tuple(pod for pod in alive if not is_daemon(pod))
+    stays = (*own.kept, *foreign)
+    update = rollout(view, slurm, stays)
+    names_gone = {pod.metadata.name for pod in update.condemned}
+    kept = tuple(pod for pod in stays if pod.metadata.name not in names_gone)
+    others = {pod.metadata.name: pod for pod in view.others}
+    return Roles(
+        kept=kept,
+        condemned=own.surplus,
+        updating=update.condemned,
+        terminating=terminating,
+        missing=tuple(slot for slot in own.missing if slot.pod not in others),
+        taken=tuple(others[slot.pod] for slot in own.missing if slot.pod in others),
+        wanted=frozenset({slot.pod for slot in places.slots} | {p.metadata.name for p in kept}),
+        update=update,
+    )
+
+
+def _slot(nodeset: NodeSet, number: int, pinned: Mapping[str, str]) -> Slot:
+    machine = pinned.get(str(number), "")
+    return Slot(pod_name(nodeset, number), slurm_node_name(nodeset, number), number, machine)
 
 
 @lru_cache(maxsize=64)

@@ -16,12 +16,14 @@ do not work first, then idle ones, and busy ones when no other is left; a job is
   remembered and stands when the new pod is there. A pod that a user cordoned is out and stays as it
   is until the cordon is gone, which would be lost with the pod.
 - While no pod can be made, or with another strategy, nothing is taken and what was is given back.
+- A pod of the other scaling mode counts as one of an older revision, and so does one in DaemonSet
+  mode whose Slurm node shall be called otherwise; these go with any strategy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -32,7 +34,7 @@ from penstock.decide.pods import never_started, slurm_node_name
 from penstock.decide.resume import registered
 from penstock.decide.scale_in_order import rank
 from penstock.decide.slurm_view import SlurmView
-from penstock.decide.status import available_in, current, old_ones
+from penstock.decide.status import available_in, current, in_place, old_ones
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.slurm.model import Node
 
@@ -65,22 +67,32 @@ class Rollout:
     left: tuple[Pod, ...] = ()
 
 
-def max_unavailable(nodeset: NodeSet) -> int:
-    """How many pods may be out: percentages are of the replicas and rounded up; at least 1."""
+def max_unavailable(nodeset: NodeSet, wanted: int) -> int:
+    """How many pods may be out: percentages are of those wanted and rounded up; at least 1."""
     most = nodeset.spec.update_strategy.rolling_update.max_unavailable
     if isinstance(most, str):
-        most = math.ceil(nodeset.spec.replicas * int(most.removesuffix("%")) / 100)
+        most = math.ceil(wanted * int(most.removesuffix("%")) / 100)
     return max(1, most)
 
 
 def serves(view: NodeSetView) -> bool:
-    """Whether pods are updated: by strategy, and since a pod could be made in another's place."""
+    """Whether pods are replaced at all: only while another could be made in one's place."""
     return (
-        view.nodeset.spec.update_strategy.type == "RollingUpdate"
-        and view.controller is ControllerState.PRESENT
+        view.controller is ControllerState.PRESENT
         and view.hold_creation is None
         and not view.deleting
     )
+
+
+def to_replace(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
+    """Pods that are not as wanted, as far as the strategy lets us take them.
+
+    What is of the other scaling mode, or called as its machine no more, goes with any strategy.
+    """
+    old = old_ones(view, pods)
+    if view.nodeset.spec.update_strategy.type == "RollingUpdate":
+        return old
+    return [pod for pod in old if not in_place(view, pod)]
 
 
 def absent(view: NodeSetView, kept: Sequence[Pod]) -> int:
@@ -98,10 +110,10 @@ def works(view: NodeSetView, slurm: SlurmView, pod: Pod) -> bool:
 
 def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout:
     """Decide on the pods that scale-in leaves: `kept`, of which there may be too few."""
-    old = old_ones(view, kept)
+    old = to_replace(view, kept)
     if not old or not serves(view):
         return Rollout()
-    budget = max_unavailable(view.nodeset)
+    budget = max_unavailable(view.nodeset, view.replicas)
     left: list[Pod] = []
     going: list[Pod] = []
     rest: list[Pod] = []

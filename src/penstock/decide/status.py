@@ -12,7 +12,8 @@ from penstock.api.conditions import Check, conditions, set_conditions
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.nodeset import NodeSetStatus
-from penstock.decide import times
+from penstock.decide import pins, times
+from penstock.decide.daemon import DAEMON, is_daemon, misnamed
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
@@ -34,15 +35,34 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
 
 
 def current(view: NodeSetView, pod: Pod) -> bool:
-    """Whether the pod is of the wanted revision, or of one that means the same."""
+    """Whether the pod is as wanted: of that revision, or of one that means the same, and mode."""
     found = pod.metadata.labels.get(wellknown.REVISION_HASH)
-    return found == view.revision or found in view.same_revisions
+    return (found == view.revision or found in view.same_revisions) and in_place(view, pod)
+
+
+def in_place(view: NodeSetView, pod: Pod) -> bool:
+    """Whether the pod is of the wanted scaling mode, and called as its machine is."""
+    daemons = view.nodeset.spec.scaling_mode == DAEMON
+    return is_daemon(pod) == daemons and not (daemons and misnamed(view, pod))
 
 
 def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
     """Those that are not `current`."""
     wanted = {view.revision, *view.same_revisions}
-    return [pod for pod in pods if pod.metadata.labels.get(wellknown.REVISION_HASH) not in wanted]
+    if view.nodeset.spec.scaling_mode == DAEMON:
+        return [
+            pod
+            for pod in pods
+            if pod.metadata.labels.get(wellknown.REVISION_HASH) not in wanted
+            or not in_place(view, pod)
+        ]
+    # Written out, as it is asked of thousands of pods.
+    return [
+        pod
+        for pod in pods
+        if (labels := pod.metadata.labels).get(wellknown.REVISION_HASH) not in wanted
+        or labels.get(wellknown.SCALING_MODE) == DAEMON
+    ]
 
 
 def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> NodeSetStatus:
@@ -73,6 +93,7 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
         slurm_down=down,
         slurm_drain=drain,
         node_set_hash=view.revision,
+        ordinal_to_node=pins.pins(view),
         selector=",".join(f"{key}={labels[key]}" for key in sorted(labels)),
         conditions=set_conditions(
             old.conditions,

@@ -8,8 +8,9 @@ from enum import Enum
 
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
-from penstock.api.core import Pod
+from penstock.api.core import PersistentVolumeClaim, Pod
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.slots import Places
 from penstock.decide.topology import Refusal
 from penstock.slurm.known import Fact
 from penstock.slurm.model import Job, Node
@@ -29,12 +30,14 @@ class NodeSetView:
 
     `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
     `others` are the pods of the namespace that it does not control but whose names are of its form;
-    they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`.
+    they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
+    in DaemonSet mode all there are; `places` are worked out of them by `penstock.decide.daemon`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
     `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
     `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
     `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
+    `claims` are the PersistentVolumeClaims of its pods, by name.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
@@ -54,6 +57,10 @@ class NodeSetView:
     hold_creation: Check | None = None
     propagated_conditions: tuple[str, ...] = ()
     refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
+    places: Places | None = None
+    claims: Mapping[str, PersistentVolumeClaim] = field(
+        default_factory=dict[str, PersistentVolumeClaim]
+    )
 
     @property
     def deleting(self) -> bool:
@@ -68,4 +75,6 @@ class NodeSetView:
     @property
     def replicas(self) -> int:
         """Pods wanted now."""
-        return 0 if self.deleting else self.nodeset.spec.replicas
+        if self.deleting:
+            return 0
+        return self.nodeset.spec.replicas if self.places is None else len(self.places.slots)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 from penstock.api.meta import Json
-from penstock.api.slinky import names, wellknown
+from penstock.api.slinky import names, tolerations, wellknown
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render import merge
 from penstock.render.canonical import config_digest
@@ -11,17 +14,22 @@ from penstock.render.context import Cluster, owner
 from penstock.render.pod import metadata, object_metadata
 from penstock.render.revision import Revision, controller_revision, revision
 from penstock.render.service import Port, service
-from penstock.render.worker_spec import claim_volumes, pod_spec, ssh_files
+from penstock.render.worker_spec import claim_volumes, only_on, pod_spec, ssh_files
 
 __all__ = [
     "Revision",
     "claims",
     "controller_revision",
+    "daemon_claims",
+    "daemon_pod",
     "objects",
     "pod",
     "revision",
     "shared_objects",
 ]
+
+MORE_THAN_ALL = 2**31 - 1
+"""Healthy pods that a PodDisruptionBudget can ask for at most."""
 
 
 def shared_objects(cluster: Cluster) -> list[Json]:
@@ -29,13 +37,17 @@ def shared_objects(cluster: Cluster) -> list[Json]:
 
     Every NodeSet of the cluster is an owner, none of them the managing one; no NodeSet, no objects.
     The budget forbids each eviction of a pod that carries the pod-protect label, so it is there
-    whether or not a NodeSet asks for protection.
+    whether or not a NodeSet asks for protection. Kubernetes takes `spec.replicas` for the number of
+    pods that there should be, which says nothing in DaemonSet mode: there a number is asked for
+    that is never reached. Source: Kubernetes documentation, "Specifying a Disruption Budget".
     """
     if not cluster.nodesets:
         return []
     name, namespace = cluster.controller.metadata.name, cluster.namespace
     ordered = sorted(cluster.nodesets, key=lambda nodeset: nodeset.metadata.name)
     owners = [owner(nodeset, controller=False) for nodeset in ordered]
+    counted = all(one.spec.scaling_mode == "StatefulSet" for one in ordered)
+    most: Json = {"maxUnavailable": 0} if counted else {"minAvailable": MORE_THAN_ALL}
     return [
         service(
             names.worker_service(name),
@@ -50,7 +62,7 @@ def shared_objects(cluster: Cluster) -> list[Json]:
             "kind": "PodDisruptionBudget",
             "metadata": object_metadata(names.worker_budget(name), namespace, {}, *owners),
             "spec": {
-                "maxUnavailable": 0,
+                **most,
                 "selector": {
                     "matchLabels": {
                         wellknown.POD_PROTECT: wellknown.TRUE,
@@ -84,13 +96,22 @@ def objects(nodeset: NodeSet) -> list[Json]:
 
 
 def claims(nodeset: NodeSet, ordinal: int) -> list[Json]:
-    """The PersistentVolumeClaims of one pod. They have no owner: they outlive the pod."""
+    """The PersistentVolumeClaims of the pod of an ordinal. They have no owner: they outlive it."""
+    return _claims(nodeset, partial(names.worker_claim, nodeset, ordinal=ordinal))
+
+
+def daemon_claims(nodeset: NodeSet, host: str) -> list[Json]:
+    """The PersistentVolumeClaims of the pod of a Slurm node in DaemonSet mode."""
+    return _claims(nodeset, partial(names.daemon_claim, nodeset, host=host))
+
+
+def _claims(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
     labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
     out: list[Json] = []
     for claim in nodeset.spec.volume_claim_templates or ():
         given: Json = merge.prune(claim.get("metadata") or {})
         meta = object_metadata(
-            names.worker_claim(nodeset, given.get("name", ""), ordinal),
+            called(given.get("name", "")),
             nodeset.metadata.namespace,
             {**given.get("labels", {}), **labels},
         )
@@ -114,20 +135,56 @@ def pod(
     *,
     revision_hash: str = "",
     topology: str = "",
+    machine: str = "",
 ) -> Json:
     """The pod of an ordinal, as it is to be created.
 
     `revision_hash` is that of `revision(nodeset)`, which is taken when it is empty. `topology` is
     what is known of the pod's place before it is scheduled; the annotation may also be set later.
+    `machine` is the Kubernetes node that it must run on; any when it is empty.
     """
     name = names.pod_name(nodeset, ordinal)
-    hostname = names.slurm_node_name(nodeset, ordinal)
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
-    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, ordinal), "name")
+    called = partial(names.worker_claim, nodeset, ordinal=ordinal)
+    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
+    if machine:
+        only_on(spec, machine)
+    labels = {wellknown.POD_INDEX: names.padded(nodeset, ordinal)}
+    host = names.slurm_node_name(nodeset, ordinal)
+    return _pod(nodeset, name, host, spec, labels, revision_hash, topology)
+
+
+def daemon_pod(
+    cluster: Cluster, nodeset: NodeSet, name: str, host: str, machine: str, *, revision_hash: str
+) -> Json:
+    """The pod of a Kubernetes node, `machine`, in DaemonSet mode.
+
+    `host` is what its Slurm node is called, unless it is in the host's network.
+    """
+    spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
+    called = partial(names.daemon_claim, nodeset, host=host)
+    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
+    tolerated = [*tolerations.DAEMON]
+    if spec.get("hostNetwork"):
+        tolerated.append(tolerations.HOST_NETWORK)
+    spec["tolerations"] = merge.union(spec["tolerations"], tolerated)
+    only_on(spec, machine)
+    return _pod(nodeset, name, host, spec, {}, revision_hash, "")
+
+
+def _pod(
+    nodeset: NodeSet,
+    name: str,
+    host: str,
+    spec: Json,
+    own: Mapping[str, str],
+    revision_hash: str,
+    topology: str,
+) -> Json:
     labels = {
         **wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name),
         wellknown.POD_NAME: name,
-        wellknown.POD_INDEX: names.padded(nodeset, ordinal),
+        **own,
         wellknown.SCALING_MODE: nodeset.spec.scaling_mode,
         wellknown.REVISION_HASH: revision_hash or revision(nodeset).hash,
     }
@@ -135,8 +192,8 @@ def pod(
         # The pod is called as the machine that it will run on.
         spec.pop("hostname", None)
     else:
-        spec["hostname"] = hostname
-        labels[wellknown.POD_HOSTNAME] = hostname
+        spec["hostname"] = host
+        labels[wellknown.POD_HOSTNAME] = host
     hashes = {wellknown.TOPOLOGY: topology}
     if files := ssh_files(nodeset):
         hashes[wellknown.SSHD_CONF_HASH] = config_digest(files)

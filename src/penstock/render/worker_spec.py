@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from penstock.api.meta import Json
-from penstock.api.slinky import names, wellknown
+from penstock.api.slinky import names, tolerations, wellknown
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render import merge
 from penstock.render.context import Cluster
@@ -50,9 +51,7 @@ def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
         "enableServiceLinks": False,
         "subdomain": names.worker_service(cluster.controller.metadata.name),
         "dnsConfig": worker_search(cluster),
-        "tolerations": [
-            {"key": wellknown.WORKER_TAINT, "operator": "Equal", "value": "", "effect": "NoExecute"}
-        ],
+        "tolerations": [tolerations.WORKER],
         "initContainers": [
             logfile(slurmd["image"], "/var/log/slurm/slurmd.log", nodeset.spec.logfile)
         ],
@@ -68,17 +67,31 @@ def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
     return spec
 
 
-def claim_volumes(nodeset: NodeSet, ordinal: int) -> list[Json]:
-    """One volume for each claim template, of the same name."""
+def only_on(spec: Json, machine: str) -> None:
+    """Have the scheduler put a pod on that Kubernetes node, and on no other.
+
+    What the template asks of nodes is looked at before; here it would be asked besides. Source:
+    Kubernetes documentation, "DaemonSet", "How Daemon Pods are scheduled".
+    """
+    term: Json = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [machine]}]}
+    affinity: Json = spec.get("affinity") or {}
+    node: Json = affinity.get("nodeAffinity") or {}
+    node = {
+        **node,
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+    }
+    spec["affinity"] = {**affinity, "nodeAffinity": node}
+
+
+def claim_volumes(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
+    """One volume for each claim template, of the same name; its claim is `called` by that."""
     metadata: list[Json] = [
         template.get("metadata") or {} for template in nodeset.spec.volume_claim_templates or ()
     ]
     return [
         {
             "name": meta["name"],
-            "persistentVolumeClaim": {
-                "claimName": names.worker_claim(nodeset, meta["name"], ordinal)
-            },
+            "persistentVolumeClaim": {"claimName": called(meta["name"])},
         }
         for meta in metadata
         if meta.get("name")

@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import msgspec
+
+from penstock.api.core import Taint
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.decide.drain_reason import TERMINATING
+from penstock.decide.fit import Toleration
 from penstock.testing import slurmdbd
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.status import RefusedError
@@ -27,6 +31,8 @@ from penstock.testing.workloads import image_missing, node_conf, running
 PODS, NODES = "/pods", "/nodes"
 MISSING = "missing:1"
 """An image that no machine can pull."""
+LABELS = {"slurm": "worker"}
+"""What machines have."""
 DAEMONS = ("slurmctld", "slurmrestd")
 Dice = Callable[[float, float], float]
 """A number between the two."""
@@ -46,6 +52,8 @@ class Pace:
     resync: tuple[float, float] = (60.0, 90.0)
     try_: tuple[float, float] = (0.1, 0.5)
     reconfigure: tuple[float, float] = (0.3, 3.0)
+    collect: tuple[float, float] = (1.0, 20.0)
+    """From the end of a Node until its pods are collected."""
     silent: float = 30.0
     """After which slurmctld gives up a node that does not answer."""
 
@@ -93,11 +101,31 @@ class Machines:
             (space, app): set() for space in slurms for app in DAEMONS
         }
         for name in names:
-            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-            machine: Json = {"kind": "Node", "metadata": {"name": name}}
-            server.ask("POST", "/api/v1/nodes", {**machine, "status": {"conditions": [ready]}})
+            self.add(name)
         server.store.listeners.append(self._changed)
         server.logs = self.log
+
+    def add(self, name: str) -> None:
+        """A machine joins the cluster."""
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        machine: Json = {"kind": "Node", "metadata": {"name": name, "labels": LABELS}}
+        self.server.ask("POST", "/api/v1/nodes", {**machine, "status": {"conditions": [ready]}})
+
+    def remove(self, name: str) -> None:
+        """A machine leaves the cluster; what runs there is collected a while later."""
+        self.server.ask("DELETE", f"/api/v1/nodes/{name}", {})
+        self._loop.call_later(self._dice(*self._pace.collect), self._collect, name)
+
+    def _collect(self, name: str) -> None:
+        """What PodGC does. Source: Kubernetes documentation, "Pod garbage collection"."""
+        if self.server.find(NODES, "", name) is not None:
+            return
+        for pod in self.on(name):
+            meta = pod["metadata"]
+            path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+            self.server.ask("DELETE", path, {"gracePeriodSeconds": 0}, user="podgc")
+        for slurm in self.slurms.values():
+            self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
         """The log of a reconfigure container or a slurmdbd; a silent kubelet gives none."""
@@ -225,9 +253,7 @@ class Machines:
         machines = [
             one["metadata"]["name"]
             for one in self.server.objects(NODES)
-            if not one.get("spec", {}).get("unschedulable")
-            and not one.get("spec", {}).get("taints")
-            and one["metadata"]["name"] not in self.silent
+            if takes(one, pod) and one["metadata"]["name"] not in self.silent
         ]
         if not machines:
             life = self._lives[key]
@@ -383,8 +409,30 @@ class Machines:
         life.timers.append(self._loop.call_later(self._dice(*between), callback))
 
 
+def takes(machine: Json, pod: Json) -> bool:
+    """Whether a scheduler may put a pod on a machine, by its name, its taints and its cordon."""
+    spec, meta = machine.get("spec", {}), machine["metadata"]
+    affinity: Json = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required: Json = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    terms: list[Json] = required.get("nodeSelectorTerms", [])
+    if terms and not any(
+        meta["name"] in one["values"] for term in terms for one in term.get("matchFields", ())
+    ):
+        return False
+    if not pod["spec"].get("nodeSelector", {}).items() <= meta.get("labels", {}).items():
+        return False
+    taints: list[Json] = [*(spec.get("taints") or ())]
+    if spec.get("unschedulable"):
+        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    tolerated = msgspec.convert(pod["spec"].get("tolerations", ()), tuple[Toleration, ...])
+    return all(
+        any(one.holds(taint) for one in tolerated)
+        for taint in msgspec.convert(taints, tuple[Taint, ...])
+    )
+
+
 def node_name(pod: Json) -> str:
-    """Name under which the pod's slurmd registers."""
+    """Name under which the pod's slurmd registers, if it is not in the host's network."""
     return pod["spec"].get("hostname") or pod["metadata"]["name"]
 
 

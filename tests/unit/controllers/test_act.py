@@ -24,6 +24,7 @@ from penstock.decide.action import (
     UndrainNode,
     Why,
 )
+from penstock.decide.slots import Slot
 from penstock.kube import ConflictError, ForbiddenError
 from penstock.render.context import Cluster, Images
 from penstock.slurm.known import Known
@@ -213,9 +214,13 @@ def creates(scene: Stage) -> int:
     return sum(one.method == "POST" and one.path == PODS_PATH for one in scene.api.requests)
 
 
+def slot(number: int) -> Slot:
+    return Slot(f"compute-{number}", f"compute-{number}", number)
+
+
 async def test_all_pods_that_are_missing_are_made():
     async with stage(nodesets.nodeset(100)) as scene:
-        wanted = [CreatePod(number, WHY) for number in range(100)]
+        wanted = [CreatePod(slot(number), WHY) for number in range(100)]
         assert await scene.actor.act(scene.nodeset, cluster(), wanted, None, abandoned=False)
         assert len(scene.pods) == creates(scene) == 100
 
@@ -224,7 +229,7 @@ async def test_a_refusal_of_one_pod_is_not_repeated_for_each_of_them():
     async with stage(nodesets.nodeset(100)) as scene:
         refused = ApiFault(403, "Forbidden", times=1000, when=lambda one: one.method == "POST")
         scene.api.faults.append(refused)
-        wanted = [CreatePod(number, WHY) for number in range(100)]
+        wanted = [CreatePod(slot(number), WHY) for number in range(100)]
         with pytest.raises(ForbiddenError):
             await scene.actor.act(scene.nodeset, cluster(), wanted, None, abandoned=False)
         assert creates(scene) <= AT_ONCE

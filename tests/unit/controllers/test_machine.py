@@ -16,7 +16,7 @@ def machine(**condition: str) -> Node:
 
 def test_a_heartbeat_of_a_machine_means_nothing():
     beat = machine(last_transition_time="2", message="still well")
-    newer = replace(beat, metadata=replace(beat.metadata, resource_version="9", labels={"a": "b"}))
+    newer = replace(beat, metadata=replace(beat.metadata, resource_version="9"))
     assert not machine_matters(machine(), newer)
 
 
@@ -32,3 +32,5 @@ def test_a_machine_that_comes_goes_or_changes_its_word_matters():
     assert machine_matters(old, tainted)
     worded = replace(old, metadata=replace(old.metadata, annotations={"why": "repair"}))
     assert machine_matters(old, worded)
+    labelled = replace(old, metadata=replace(old.metadata, labels={"slurm": "worker"}))
+    assert machine_matters(old, labelled)

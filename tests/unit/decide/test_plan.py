@@ -61,7 +61,7 @@ def names(actions: Sequence[DeletePod | PatchPod]) -> list[str]:
 class TestScaleOut:
     def test_missing_pods_are_made(self) -> None:
         found = plan(view(nodeset(4), pod(1)))
-        assert [a.ordinal for a in of(found, CreatePod)] == [0, 2, 3]
+        assert [a.slot.ordinal for a in of(found, CreatePod)] == [0, 2, 3]
         assert of(found, DeletePod) == []
 
     def test_an_unknown_slurm_does_not_stop_it(self) -> None:
@@ -312,11 +312,6 @@ class TestStatus:
         found = plan(view(nodeset(1), broken, nodes=known_nodes(node(9))))
         assert found.checks[0].ok is False
         assert "compute-0: container slurmd ImagePullBackOff" in told(found, "PodsFailing")
-
-    def test_daemonset_mode_is_said_not_to_be_served(self) -> None:
-        found = plan(view(nodeset(1, scaling_mode="DaemonSet")))
-        assert found.actions == ()
-        assert found.checks[0].reason == "ScalingModeNotServed"
 
     def test_two_pods_on_one_slurm_node_are_not_drained_by_turns(self) -> None:
         def hosted(ordinal: int, cordon: dict[str, str]) -> Pod:

@@ -14,7 +14,7 @@ from penstock.decide.pod_conditions import conditions_action
 from penstock.decide.slurm_view import SlurmView
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.model import Job, Node
-from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod
+from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view
 
 TERMINATING = "slurm-operator: Pod is terminating"
 COMMENT = {
@@ -194,13 +194,13 @@ class TestRecordsWithoutPods:
     GONE = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=comment())
 
     def test_the_record_of_a_pod_that_scale_in_took_is_deleted(self) -> None:
-        found = records.defunct(nodeset(), [], [], slurm(self.GONE))
+        found = records.defunct(view(nodeset()), [], slurm(self.GONE))
         assert found.left == ("compute-0",)
         assert [type(action) for action in found.actions] == [DeleteNodeRecord]
 
     def test_it_stays_while_a_pod_has_it_or_shall_have_it(self) -> None:
-        assert records.defunct(nodeset(), [pod(deleted=True)], [], slurm(self.GONE)).left == ()
-        assert records.defunct(nodeset(), [], ["compute-0"], slurm(self.GONE)).left == ()
+        assert records.defunct(view(nodeset(), pod(deleted=True)), [], slurm(self.GONE)).left == ()
+        assert records.defunct(view(nodeset()), ["compute-0"], slurm(self.GONE)).left == ()
 
     @pytest.mark.parametrize(
         "other",
@@ -213,7 +213,7 @@ class TestRecordsWithoutPods:
         ],
     )
     def test_records_of_others_are_left_alone(self, other: Node) -> None:
-        assert records.defunct(nodeset(), [], [], slurm(other)) == records.Defunct()
+        assert records.defunct(view(nodeset()), [], slurm(other)) == records.Defunct()
 
     @pytest.mark.parametrize(
         "answer",
@@ -223,16 +223,16 @@ class TestRecordsWithoutPods:
         ],
     )
     def test_it_stays_while_a_job_holds_it(self, answer: SlurmView) -> None:
-        found = records.defunct(nodeset(), [], [], answer)
+        found = records.defunct(view(nodeset()), [], answer)
         assert found.left == ("compute-0",)
         assert found.actions == ()
 
     def test_one_that_takes_jobs_is_drained_first(self) -> None:
-        found = records.defunct(nodeset(), [], [], slurm(node(0, "IDLE", comment=comment())))
+        found = records.defunct(view(nodeset()), [], slurm(node(0, "IDLE", comment=comment())))
         (action,) = found.actions
         assert isinstance(action, DrainNode)
         assert action.reason == "slurm-operator: Pod (slurm/compute-0) is gone"
 
     def test_a_silent_slurm_deletes_nothing(self) -> None:
         answer = SlurmView.of(known_nodes(self.GONE), UNKNOWN)
-        assert records.defunct(nodeset(), [], [], answer) == records.Defunct()
+        assert records.defunct(view(nodeset()), [], answer) == records.Defunct()

@@ -90,7 +90,7 @@ def told(found: Plan) -> str:
 def test_percentages_are_of_the_replicas_and_rounded_up(
     replicas: int, most: int | str, budget: int
 ) -> None:
-    assert max_unavailable(rolling(replicas, most)) == budget
+    assert max_unavailable(rolling(replicas, most), replicas) == budget
 
 
 class TestOrder:
@@ -220,7 +220,7 @@ class TestReplacing:
         found = plan(view(rolling(2), old(0), taken(1), nodes=nodes))
         assert [(one.name, one.guard) for one in deletes(found)] == [("compute-1", Ground.DRAINED)]
         gone = plan(view(rolling(2), old(0), nodes=nodes))
-        assert [one.ordinal for one in gone.actions if isinstance(one, CreatePod)] == [1]
+        assert [one.slot.ordinal for one in gone.actions if isinstance(one, CreatePod)] == [1]
 
     def test_a_template_changed_back_releases_what_was_taken(self) -> None:
         back = pod(1, annotations=TAKEN)

@@ -11,11 +11,12 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from penstock.api.slinky import names
 from penstock.render import controller, loginset, restapi, worker
 from penstock.render.canonical import canonical_json
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-NAMES = ["minimal", "full", "external"]
+NAMES = ["minimal", "full", "external", "daemonset"]
 
 
 class Dumper(yaml.SafeDumper):
@@ -41,8 +42,17 @@ def rendered(bundle: Any) -> list[dict[str, Any]]:
     out += worker.shared_objects(cluster)
     for nodeset in sorted(cluster.nodesets, key=lambda n: n.metadata.name):
         out += worker.objects(nodeset)
-        out += worker.claims(nodeset, 1)
-        out.append(worker.pod(cluster, nodeset, 1))
+        if nodeset.spec.scaling_mode == "DaemonSet":
+            name = names.daemon_pod_name(nodeset, "machine-1")
+            out += worker.daemon_claims(nodeset, "machine-1")
+            out.append(
+                worker.daemon_pod(
+                    cluster, nodeset, name, "machine-1", "machine-1.example.org", revision_hash=""
+                )
+            )
+        else:
+            out += worker.claims(nodeset, 1)
+            out.append(worker.pod(cluster, nodeset, 1))
         out.append(worker.controller_revision(nodeset, worker.revision(nodeset), 1))
     return out
 

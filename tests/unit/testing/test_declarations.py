@@ -127,4 +127,5 @@ def test_a_row_that_is_missing_in_what_is_not_served_is_found(
         return []
 
     monkeypatch.setattr("penstock.testing.declarations.check.not_served", silent)
-    assert "spec.pinToNode" in " ".join(found(cases, "spec.pinToNode"))
+    path = "spec.slurmKeyRef.optional"
+    assert path in " ".join(found(cases, path))

@@ -6,6 +6,7 @@ here is a promise. Where two names exist, the older documentation used the secon
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 
 from penstock.api.slinky.accounting import Accounting
@@ -19,6 +20,12 @@ from penstock.api.slinky.wellknown import RESERVATION_PREFIX, SLURMCTLD_PORT, SL
 
 SLURM_KEY = "slurm.key"
 JWT_KEY = "jwt.key"
+DAEMON_SUFFIX = 10
+"""Characters that tell the pods of a NodeSet in DaemonSet mode apart: enough for any cluster."""
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+"""Of which no words are made. Source: apimachinery's SafeEncodeString."""
+_LETTERS = 20
+"""How many of these are no digits."""
 
 
 # Controller
@@ -148,6 +155,24 @@ def padded_name(nodeset: str, padding: int, ordinal: int) -> str:
     return f"{nodeset}-{str(ordinal).zfill(padding)}"
 
 
+def daemon_pod_name(nodeset: NodeSet, machine: str) -> str:
+    """Worker pod of a Kubernetes node in DaemonSet mode: always the same one.
+
+    It looks as if the API server had generated it, which slurm-operator leaves it to.
+    """
+    meta = nodeset.metadata
+    return f"{meta.name}-{_suffix(meta.uid, machine)}"
+
+
+@lru_cache(maxsize=65536)
+def _suffix(uid: str, machine: str) -> str:
+    found = hashlib.sha256(f"{uid}/{machine}".encode()).digest()
+    letters = [_SAFE[byte % len(_SAFE)] for byte in found[:DAEMON_SUFFIX]]
+    # No number: an ordinal would be read from it.
+    letters[0] = _SAFE[found[0] % _LETTERS]
+    return "".join(letters)
+
+
 def ordinal_of(nodeset: NodeSet, pod: str) -> int | None:
     """Ordinal of a worker pod's name; None when the name is not one of this NodeSet's."""
     return _ordinal(nodeset.metadata.name, pod)
@@ -185,6 +210,11 @@ def partition_name(nodeset: NodeSet) -> str:
 def worker_claim(nodeset: NodeSet, claim: str, ordinal: int) -> str:
     """PersistentVolumeClaim of an ordinal, by the claim template's name."""
     return f"{claim}-{pod_name(nodeset, ordinal)}"
+
+
+def daemon_claim(nodeset: NodeSet, claim: str, host: str) -> str:
+    """PersistentVolumeClaim of a pod in DaemonSet mode, by its host's name."""
+    return f"{claim}-{nodeset.metadata.name}-{host}"
 
 
 def reservation(nodeset: NodeSet) -> str:

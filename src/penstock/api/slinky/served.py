@@ -13,7 +13,7 @@ from penstock.api.meta import KubeObject
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
-from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet, NodeSetSpec
+from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.api.slinky.shared import ConfigMapKeySelector, SecretKeySelector, ServiceSpec
 from penstock.api.slinky.token import Token
@@ -59,24 +59,11 @@ CONTROLLER: tuple[Row[ControllerSpec], ...] = (
 )
 
 NODESET: tuple[Row[NodeSetSpec], ...] = (
-    Row("spec.scalingMode", lambda s: s.scaling_mode == "DaemonSet", "no pods are made"),
     Row("spec.ssh", lambda s: s.ssh is not None and s.ssh.enabled, "nobody can log in to workers"),
-    Row(
-        "spec.persistentVolumeClaimRetentionPolicy",
-        lambda s: s.persistent_volume_claim_retention_policy != ClaimRetentionPolicy(),
-        "no claim is made or deleted",
-    ),
-    Row("spec.volumeClaimTemplates", lambda s: bool(s.volume_claim_templates), "no claim is made"),
     Row(
         "spec.updateStrategy.type",
         lambda s: s.update_strategy.type == "ScheduledUpdate",
         "pods keep their revision until they are deleted",
-    ),
-    Row("spec.pinToNode", lambda s: s.pin_to_node, "pods may move to another Kubernetes node"),
-    Row(
-        "spec.pruneSlurmNodeRecords",
-        lambda s: s.prune_slurm_node_records == "NodeNotFound",
-        "records of gone Kubernetes nodes stay in Slurm",
     ),
 )
 

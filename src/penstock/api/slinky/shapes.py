@@ -98,6 +98,12 @@ _NEAR: Final[Shape] = {
         {"weight": NUMBER, "podAffinityTerm": _TERM}
     ],
 }
+_REQUIREMENTS: Final[Shape] = [{"key": TEXT, "operator": TEXT, "values": [TEXT]}]
+_NODES: Final[Shape] = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": _REQUIREMENTS, "matchFields": _REQUIREMENTS}]
+    }
+}
 POD: Final[Shape] = {
     **dict.fromkeys(
         ("dnsPolicy", "nodeName", "preemptionPolicy", "priorityClassName", "restartPolicy"),
@@ -109,7 +115,7 @@ POD: Final[Shape] = {
     **dict.fromkeys(("activeDeadlineSeconds", "priority", "terminationGracePeriodSeconds"), NUMBER),
     **{key: [{**CONTAINER, "name!": TEXT}] for key in ("containers", "initContainers")},
     "imagePullSecrets": [{"name": TEXT}],
-    "affinity": {"nodeAffinity": MAPPING, "podAffinity": _NEAR, "podAntiAffinity": _NEAR},
+    "affinity": {"nodeAffinity": _NODES, "podAffinity": _NEAR, "podAntiAffinity": _NEAR},
     "dnsConfig": {"nameservers": [TEXT], "searches": [TEXT], "options": [MAPPING]},
     "hostAliases": [{"ip": TEXT, "hostnames": [TEXT]}],
     "nodeSelector": _TEXTS,

@@ -118,13 +118,7 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
     yield from _template(spec.template)
     if spec.replicas > MOST_REPLICAS:
         yield Problem("spec.replicas", f"{spec.replicas} are more than {MOST_REPLICAS}")
-    longest = names.slurm_node_name(obj, max(spec.replicas - 1, 0))
-    if len(longest) > HOST_LABEL_LIMIT:
-        yield Problem(
-            "metadata.name",
-            f"the host name {longest!r} has {len(longest)} characters, DNS takes "
-            f"{HOST_LABEL_LIMIT}: set a shorter template.spec.hostname",
-        )
+    yield from _long_names(obj)
     if not _WORDS.fullmatch(spec.extra_conf):
         yield Problem(
             "spec.extraConf", "write Key=Value words separated by blanks, such as Weight=10"
@@ -141,6 +135,19 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
     if "" in claims:
         yield Problem("spec.volumeClaimTemplates", "give each claim a metadata.name")
     yield from _duplicates("spec.volumeClaimTemplates", filter(None, claims))
+
+
+def _long_names(obj: NodeSet) -> Iterator[Problem]:
+    if obj.spec.scaling_mode == "DaemonSet":
+        longest = names.daemon_pod_name(obj, "")
+        told = f"the pod name {longest!r} has {len(longest)} characters, a label takes"
+        advice = "give the NodeSet a shorter name"
+    else:
+        longest = names.slurm_node_name(obj, max(obj.spec.replicas - 1, 0))
+        told = f"the host name {longest!r} has {len(longest)} characters, DNS takes"
+        advice = "set a shorter template.spec.hostname"
+    if len(longest) > HOST_LABEL_LIMIT:
+        yield Problem("metadata.name", f"{told} {HOST_LABEL_LIMIT}: {advice}")
 
 
 def _loginset(obj: LoginSet) -> Iterator[Problem]:

@@ -280,10 +280,19 @@ class ApiServer:
             self.objects(BUDGETS, address.namespace),
             self.objects(PODS, address.namespace),
         )
-        why = eviction.refusal(pod, budgets, pods)
+        why = eviction.refusal(pod, budgets, pods, self._scale)
         if why is not None:
             raise RefusedError(429, why)
         return self._delete(address, Request("DELETE", "/"), user)
+
+    def _scale(self, owner: Json, namespace: str) -> int | None:
+        """The answer of an owner's scale subresource."""
+        group = owner["apiVersion"].rpartition("/")[0]
+        found = self.find(f"{group}/{owner['kind'].lower()}s", namespace, owner["name"])
+        if found is None or found["metadata"]["uid"] != owner["uid"]:
+            return None
+        replicas: int | None = found["spec"].get("replicas")
+        return replicas
 
     def _collect(self, target: Target) -> None:
         asyncio.get_running_loop().call_later(self._collect_after, self._collect_now, target)

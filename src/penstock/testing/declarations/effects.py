@@ -14,6 +14,14 @@ from penstock.testing.declarations.values import Case
 ELSEWHERE: Final[dict[str, str]] = {
     "NodeSet.spec.updateStrategy.rollingUpdate.maxUnavailable": "tests/unit/decide/test_rollout.py",
     "NodeSet.spec.revisionHistoryLimit": "tests/unit/decide/test_history.py",
+    "NodeSet.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": (
+        "tests/unit/decide/test_claims.py"
+    ),
+    "NodeSet.spec.persistentVolumeClaimRetentionPolicy.whenScaled": (
+        "tests/unit/decide/test_claims.py"
+    ),
+    "NodeSet.spec.pinToNode": "tests/unit/decide/test_pins.py",
+    "NodeSet.spec.pruneSlurmNodeRecords": "tests/unit/decide/test_daemon.py",
     "NodeSet.spec.replicas": "tests/unit/decide/test_plan.py",
     "NodeSet.spec.minReadySeconds": "tests/unit/decide/test_plan.py",
     "NodeSet.spec.workloadDisruptionProtection": "tests/unit/decide/test_promises.py",

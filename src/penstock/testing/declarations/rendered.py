@@ -99,6 +99,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
         *([] if accounting.spec.external else slurmdbd_render.objects(accounting, given)),
         worker.controller_revision(nodes, revision, 1),
         *(worker.pod(cluster, nodes, number) for number in range(min(nodes.spec.replicas, 3))),
+        *worker.claims(nodes, 0),
     ]
     out: Json = {f"{each['kind']} {each['metadata']['name']}": each for each in objects}
     slurmdbd = f"{names.accounting_host(accounting)}:{names.accounting_port(accounting)}"

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT
-from penstock.testing.kubelet import MISSING
+from penstock.api.slinky.wellknown import HOSTNAME_OVERRIDE, POD_CORDON, POD_CORDON_SHORT
+from penstock.testing.kubelet import LABELS, MISSING
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import LARGEST, Happening
 from penstock.testing.plans.world import CORE, GROUP, SPACE, World, path_of
@@ -76,13 +76,13 @@ def _resume(slurm: SimulatedSlurm, one: FakeJob) -> None:
 
 def drain(world: World, number: int, reason: str) -> None:
     """`scontrol update nodename=... state=drain reason=...`."""
-    space, name = world.worker(number)
+    space, name = world.node(number)
     world.slurms[space].drained_by_hand(name, reason)
 
 
 def resume(world: World, number: int) -> None:
     """`scontrol update nodename=... state=resume`."""
-    space, name = world.worker(number)
+    space, name = world.node(number)
     world.slurms[space].resumed_by_hand(name)
 
 
@@ -119,6 +119,50 @@ def taint_machine(world: World, number: int, effect: str, seconds: float) -> Non
     name = f"machine-{number}"
     world.machines.taint(name, effect)
     world.later(seconds, lambda: world.machines.taint(name, None))
+
+
+def remove_machine(world: World, number: int, seconds: float) -> None:
+    """`kubectl delete node`; the machine joins again a while later."""
+    name = f"machine-{number}"
+    world.machines.remove(name)
+    world.later(seconds, lambda: world.machines.add(name))
+
+
+def add_machine(world: World, seconds: float) -> None:
+    """A machine joins for a while, as by an autoscaler."""
+    name = f"machine-{LARGEST - 1}"
+    world.machines.add(name)
+    world.later(seconds, lambda: world.machines.remove(name))
+
+
+def label_machine(world: World, number: int, seconds: float) -> None:
+    """`kubectl label node`: the machine is not for workers, for a while."""
+    path, (key, value) = f"/api/v1/nodes/machine-{number}", next(iter(LABELS.items()))
+    world.ask("PATCH", path, {"metadata": {"labels": {key: None}}})
+    world.later(
+        seconds, lambda: world.ask("PATCH", path, {"metadata": {"labels": {key: value}}}) and None
+    )
+
+
+def rename_node(world: World, number: int, shared: bool, seconds: float) -> None:
+    """`kubectl annotate node`: what the Slurm node of a machine is called.
+
+    A name that another machine may have too is put right a while later.
+    """
+
+    def call(host: str) -> None:
+        body = {"metadata": {"annotations": {HOSTNAME_OVERRIDE: host}}}
+        world.ask("PATCH", f"/api/v1/nodes/machine-{number}", body)
+
+    call("node-x" if shared else f"node-{number}")
+    world.later(seconds, lambda: call(f"node-{number}" if shared else ""))
+
+
+def switch_mode(world: World, mode: str, which: int) -> None:
+    """A change of a NodeSet's scaling mode; of two in one cluster it would be one too many."""
+    space, name = world.place(which)
+    if sum(1 for where, _ in world.places if where == space) == 1:
+        world.ask("PATCH", path_of(space, "nodesets", name), {"spec": {"scalingMode": mode}})
 
 
 def delete_pod(world: World, number: int) -> None:
@@ -226,7 +270,7 @@ def template(world: World, image: str, seconds: float, which: int) -> None:
 
 def delete_record(world: World, number: int) -> None:
     """`scontrol delete nodename=...`."""
-    space, name = world.worker(number)
+    space, name = world.node(number)
     world.slurms[space].deleted_by_hand(name)
 
 
@@ -262,6 +306,15 @@ ACTS = {
         4,
         lambda d: (d.randrange(3), d.choice(["NoSchedule", "NoExecute"]), _while(d)),
         taint_machine,
+    ),
+    "remove_machine": Happening(3, lambda d: (d.randrange(3), _while(d)), remove_machine),
+    "add_machine": Happening(3, lambda d: (_while(d),), add_machine),
+    "label_machine": Happening(4, lambda d: (d.randrange(3), _while(d)), label_machine),
+    "rename_node": Happening(
+        3, lambda d: (d.randrange(3), d.random() < 0.5, _while(d)), rename_node
+    ),
+    "switch_mode": Happening(
+        4, lambda d: (d.choice(["DaemonSet", "StatefulSet"]), _which(d)), switch_mode
     ),
     "delete_pod": Happening(6, lambda d: (_worker(d),), delete_pod),
     "evict_pod": Happening(3, lambda d: (_worker(d),), evict_pod),

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.kubelet import PODS
+from penstock.testing.kubelet import NODES, node_name
+from penstock.testing.plans.daemons import (
+    called,
+    is_daemon,
+    machine_of,
+    places,
+    wanted,
+    workers,
+)
 from penstock.testing.slurm import SimulatedSlurm
 
 NODESETS = "slinky.slurm.net/nodesets"
@@ -50,19 +58,25 @@ class Budget:
 
     def took(self, space: str, name: str) -> None:
         """The operator has drained a node that was in use, for an update."""
-        key = space, name.rpartition("-")[0]
-        nodeset = self._server.find(NODESETS, *key)
+        nodeset = self._nodeset_of(space, name)
         if nodeset is None:
             return
+        key = space, nodeset["metadata"]["name"]
         self._taken[key] |= {name}
         alive = self._forget_unwanted(key, nodeset)
-        replicas = nodeset["spec"]["replicas"]
+        number = wanted(self._server, nodeset)
         # A quarter, rounded up. Of more than are wanted, some go anyhow, and which is not known.
-        surplus = max(0, len(alive) - replicas)
-        if len(self._taken[key]) > max(1, (replicas + 3) // 4) + surplus:
-            self._broken.append(f"an update has {sorted(self._taken[key])} out of {replicas}")
+        surplus = max(0, len(alive) - number)
+        if len(self._taken[key]) > max(1, (number + 3) // 4) + surplus:
+            self._broken.append(f"an update has {sorted(self._taken[key])} out of {number}")
+
+    def _nodeset_of(self, space: str, node: str) -> Json | None:
+        found = (one for one in self._server.objects(NODESETS, space))
+        return next((n for n in found if node in called(workers(self._server, n))), None)
 
     def _changed(self, change: Change) -> None:
+        if change.resource == NODES:
+            self._forget_machines()
         if change.resource != NODESETS:
             return
         if change.new is None:
@@ -70,15 +84,20 @@ class Budget:
         else:
             self._forget_unwanted(change.key, change.new.obj)
 
+    def _forget_machines(self) -> None:
+        """The nodes of machines that are not for workers any more are not wanted."""
+        for (space, name), taken in self._taken.items():
+            nodeset = self._server.find(NODESETS, space, name) if taken else None
+            if nodeset is None or not is_daemon(nodeset):
+                continue
+            machines = places(self._server).keys()
+            pods = workers(self._server, nodeset)
+            gone = {node_name(pod) for pod in pods if machine_of(pod) not in machines}
+            self._taken[space, name] = taken - gone
+
     def _forget_unwanted(self, key: Key, nodeset: Json) -> set[str]:
-        """Returns the pods that are not being deleted."""
-        space, name = key
-        alive = {
-            pod["metadata"]["name"]
-            for pod in self._server.objects(PODS, space)
-            if pod["metadata"]["name"].startswith(f"{name}-")
-            and "deletionTimestamp" not in pod["metadata"]
-        }
-        if len(alive) >= nodeset["spec"]["replicas"]:
+        """Returns the nodes of pods that are not being deleted."""
+        alive = called(workers(self._server, nodeset))
+        if len(alive) >= wanted(self._server, nodeset):
             self._taken[key] &= alive
         return alive

@@ -17,7 +17,15 @@ from penstock.api.slinky.wellknown import (
     REVISION_HASH,
 )
 from penstock.decide import records
-from penstock.testing.kubelet import PODS
+from penstock.testing.kubelet import PODS, node_name
+from penstock.testing.plans.daemons import (
+    is_daemon,
+    machine_of,
+    of_mode,
+    places,
+    wanted,
+    workers,
+)
 from penstock.testing.plans.world import World
 from penstock.testing.slurm import SimulatedSlurm
 
@@ -105,30 +113,46 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
         return
     if "deletionTimestamp" in nodeset["metadata"]:
         yield "the NodeSet is still being deleted"
-    replicas = cast("int", nodeset["spec"]["replicas"])
-    pods = {
-        pod["metadata"]["name"]: pod
-        for pod in world.server.objects(PODS, space)
-        if pod["metadata"]["name"].startswith(f"{of}-")
-    }
+    replicas = wanted(world.server, nodeset)
+    pods = {pod["metadata"]["name"]: pod for pod in workers(world.server, nodeset)}
+    nodes = {node_name(pod): pod for pod in pods.values()}
+    own = of_mode(list(pods.values()), nodeset)
+    if is_daemon(nodeset):
+        yield from _places(world, space, own)
     revision = nodeset.get("status", {}).get("nodeSetHash")
     old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
     if old and not _update_waits(world, space):
         yield f"pods have an older template: {sorted(old)}"
+    # Those of the other scaling mode go as an update goes, beside all that are wanted in this one.
+    if len(own) < len(pods) and not _update_waits(world, space):
+        yield f"pods are of another scaling mode: {sorted(pods)}"
     # Which ones go first is the policy's; a user's cordon may leave gaps.
-    if len(pods) != replicas:
+    if len(own) != replicas:
         yield f"pods are {sorted(pods)}, not {replicas}"
     for name, pod in sorted(pods.items()):
         ready = condition(pod, "Ready")
         if ready is None or ready["status"] != "True":
             yield f"pod {name} is not ready"
+    for name, pod in sorted(nodes.items()):
         yield from _node(slurm, name, pod)
     for name, node in sorted(slurm.ctld.nodes.items()):
-        if name in pods:
+        if name in nodes:
             continue
         record = records.read(node.comment)
         if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
             yield f"the record {name} is left over: {slurm.ctld.states(node)} {node.reason}"
+
+
+def _places(world: World, space: str, pods: list[Json]) -> Iterator[str]:
+    """Each machine has its worker, under its name."""
+    found = {machine_of(pod): node_name(pod) for pod in pods}
+    if len(found) != len(pods):
+        yield f"several pods are on one machine: {found}"
+    machines = places(world.server)
+    if found.keys() != machines.keys():
+        yield f"workers are on {sorted(found)}, not on {sorted(machines)}"
+    if not found.items() <= machines.items() and not _update_waits(world, space):
+        yield f"machines and their nodes are {found}, not {machines}"
 
 
 def _update_waits(world: World, space: str) -> bool:

@@ -132,15 +132,15 @@ def overtake(world: World, number: int) -> None:
 
     The API server is busy at that moment, so that the delete has to be sent again and again.
     """
-    space, name = world.worker(number)
+    (space, name), (_, host) = world.worker(number), world.node(number)
     slurm = world.slurms[space]
 
     def resumed(request: Request) -> bool:
         if request.method != "DELETE" or not request.path.endswith(f"/{space}/pods/{name}"):
             return False
-        node = slurm.ctld.nodes.get(name)
+        node = slurm.ctld.nodes.get(host)
         if node is not None and "DRAIN" in node.flags:
-            slurm.resumed_by_hand(name)
+            slurm.resumed_by_hand(host)
             slurm.submit(len(slurm.free_nodes()))
         return True
 
@@ -225,8 +225,8 @@ def crash_slurmd(world: World, number: int) -> None:
 
 def shrink(world: World, number: int) -> None:
     """A slurmd ends and comes back with less memory, on which slurmctld drains its node."""
-    space, name = world.worker(number)
-    world.slurms[space].shrunk.add(name)
+    (space, name), (_, host) = world.worker(number), world.node(number)
+    world.slurms[space].shrunk.add(host)
     world.machines.crash_slurmd(name, space)
 
 

@@ -41,6 +41,8 @@ class Layout:
     """Further NodeSets: namespace and name. Each namespace is a Slurm cluster of its own."""
     login: bool = False
     """Whether there is a LoginSet."""
+    daemons: tuple[tuple[str, str], ...] = ()
+    """Which of the NodeSets are in DaemonSet mode when they are made."""
     leased: bool = False
     """Whether processes of the operator take turns by a Lease; else there is only one."""
 
@@ -51,6 +53,9 @@ LAYOUTS = (
     (2, Layout(others=(("slurm", "gpu"),), login=True)),
     (1, Layout(others=(("other", "compute"),))),
     (1, Layout(others=(("slurm", "gpu"), ("other", "compute")), login=True, leased=True)),
+    (2, Layout(daemons=(("slurm", "compute"),))),
+    (2, Layout(others=(("slurm", "gpu"),), daemons=(("slurm", "gpu"),))),
+    (1, Layout(others=(("other", "compute"),), daemons=(("other", "compute"),), leased=True)),
 )
 """With how often a plan has each."""
 

@@ -17,6 +17,7 @@ from penstock.testing.apiserver.connection import sent_at
 from penstock.testing.apiserver.server import COLLECTOR
 from penstock.testing.kubelet import PODS, Machines, node_name
 from penstock.testing.plans.budget import Budget
+from penstock.testing.plans.daemons import Unfit, is_daemon, machine_of, workers
 from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at
 from penstock.testing.sidecar import refusal
 from penstock.testing.slurm import Knowledge, SimulatedSlurm
@@ -41,6 +42,7 @@ class Promises:
         self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], machines: Machines
     ) -> None:
         self.broken: list[str] = []
+        self._unfit = Unfit(server)
         self.budget = Budget(server, slurms, self.broken)
         self._server = server
         self._slurms = slurms
@@ -74,7 +76,8 @@ class Promises:
             return
         meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
         gone = change.new is None or "deletionTimestamp" in meta
-        self._wanted[meta["uid"]].append((_now(), 0 if gone else spec["replicas"]))
+        daemon = is_daemon(change.last.obj)
+        self._wanted[meta["uid"]].append((_now(), 0 if gone or daemon else spec["replicas"]))
         template = {key: value for key, value in spec.items() if key != "replicas"}
         if self._templates.get(meta["uid"], (0.0, {}))[1] != template:
             self._templates[meta["uid"]] = _now(), template
@@ -144,6 +147,9 @@ class Promises:
             old = meta["labels"].get(REVISION_HASH) != revision
             if old or (changed > 0.0 and _now() - changed < STALE_S):
                 return
+            if is_daemon(nodeset):
+                self._daemon_needed(pod, nodeset)
+                return
         living = [
             one
             for one in self._server.objects(PODS, meta["namespace"])
@@ -158,6 +164,17 @@ class Promises:
             self.broken.append(
                 f"pod {meta['name']} was deleted though all {len(living)} of {fewest} are wanted"
             )
+
+    def _daemon_needed(self, pod: Json, nodeset: Json) -> None:
+        """A pod is taken from a machine only when that is not, or was not lately, as it was."""
+        if "deletionTimestamp" in nodeset["metadata"]:
+            return
+        machine, name = machine_of(pod), pod["metadata"]["name"]
+        if self._unfit.lately(machine, STALE_S):
+            return
+        mates = [one for one in workers(self._server, nodeset) if machine_of(one) == machine]
+        if len([one for one in mates if self._stays(one["metadata"])]) <= 1:
+            self.broken.append(f"pod {name} was deleted though {machine} is for workers")
 
     def _stays(self, meta: Json) -> bool:
         """Whether a pod stays, as far as the sender of the request of now can know."""
@@ -192,10 +209,9 @@ class Promises:
         found = answer(asked)
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
             self.budget.took(space, name)
-        if drained and blameless:
-            slurm.drains.pop(name, None)
         after = ctld.nodes.get(name)
-        if after is None:
+        stands = after is not None and "DRAIN" in after.flags and after.reason == reason
+        if after is None or (drained and blameless and not stands):
             slurm.drains.pop(name, None)
         if before is not None and after is None and in_use:
             self.broken.append(f"record {name} was deleted under a job")

@@ -17,8 +17,9 @@ from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.address import parse
 from penstock.testing.controllers import WorkloadControllers
 from penstock.testing.faults import Fault
-from penstock.testing.kubelet import Machines
+from penstock.testing.kubelet import LABELS, Machines, node_name
 from penstock.testing.loop import EPOCH, LoopClock
+from penstock.testing.plans.daemons import MODE, is_daemon, machine_of, workers
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import LARGEST, Layout
 from penstock.testing.plans.process import Process
@@ -101,9 +102,26 @@ class World:
         return self.spaces[number % len(self.spaces)]
 
     def worker(self, number: int) -> tuple[str, str]:
-        """Namespace and name of a worker pod, which is also its node's name."""
+        """Namespace and name of a worker pod."""
         space, nodeset = self.place(number // LARGEST)
-        return space, f"{nodeset}-{number % LARGEST}"
+        name = f"{nodeset}-{number % LARGEST}"
+        pod = self._daemon(space, nodeset, number % LARGEST)
+        return space, name if pod is None else pod["metadata"]["name"]
+
+    def node(self, number: int) -> tuple[str, str]:
+        """Namespace and name of a worker's Slurm node."""
+        space, nodeset = self.place(number // LARGEST)
+        name = f"{nodeset}-{number % LARGEST}"
+        pod = self._daemon(space, nodeset, number % LARGEST)
+        return space, name if pod is None else node_name(pod)
+
+    def _daemon(self, space: str, name: str, number: int) -> Json | None:
+        """The pod on a machine, of a NodeSet in DaemonSet mode."""
+        nodeset = self.find("slinky.slurm.net/nodesets", name, space)
+        if nodeset is None or not is_daemon(nodeset):
+            return None
+        machine = f"machine-{number}"
+        return next((p for p in workers(self.server, nodeset) if machine_of(p) == machine), None)
 
     # Users
 
@@ -140,7 +158,9 @@ class World:
     def declare_nodeset(self, replicas: int, number: int = 0) -> None:
         """Make a NodeSet."""
         space, name = self.place(number)
-        spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}}
+        spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}, **DAEMON}
+        if (space, name) in self.layout.daemons:
+            spec["scalingMode"] = MODE
         self._make(space, "nodesets", "NodeSet", name, spec)
         for one in self._edits.pop((space, name), ()):
             self.ask("PATCH", path_of(space, "nodesets", name), one)
@@ -296,6 +316,11 @@ class World:
         return b""
 
 
+DAEMON: Json = {
+    "pruneSlurmNodeRecords": "NodeNotFound",
+    "template": {"spec": {"nodeSelector": LABELS}},
+}
+"""What matters in DaemonSet mode; a NodeSet may be switched to it."""
 PERSISTENT: Json = {"persistence": {"enabled": True}}
 HOST_KEYS = {"ssh_host_ed25519_key": base64.b64encode(b"key").decode()}
 

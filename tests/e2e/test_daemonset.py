@@ -1,0 +1,186 @@
+"""A worker on each machine with a claim of its own: real kubelet, storage, budget and Slurm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.api import Json
+from e2e_kit.cluster import Cluster
+from e2e_kit.site import Site, eventually
+from penstock.api.slinky import wellknown
+
+WAITS = "until [ -e /shared/told-{0} ]; do sleep 0.2; done; echo the end"
+"""A job that ends when it is told to."""
+SECONDS = 120.0
+"""For what takes seconds on a machine with nothing else to do."""
+
+
+class Machine:
+    """The node's only machine, and its annotations."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.name = site.kubectl("get", "nodes", "-o", "name").strip().removeprefix("node/")
+        self.host = self.name.partition(".")[0]
+
+    def note(self, key: str, value: str | None) -> None:
+        """Set an annotation, or take it away."""
+        words = f"{key}{'-' if value is None else f'={value}'}"
+        self._site.kubectl("annotate", "--overwrite", "node", self.name, words)
+
+
+@pytest.fixture(scope="module")
+def machine(site: Site) -> Generator[Machine]:
+    found = Machine(site)
+    yield found
+    for key in (wellknown.HOSTNAME_OVERRIDE, wellknown.FEATURES):
+        found.note(key, None)
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster], machine: Machine) -> Cluster:
+    cluster = clusters("daemonset")
+    claim: Json = {
+        "metadata": {"name": "cache"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Mi"}},
+        },
+    }
+    # The number means nothing here; Kubernetes' own count of workers goes by it.
+    nodeset = manifests.nodeset(
+        0,
+        scalingMode="DaemonSet",
+        pruneSlurmNodeRecords="NodeNotFound",
+        volumeClaimTemplates=[claim],
+        persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+    )
+    nodeset = manifests.on_shared_disk(nodeset, cluster.shared)
+    nodeset["spec"]["slurmd"]["volumeMounts"].append({"name": "cache", "mountPath": "/cache"})
+    cluster.create(manifests.controller(), manifests.restapi(), nodeset)
+    cluster.until_ready("nodesets", "compute")
+    cluster.until_idle(machine.host)
+    return cluster
+
+
+def the_pod(cluster: Cluster) -> Json:
+    (pod,) = cluster.pods().values()
+    return pod
+
+
+def claims(cluster: Cluster) -> set[str]:
+    found = cluster.kubectl("get", "persistentvolumeclaims", "-o", "name").split()
+    return {one.partition("/")[2] for one in found}
+
+
+def begin(cluster: Cluster, name: str) -> int:
+    """A job that waits to be told to end."""
+    job = cluster.submit(WAITS.format(name), f"--output=/shared/{name}")
+    cluster.until_job(job, "RUNNING")
+    return job
+
+
+def end(cluster: Cluster, job: int, name: str) -> None:
+    """Tell it, and see that it ended as it should."""
+    cluster.site.node.run("touch", f"{cluster.shared}/told-{name}")
+    done = cluster.until_job(job, "COMPLETED")
+    assert done["ExitCode"] == "0:0"
+    assert cluster.output(name) == "the end\n"
+
+
+def test_a_machine_gets_its_worker_again_with_what_its_claim_had(
+    cluster: Cluster, machine: Machine
+) -> None:
+    pod = the_pod(cluster)
+    name = pod["metadata"]["name"]
+    assert cluster.run("srun", "hostname").strip() == machine.host
+    assert claims(cluster) == {f"cache-compute-{machine.host}"}
+    cluster.on(name, "echo kept >/cache/file")
+    cluster.kubectl("delete", "pod", name, "--wait=false")
+
+    def another(pods: dict[str, Json]) -> bool:
+        return name in pods and pods[name]["metadata"]["uid"] != pod["metadata"]["uid"]
+
+    cluster.until("pods", another, "there is another pod of that name", SECONDS)
+    cluster.until_ready("nodesets", "compute")
+    cluster.until_idle(machine.host)
+    assert cluster.on(name, "cat /cache/file") == "kept\n"
+
+
+def test_a_busy_worker_is_not_evicted(cluster: Cluster) -> None:
+    """D8: Kubernetes expects as many workers as `spec.replicas` say: of these two, one."""
+    cluster.apply(manifests.nodeset(1, "other", partition={"enabled": True}))
+    cluster.until_ready("nodesets", "other")
+    other = cluster.submit("sleep 600", "--partition=other", "--output=/dev/null")
+    cluster.until_job(other, "RUNNING", timeout=SECONDS)
+    job = begin(cluster, "evicted")
+    (pod,) = (name for name in cluster.pods() if name != "other-0")
+
+    def protected(pods: dict[str, Json]) -> bool:
+        labels = (pods[one]["metadata"]["labels"] for one in (pod, "other-0"))
+        return all(one.get(wellknown.POD_PROTECT) == "true" for one in labels)
+
+    def counted(found: dict[str, Json]) -> bool:
+        return any(one.get("status", {}).get("currentHealthy") == 2 for one in found.values())
+
+    cluster.until("pods", protected, "the pods are protected")
+    cluster.until("poddisruptionbudgets", counted, "Kubernetes has counted them", SECONDS)
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": cluster.namespace},
+    }
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/eviction"
+    words = cluster.site.refused("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+    assert "disruption budget" in words
+    end(cluster, job, "evicted")
+    cluster.run("scancel", str(other))
+    cluster.kubectl("delete", "nodeset", "other", "--timeout=120s")
+
+
+def test_features_of_the_machine_are_its_nodes(cluster: Cluster, machine: Machine) -> None:
+    def features() -> set[str]:
+        return {one for one in cluster.node(machine.host)["features"] if one.startswith("k8s/")}
+
+    machine.note(wellknown.FEATURES, "a100,nvlink")
+    eventually("it has them", lambda: features() == {"k8s/a100", "k8s/nvlink"}, SECONDS)
+    assert cluster.run("srun", "-C", "k8s/a100", "hostname").strip() == machine.host
+    machine.note(wellknown.FEATURES, None)
+    eventually("they are gone", lambda: not features(), SECONDS)
+
+
+def test_a_machine_is_renamed_after_its_job(cluster: Cluster, machine: Machine) -> None:
+    job = begin(cluster, "renamed")
+    before = the_pod(cluster)["metadata"]["uid"]
+    machine.note(wellknown.HOSTNAME_OVERRIDE, "node07")
+    eventually("it drains", lambda: "DRAIN" in cluster.states()[machine.host], SECONDS)
+    cluster.poke(3)
+    assert the_pod(cluster)["metadata"]["uid"] == before
+    end(cluster, job, "renamed")
+    cluster.until_idle("node07", timeout=SECONDS)
+    cluster.until_ready("nodesets", "compute")
+    assert cluster.run("srun", "hostname").strip() == "node07"
+
+
+def test_the_scaling_mode_is_changed_under_a_job(cluster: Cluster) -> None:
+    job = begin(cluster, "switched")
+    cluster.patch("nodeset", "compute", {"spec": {"scalingMode": "StatefulSet", "replicas": 1}})
+    eventually("the new one is there", lambda: "compute-0" in cluster.states(), SECONDS)
+    assert cluster.job(job)["JobState"] == "RUNNING"
+    assert cluster.job(job)["NodeList"] == "node07"
+    end(cluster, job, "switched")
+    cluster.until_idle("compute-0", timeout=SECONDS)
+    cluster.until_ready("nodesets", "compute")
+    assert set(cluster.pods()) == {"compute-0"}
+
+
+def test_a_claim_goes_with_scale_in(cluster: Cluster) -> None:
+    before = claims(cluster)
+    assert "cache-compute-0" in before
+    cluster.kubectl("scale", "nodeset/compute", "--replicas=0")
+    eventually("it is gone", lambda: claims(cluster) == before - {"cache-compute-0"}, SECONDS)
+    assert cluster.pods() == {}

@@ -1,0 +1,218 @@
+"""The whole operator, in simulated time: DaemonSet mode, claims and pins of worker pods.
+
+Feature rows 23, 33, 36, 42, 43, 45, 46; D8; F08.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock.api.meta import Json
+from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_CORDON, POD_PROTECT
+from penstock.testing.kubelet import node_name
+from penstock.testing.loop import simulate
+from penstock.testing.plans import expected
+from penstock.testing.plans.daemons import machine_of
+from penstock.testing.plans.plan import Layout
+from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
+
+DAEMONS = Layout(daemons=((SPACE, NODESET),))
+NODESET_PATH = f"{GROUP}/nodesets/{NODESET}"
+
+
+def story(
+    tell: Callable[[World], Awaitable[None]],
+    layout: Layout | None = None,
+    *,
+    spec: Json | None = None,
+    replicas: int = 2,
+) -> World:
+    """Run the operator until all is well, then what `tell` says."""
+
+    async def main() -> World:
+        world = World(1, layout)
+        world.declare(replicas)
+        world.ask("PATCH", NODESET_PATH, {"spec": spec or {}})
+        world.operator()
+        await well(world)
+        await tell(world)
+        assert world.promises.broken == []
+        for process in list(world.processes):
+            await world.crash(process)
+        return world
+
+    return simulate(main())
+
+
+async def well(world: World) -> None:
+    for _ in range(300):
+        if not expected.missing(world):
+            return
+        await asyncio.sleep(1.0)
+    raise AssertionError(expected.missing(world))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(300):
+        if condition():
+            return
+        await asyncio.sleep(1.0)
+    raise AssertionError("it did not come to it")
+
+
+def workers(world: World) -> dict[str, Json]:
+    """Worker pods by machine."""
+    return {
+        machine_of(pod): pod
+        for pod in world.server.objects("/pods", SPACE)
+        if pod["metadata"]["labels"].get("app.kubernetes.io/name") == "slurmd"
+    }
+
+
+def claims(world: World) -> list[str]:
+    return [one["metadata"]["name"] for one in world.server.objects("/persistentvolumeclaims")]
+
+
+def test_busy_daemons_are_not_evicted():
+    """D8: Kubernetes expects as many pods as `spec.replicas` says, which is one here."""
+
+    async def tell(world: World) -> None:
+        while world.slurm.free_nodes():
+            world.slurm.submit(1)
+        await until(
+            lambda: all(p["metadata"]["labels"].get(POD_PROTECT) for p in workers(world).values())
+        )
+        for pod in workers(world).values():
+            path = f"{CORE}/pods/{pod['metadata']['name']}/eviction"
+            assert world.ask("POST", path, {"metadata": {}}).status == 429
+        world.heal()
+
+    assert story(tell, DAEMONS).slurm.lost_jobs == []
+
+
+def test_a_machine_that_joins_gets_a_worker_and_one_that_leaves_loses_its_record():
+    """Feature row 46."""
+
+    async def tell(world: World) -> None:
+        assert len(workers(world)) == 3
+        world.machines.add("machine-3")
+        await until(lambda: "machine-3" in world.slurm.ctld.nodes)
+        world.machines.remove("machine-3")
+        await until(lambda: "machine-3" not in world.slurm.ctld.nodes)
+        await well(world)
+
+    story(tell, DAEMONS)
+
+
+def test_a_renamed_machine_is_another_slurm_node():
+    """Feature row 45."""
+
+    async def tell(world: World) -> None:
+        body = {"metadata": {"annotations": {HOSTNAME_OVERRIDE: "node07"}}}
+        world.ask("PATCH", "/api/v1/nodes/machine-1", body)
+        await until(lambda: "node07" in world.slurm.ctld.nodes)
+        await well(world)
+        assert node_name(workers(world)["machine-1"]) == "node07"
+        assert "machine-1" not in world.slurm.ctld.nodes
+
+    story(tell, DAEMONS)
+
+
+def test_a_scaling_mode_is_switched_and_back_with_jobs_running():
+    async def tell(world: World) -> None:
+        world.slurm.submit(1)
+        for mode in ("DaemonSet", "StatefulSet"):
+            world.ask("PATCH", NODESET_PATH, {"spec": {"scalingMode": mode}})
+            await asyncio.sleep(120.0)
+            for job in world.slurm.running():
+                world.slurm.finish(job)
+            await well(world)
+            world.slurm.submit(1)
+        world.heal()
+
+    assert story(tell).slurm.lost_jobs == []
+
+
+def test_a_switched_mode_leaves_a_worker_that_a_user_cordoned_until_its_cordon_is_gone():
+    """The cordon would be lost with the pod. Found by plan 1629."""
+
+    async def tell(world: World) -> None:
+        pod = workers(world)["machine-1"]["metadata"]["name"]
+        path = f"{CORE}/pods/{pod}"
+        world.ask("PATCH", path, {"metadata": {"annotations": {POD_CORDON: "true"}}})
+        world.ask("PATCH", NODESET_PATH, {"spec": {"scalingMode": "StatefulSet"}})
+        await well(world)
+        await asyncio.sleep(120.0)
+        names = {one["metadata"]["name"] for one in world.server.objects("/pods", SPACE)}
+        assert {pod, f"{NODESET}-0", f"{NODESET}-1"} <= names
+        assert expected.missing(world) == []
+        world.ask("PATCH", path, {"metadata": {"annotations": {POD_CORDON: None}}})
+        await until(lambda: world.find("/pods", pod) is None)
+        await well(world)
+
+    story(tell, DAEMONS)
+
+
+def test_claims_are_there_before_their_pods_and_go_as_declared():
+    """Feature row 42, S050: one claim a pod, by the pod's name."""
+    spec: Json = {
+        "volumeClaimTemplates": [{"metadata": {"name": "cache"}, "spec": {}}],
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Delete"},
+    }
+
+    async def tell(world: World) -> None:
+        assert claims(world) == ["cache-compute-0", "cache-compute-1"]
+        pod = world.find("/pods", "compute-1")
+        assert pod is not None
+        volume = next(one for one in pod["spec"]["volumes"] if one["name"] == "cache")
+        assert volume["persistentVolumeClaim"]["claimName"] == "cache-compute-1"
+        world.ask("DELETE", f"{CORE}/pods/compute-1", {})
+        await until(lambda: world.find("/pods", "compute-1") != pod)
+        await well(world)
+        assert claims(world) == ["cache-compute-0", "cache-compute-1"]
+        world.scale(1)
+        await until(lambda: claims(world) == ["cache-compute-0"])
+        world.scale(2)
+        await until(lambda: len(claims(world)) == 2)
+        await well(world)
+        world.ask("DELETE", NODESET_PATH, {})
+        await until(lambda: not claims(world))
+
+    story(tell, spec=spec)
+
+
+def test_a_pinned_pod_returns_to_its_machine():
+    """Feature row 43."""
+
+    async def tell(world: World) -> None:
+        before = {pod["metadata"]["name"]: machine for machine, pod in workers(world).items()}
+        nodeset = world.find("slinky.slurm.net/nodesets", NODESET)
+        assert nodeset is not None
+        assert nodeset["status"]["ordinalToNode"] == {
+            name.rpartition("-")[2]: machine for name, machine in before.items()
+        }
+        for name in before:
+            world.ask("DELETE", f"{CORE}/pods/{name}", {})
+        await asyncio.sleep(30.0)
+        await well(world)
+        after = {pod["metadata"]["name"]: machine for machine, pod in workers(world).items()}
+        assert after == before
+
+    story(tell, spec={"pinToNode": True})
+
+
+def test_features_of_machines_reach_their_nodes_and_leave_those_of_others():
+    """Feature row 50."""
+
+    async def tell(world: World) -> None:
+        machine, pod = next(iter(workers(world).items()))
+        node = world.slurm.ctld.nodes[pod["metadata"]["name"]]
+        for words, features in (("a100,nvlink", {"k8s/a100", "k8s/nvlink"}), (None, set[str]())):
+            body = {"metadata": {"annotations": {FEATURES: words}}}
+            world.ask("PATCH", f"/api/v1/nodes/{machine}", body)
+            await until(lambda want=features: set(node.features) == {NODESET, *want})
+            assert set(node.active_features) == {NODESET, *features}
+        await well(world)
+
+    story(tell)

@@ -1,0 +1,134 @@
+"""Claims of worker pods: there before the pod, and who takes them along. Feature row 42, S050."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.api.core import PersistentVolumeClaim
+from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet
+from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON
+from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim
+from penstock.decide.nodeset import Plan, plan
+from penstock.slurm import model
+from support.nodesets import NOW, known_nodes, node, nodeset, pod, view
+
+TEMPLATE = {"metadata": {"name": "cache"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+POD_OWNER = OwnerReference(api_version="v1", kind="Pod", name="compute-1", uid="uid-compute-1")
+SET_OWNER = OwnerReference(
+    api_version="slinky.slurm.net/v1beta1", kind="NodeSet", name="compute", uid="nodeset-uid"
+)
+GOING = {POD_CORDON: "true", CORDONED_FOR: "scale-in since 2026-01-01T00:00:00Z"}
+DRAINED = model.Node(
+    "compute-1",
+    frozenset({"IDLE", "DRAIN"}),
+    "slurm-operator: Pod (slurm/compute-1) is pending termination for scale-in",
+)
+
+
+def claimed(
+    replicas: int,
+    *,
+    deleted: str = "Retain",
+    scaled: str = "Retain",
+    deleted_at: float | None = None,
+) -> NodeSet:
+    policy = ClaimRetentionPolicy(when_deleted=deleted, when_scaled=scaled)  # type: ignore[arg-type]
+    return nodeset(
+        replicas,
+        volume_claim_templates=(TEMPLATE,),
+        persistent_volume_claim_retention_policy=policy,
+        deleted=deleted_at,
+    )
+
+
+def claim(
+    ordinal: int, *owners: OwnerReference, deleting: bool = False
+) -> dict[str, PersistentVolumeClaim]:
+    name = f"cache-compute-{ordinal}"
+    meta = ObjectMeta(
+        name=name,
+        namespace="slurm",
+        uid=f"uid-{name}",
+        resource_version="5",
+        owner_references=owners,
+        deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None,
+    )
+    return {name: PersistentVolumeClaim(metadata=meta)}
+
+
+def owned(found: Plan) -> dict[str, list[str]]:
+    return {
+        one.name: [o.kind for o in one.owners] for one in found.actions if isinstance(one, OwnClaim)
+    }
+
+
+def shrinking(deleted: str, scaled: str, *owners: OwnerReference) -> Plan:
+    """`compute-1` is drained and goes."""
+    pods = (pod(0), pod(1, annotations=GOING))
+    nodes = known_nodes(node(0), DRAINED)
+    wanted = claimed(1, deleted=deleted, scaled=scaled)
+    return plan(view(wanted, *pods, nodes=nodes, claims={**claim(0), **claim(1, *owners)}))
+
+
+@pytest.mark.parametrize(
+    ("deleted", "scaled", "owners"),
+    [
+        ("Retain", "Retain", {}),
+        ("Retain", "Delete", {"cache-compute-1": ["Pod"]}),
+        ("Delete", "Retain", {"cache-compute-0": ["NodeSet"], "cache-compute-1": ["NodeSet"]}),
+        ("Delete", "Delete", {"cache-compute-0": ["NodeSet"], "cache-compute-1": ["Pod"]}),
+    ],
+)
+def test_who_takes_a_claim_along_is_as_declared(
+    deleted: str, scaled: str, owners: dict[str, list[str]]
+):
+    assert owned(shrinking(deleted, scaled)) == owners
+
+
+def test_a_pod_is_not_deleted_before_its_claim_knows():
+    waits = shrinking("Retain", "Delete")
+    assert not [one for one in waits.actions if isinstance(one, DeletePod)]
+    ready = shrinking("Retain", "Delete", POD_OWNER)
+    assert [one.name for one in ready.actions if isinstance(one, DeletePod)] == ["compute-1"]
+
+
+def test_a_claim_is_let_go_when_its_pod_stays_after_all():
+    wanted = claimed(2, scaled="Delete")
+    pods = (pod(0), pod(1, annotations=GOING))
+    found = plan(view(wanted, *pods, claims={**claim(0), **claim(1, POD_OWNER)}))
+    assert owned(found) == {"cache-compute-1": []}
+
+
+def test_a_cordon_of_a_user_is_no_scale_in():
+    """Upstream takes every cordoned pod for one that is scaled in, and its claim with it."""
+    cordoned = pod(0, annotations={POD_CORDON: "true"})
+    found = plan(view(claimed(1, scaled="Delete"), cordoned, claims=claim(0)))
+    assert owned(found) == {}
+
+
+def test_nor_is_the_deletion_of_the_nodeset():
+    wanted = claimed(1, scaled="Delete", deleted_at=NOW)
+    found = plan(view(wanted, pod(0), claims=claim(0)))
+    assert owned(found) == {}
+
+
+def test_owners_that_others_set_stay():
+    other = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="x")
+    found = plan(view(claimed(1, deleted="Delete"), pod(0), claims=claim(0, other)))
+    assert owned(found) == {"cache-compute-0": ["ConfigMap", "NodeSet"]}
+
+
+@pytest.mark.parametrize("left", [claim(0, deleting=True), claim(0, POD_OWNER)])
+def test_no_pod_comes_to_a_claim_that_is_on_its_way_out(left: dict[str, PersistentVolumeClaim]):
+    found = plan(view(claimed(1), claims=left))
+    assert not [one for one in found.actions if isinstance(one, CreatePod)]
+    assert "ClaimsTerminating" in [one.reason for one in found.checks]
+
+
+def test_a_pod_that_waits_for_a_claim_which_somebody_deleted_gets_another():
+    waits = pod(0, bound=False, phase="Pending", ready=False)
+    found = plan(view(claimed(1), waits))
+    assert [one.slot.ordinal for one in found.actions if isinstance(one, CreateClaims)] == [0]
+    runs = plan(view(claimed(1), pod(0)))
+    assert not [one for one in runs.actions if isinstance(one, CreateClaims)]
