@@ -14,6 +14,26 @@ KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restap
 UPSTREAM_IMAGES = "ghcr.io/slinkyproject/{role}:26.05-ubuntu26.04"
 
 
+WEBHOOKS = "penstock-operator-webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """How admission webhooks are served; with port 0 they are not."""
+
+    port: int = 0
+    host: str | None = None
+    """Address that is served; None for all."""
+    name: str = WEBHOOKS
+    """Name of their Service and of both configurations."""
+    secret: str = ""
+    """Secret of the certificate; `<name>-certificates` when empty."""
+    own: bool = True
+    """Whether the operator makes and renews the certificate; else it takes what the Secret has."""
+    hosts: tuple[str, ...] = ()
+    """Names and addresses of the server beside those of the Service."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The operator's settings, fixed for the life of the process."""
@@ -35,6 +55,9 @@ class Settings:
     propagated_node_conditions: tuple[str, ...] = ()
     """Types of conditions of Kubernetes nodes that are told as the reason of a drain."""
     log_level: str = "info"
+    namespace: str = "default"
+    """Where the operator itself runs."""
+    webhooks: Webhooks = Webhooks()
 
     def workers_of(self, kind: str) -> int:
         """Reconciles of a kind that may run side by side."""
@@ -70,6 +93,34 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         metavar="TYPES",
         help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
     )
+    variable = environment.get
+    add(
+        "--webhook-port",
+        type=int,
+        default=variable("PENSTOCK_WEBHOOK_PORT", "0"),
+        help="serve admission webhooks there; 0 switches them off (default: %(default)s)",
+    )
+    add(
+        "--webhook-name",
+        default=variable("PENSTOCK_WEBHOOK_NAME", WEBHOOKS),
+        help="name of their Service and configurations (default: %(default)s)",
+    )
+    add(
+        "--webhook-secret",
+        default=variable("PENSTOCK_WEBHOOK_SECRET", ""),
+        help="Secret of their certificate (default: <name>-certificates)",
+    )
+    add(
+        "--webhook-certificates",
+        default=variable("PENSTOCK_WEBHOOK_CERTIFICATES", "own"),
+        choices=["own", "given"],
+        help="own: made and renewed here; given: by cert-manager or by you (default: %(default)s)",
+    )
+    add(
+        "--webhook-hosts",
+        default=variable("PENSTOCK_WEBHOOK_HOSTS", ""),
+        help="comma-separated; names and addresses in the certificate beside the Service's",
+    )
     add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     given = parser.parse_args(arguments)
     if "{role}" not in given.slurm_image:
@@ -87,6 +138,14 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         workers_by_kind=_given(given, "workers", KINDS),
         propagated_node_conditions=_words(given.propagated_node_conditions),
         log_level=given.log_level,
+        namespace=environment.get("POD_NAMESPACE", "default"),
+        webhooks=Webhooks(
+            port=given.webhook_port,
+            name=given.webhook_name,
+            secret=given.webhook_secret,
+            own=given.webhook_certificates == "own",
+            hosts=tuple(name for name in given.webhook_hosts.split(",") if name),
+        ),
     )
 
 
