@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -266,6 +269,25 @@ def test_deleting_a_controller_in_use_is_told_and_allowed():
     assert part(controller(), ALONE) == Judgement()
     (told,) = part(make("Accounting", {}), Neighbours(users=("Controller c",))).warnings
     assert "Controller c" in told
+
+
+FAULTS = sorted((Path(__file__).parents[2] / "fixtures" / "bad").glob("*.yaml"))
+AROUND = Neighbours(
+    nodesets=(nodeset("other", "taken-"),), files={"with-slurm-conf": ("slurm.conf",)}
+)
+
+
+@pytest.mark.parametrize("path", FAULTS, ids=lambda path: path.stem)
+def test_a_bad_value_is_refused_here_when_no_schema_refuses_it(path: Path):
+    """F22: what each layer says of it is asked of a real API server in tests/api."""
+    text = path.read_text()
+    wanted = dict(re.findall(r"# (layer|path|says): (.*)", text))
+    assert wanted.keys() == {"layer", "path", "says"}
+    if wanted["layer"] != "webhook":
+        return
+    manifest = yaml.safe_load(text)
+    obj = make(manifest["kind"], manifest["spec"], manifest["metadata"]["name"])
+    assert wanted["says"] in refusals(judge(obj, None, AROUND))[wanted["path"]]
 
 
 TOPOLOGY = {
