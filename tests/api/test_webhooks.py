@@ -193,7 +193,7 @@ async def test_without_an_operator_everybody_can_write_and_the_condition_tells_l
         lab_ = found.lab
         async with found.operator():
             pass
-        bad = {"slurmd": {"env": "A=b"}}
+        bad: Json = {"slurmd": {"env": "A=b"}}
         await lab_.apply(nodeset(**bad), nodeset("going", **bad))
         async with found.operator():
             await lab_.until(lambda: "spec.slurmd.env" in told(lab_))

@@ -52,8 +52,8 @@ def test_a_fault_is_refused_in_words_and_nobody_is_locked_out_without_an_operato
 ) -> None:
     """Feature rows 62 and 64, slinky 11.6: over TLS of its own making, and never in the way."""
     said = eventually("it is refused", lambda: refusal(cluster), 60)
-    assert 'admission webhook "validate.penstock.dev" denied the request' in said
-    assert "spec.slurmd.env: write a list" in said
+    assert 'The NodeSet "probe" is invalid: spec.slurmd.env: write a list' in said
+    assert "Warning: spec.controllerRef.name: there is no Controller absent" in said
     try:
         scale(site, 0)
         cluster.apply(BAD)
