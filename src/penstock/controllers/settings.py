@@ -93,11 +93,44 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         metavar="TYPES",
         help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
     )
-    variable = environment.get
+    _add_webhooks(parser, environment)
+    add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    given = parser.parse_args(arguments)
+    if "{role}" not in given.slurm_image:
+        parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
+    return Settings(
+        namespaces=_words(given.namespaces),
+        images=Images.of(given.slurm_image),
+        cluster_domain=given.cluster_domain,
+        leader_elect=given.leader_elect,
+        lease_namespace=given.lease_namespace,
+        identity=environment.get("POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
+        metrics_port=given.metrics_port,
+        health_port=given.health_port,
+        workers=given.workers,
+        workers_by_kind=_given(given, "workers", KINDS),
+        propagated_node_conditions=_words(given.propagated_node_conditions),
+        log_level=given.log_level,
+        namespace=environment.get("POD_NAMESPACE", "default"),
+        webhooks=Webhooks(
+            port=given.webhook_port.port,
+            host=given.webhook_port.host,
+            name=given.webhook_name,
+            secret=given.webhook_secret,
+            own=given.webhook_certificates == "own",
+            hosts=_words(given.webhook_hosts),
+        ),
+    )
+
+
+def _add_webhooks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add, variable = parser.add_argument, environment.get
     add(
         "--webhook-port",
-        type=int,
+        "--server-addr",  # by this name slurm-operator's webhook takes it
+        type=_address,
         default=variable("PENSTOCK_WEBHOOK_PORT", "0"),
+        metavar="[[HOST]:]PORT",
         help="serve admission webhooks there; 0 switches them off (default: %(default)s)",
     )
     add(
@@ -121,32 +154,20 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         default=variable("PENSTOCK_WEBHOOK_HOSTS", ""),
         help="comma-separated; names and addresses in the certificate beside the Service's",
     )
-    add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
-    given = parser.parse_args(arguments)
-    if "{role}" not in given.slurm_image:
-        parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
-    return Settings(
-        namespaces=_words(given.namespaces),
-        images=Images.of(given.slurm_image),
-        cluster_domain=given.cluster_domain,
-        leader_elect=given.leader_elect,
-        lease_namespace=given.lease_namespace,
-        identity=environment.get("POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
-        metrics_port=given.metrics_port,
-        health_port=given.health_port,
-        workers=given.workers,
-        workers_by_kind=_given(given, "workers", KINDS),
-        propagated_node_conditions=_words(given.propagated_node_conditions),
-        log_level=given.log_level,
-        namespace=environment.get("POD_NAMESPACE", "default"),
-        webhooks=Webhooks(
-            port=given.webhook_port,
-            name=given.webhook_name,
-            secret=given.webhook_secret,
-            own=given.webhook_certificates == "own",
-            hosts=tuple(name for name in given.webhook_hosts.split(",") if name),
-        ),
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    host: str | None
+    port: int
+
+
+def _address(text: str) -> _Address:
+    host, _, port = text.rpartition(":")
+    return _Address(host.strip("[]") or None, int(port))
+
+
+_address.__name__ = "port"  # argparse says it: "invalid port value: 'x'"
 
 
 def _words(text: str) -> tuple[str, ...]:

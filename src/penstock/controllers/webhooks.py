@@ -2,6 +2,7 @@
 
 The configurations and the Service are in the manifests, so that they go when the manifests go. Here
 is what cannot be in manifests: the certificate, in a Secret, and the `caBundle` of each webhook.
+The Secret belongs to a configuration, and goes with it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import structlog
 
 from penstock.api.core import MUTATING, SECRETS, VALIDATING, Secret, WebhookConfiguration
-from penstock.api.meta import Json
+from penstock.api.meta import Json, OwnerReference
 from penstock.api.resource import Resource
 from penstock.controllers.admission import Admission
 from penstock.controllers.settings import Settings
@@ -60,12 +62,15 @@ class Webhooks:
             Admission(world).handlers, client.metrics, port=options.port, host=options.host
         )
         self._secrets = manager.cache(
-            SECRETS, namespaces=(self._namespace,), fields=f"metadata.name={self._secret}"
+            SECRETS,
+            namespaces=(self._namespace,),
+            fields=f"metadata.name={self._secret}",
+            needed=False,
         )
         named = f"metadata.name={options.name}"
         self._configurations: tuple[tuple[Resource[Any], Cache[WebhookConfiguration]], ...] = (
-            (VALIDATING, manager.cache(VALIDATING, fields=named)),
-            (MUTATING, manager.cache(MUTATING, fields=named)),
+            (VALIDATING, manager.cache(VALIDATING, fields=named, needed=False)),
+            (MUTATING, manager.cache(MUTATING, fields=named, needed=False)),
         )
         self._changed = asyncio.Event()
         self._secrets.subscribe(lambda _, __: self._changed.set())
@@ -87,15 +92,20 @@ class Webhooks:
             if AUTHORITY in found:
                 await self._trust(found[AUTHORITY])
             return Result()
+        owner = self._owner()
+        if owner is None:
+            # Nobody asks. The Secret went with what owned it, and is not to come back.
+            return Result()
         before = Bundle.read(found)
         bundle = renewed(before, self._hosts, now)
-        if bundle != before:
+        if bundle != before or not _owned(secret, owner):
             try:
-                await self._write(secret, bundle)
+                await self._write(secret, bundle, owner)
             except AlreadyExistsError:
                 # The cache does not show it yet; when it does, it is looked at.
                 return Result(requeue_after=1.0)
-            log.info("webhook certificate made", until=expiry(bundle.leaf).isoformat())
+            if bundle != before:
+                log.info("webhook certificate made", until=expiry(bundle.leaf).isoformat())
         await self._trust(bundle.authority)
         return Result(requeue_after=next_look(bundle, now).total_seconds())
 
@@ -125,11 +135,22 @@ class Webhooks:
             return
         self._client.metrics.certificate_expiry.set(until.timestamp())
 
-    async def _write(self, old: Secret | None, bundle: Bundle) -> None:
+    def _owner(self) -> OwnerReference | None:
+        """The configuration that the Secret belongs to; None while there is none."""
+        for resource, cache in self._configurations:
+            live = cache.get(self._name)
+            if live is not None:
+                return OwnerReference(
+                    resource.api_version, resource.kind, self._name, live.metadata.uid
+                )
+        return None
+
+    async def _write(self, old: Secret | None, bundle: Bundle, owner: OwnerReference) -> None:
         meta: Json = {
             "namespace": self._namespace,
             "name": self._secret,
             "labels": {"app.kubernetes.io/part-of": "penstock"},
+            "ownerReferences": [msgspec.to_builtins(owner)],
         }
         data = {name: base64.b64encode(value).decode() for name, value in bundle.data().items()}
         manifest: Json = {
@@ -167,6 +188,12 @@ class Webhooks:
                 "webhooks": hooks,
             }
             await self._client.apply(resource, manifest)
+
+
+def _owned(secret: Secret | None, owner: OwnerReference) -> bool:
+    return secret is not None and any(
+        one.uid == owner.uid for one in secret.metadata.owner_references
+    )
 
 
 def values(secret: Secret | None) -> Mapping[str, bytes]:

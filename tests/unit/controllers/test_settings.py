@@ -57,12 +57,30 @@ def test_webhooks_are_off_until_a_port_is_given_and_all_can_be_set_in_the_enviro
 
 
 @pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("9443", None, 9443),
+        (":9443", None, 9443),
+        ("127.0.0.1:9443", "127.0.0.1", 9443),
+        ("[::1]:9443", "::1", 9443),
+    ],
+)
+def test_the_address_of_webhooks_may_be_written_as_slurm_operator_takes_it(
+    text: str, host: str | None, port: int
+):
+    found = parse([f"--server-addr={text}"], {}).webhooks
+    assert (found.host, found.port) == (host, port)
+    assert parse([f"--webhook-port={text}"], {}).webhooks == found
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--slurm-image", "registry/slurm:26.05"], "{role}"),
         (["--metrics-port", "many"], "invalid int value"),
         (["--log-level", "loud"], "invalid choice"),
         (["--webhook-certificates", "none"], "invalid choice"),
+        (["--server-addr", "localhost"], "invalid port value"),
         (["--unknown"], "unrecognized arguments"),
     ],
 )

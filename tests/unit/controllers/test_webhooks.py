@@ -19,7 +19,7 @@ from penstock.controllers.world import World
 from penstock.kube import Client, Manager
 from penstock.kube.certificates import Bundle, expiry
 from penstock.testing.clock import FakeClock, settle
-from unit.controllers.stage import put
+from unit.controllers.stage import drop, put
 from unit.kube.fake_api import FakeApi
 from unit.kube.test_webhook import HOST, serial, shown, trusting
 
@@ -39,6 +39,7 @@ class Site:
         chosen = Options(host=HOST, hosts=(HOST,), **options)
         settings = Settings(namespace="system", webhooks=chosen)
         self.webhooks = Webhooks(client, manager, World(manager, settings), settings)
+        self.configure("")
 
     async def look(self) -> float | None:
         """One reconcile, after which the cache shows the Secret as it is."""
@@ -51,14 +52,14 @@ class Site:
         if found is not None:
             put(self.webhooks._secrets, msgspec.convert(found, Secret, strict=False))
 
-    def configure(self, *bundles: str, **annotations: str) -> None:
+    def configure(self, *bundles: str, uid: str = "u", **annotations: str) -> None:
         """Two configurations whose webhooks have these caBundles."""
         hooks = [
             {"name": f"hook-{number}", "clientConfig": {"caBundle": text}}
             for number, text in enumerate(bundles)
         ]
         self.configured += 1
-        meta: Json = {"name": "penstock-operator-webhook", "uid": "u", "annotations": annotations}
+        meta: Json = {"name": "penstock-operator-webhook", "uid": uid, "annotations": annotations}
         meta["resourceVersion"] = str(self.configured)
         found = msgspec.convert({"metadata": meta, "webhooks": hooks}, WebhookConfiguration)
         for _, cache in self.webhooks._configurations:
@@ -102,6 +103,7 @@ async def test_a_ca_bundle_that_somebody_took_out_comes_again():
     site = Site()
     await site.look()
     wanted = base64.b64encode(site.bundle.authority).decode()
+    site.applied("")
     site.configure(wanted, "")
     await site.look()
     bodies = site.applied("webhookconfigurations")
@@ -123,6 +125,29 @@ async def test_it_is_renewed_in_time_in_the_same_secret():
     body = site.applied("secrets")[-1]
     # Of two that renew at the same moment one is refused.
     assert body["metadata"]["resourceVersion"]
+
+
+async def test_the_secret_goes_with_the_configuration_and_does_not_come_back():
+    """`helm uninstall` leaves nothing: the cluster's collector takes what has lost its owner."""
+    site = Site()
+    await site.look()
+    (owner,) = site.api.objects[SECRET]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("ValidatingWebhookConfiguration", "u")
+    for path in [one for one in site.api.objects if "webhookconfigurations" in one]:
+        del site.api.objects[path]
+    site.configure("", uid="another")
+    site.applied("")
+    before = site.bundle
+    await site.look()
+    assert site.bundle == before
+    (body,) = site.applied("secrets")
+    assert [one["uid"] for one in body["metadata"]["ownerReferences"]] == ["another"]
+    for cache in (site.webhooks._secrets, *(one for _, one in site.webhooks._configurations)):
+        for found in tuple(cache):
+            drop(cache, found)
+    del site.api.objects[SECRET]
+    assert await site.look() is None
+    assert SECRET not in site.api.objects
 
 
 async def test_a_secret_that_is_broken_is_made_anew():
