@@ -24,6 +24,8 @@ from penstock.api.core import MUTATING, NODES, SECRETS, VALIDATING, Pod
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
+from penstock.api.slinky.controller import CONTROLLERS
+from penstock.api.slinky.validate import CLUSTER_NAME_LIMIT
 from penstock.controllers.settings import WEBHOOKS, Settings, Webhooks
 from penstock.kube import Client, InvalidError, NotFoundError
 from penstock.kube.certificates import LEAF
@@ -68,15 +70,15 @@ class Site:
     async def operator(self, *, active: bool = True) -> AsyncGenerator[Running]:
         """An operator with webhooks; `active` waits until the API server asks them."""
         address = self.node.machine_address
-        known, self.port = bool(self.port), self.port or free_port(address)
+        if not self.port:
+            self.port = free_port(address)
+            await self.configure()
         options = Webhooks(port=self.port, host=address, hosts=(address,))
         settings = Settings(namespace=OPERATOR_NAMESPACE, webhooks=options)
         async with self.lab.operator(settings=settings) as running:
             served = running.operator.webhooks
             assert served is not None
             await self.lab.until(lambda: bool(served.server.port))
-            if not known:
-                await self.configure()
             if active:
                 await self.refuses()
             yield running
@@ -269,6 +271,38 @@ async def test_a_ca_bundle_that_is_taken_out_comes_back(api_node: Node) -> None:
         await found.refuses()
         live = await found.lab.client.get(VALIDATING, "", WEBHOOKS)
         assert all(one.client_config.ca_bundle for one in live.webhooks)
+
+
+async def test_a_new_controller_is_given_its_cluster_name_and_means_the_same_without(
+    api_node: Node,
+) -> None:
+    """Issue item 7: defaulting. Nothing is refused, changed or restarted for the lack of it."""
+    async with site(api_node) as found:
+        lab_ = found.lab
+        name = f"{lab_.namespace}_slurm"
+        async with found.operator() as running:
+            text = yaml.safe_dump(CONTROLLER)
+            fits = len(name) <= CLUSTER_NAME_LIMIT
+            assert fits, "the namespace of a test is short"
+            await found.kubectl("apply", "-f", "-", stdin=text)
+            assert await cluster_name(lab_, "slurm") == name
+            # As it was applied, by whichever way: the API server says it is the same.
+            for way in (("apply",), ("apply", "--server-side"), ("replace",)):
+                said = await found.kubectl(*way, "-f", "-", stdin=text)
+                assert "invalid" not in said.lower(), said
+            await lab_.delete("Controller", "slurm")
+            known = running.operator.world.controllers
+            await lab_.until(lambda: known.get(f"{lab_.namespace}/slurm") is None)
+        await lab_.apply(CONTROLLER)
+        assert await cluster_name(lab_, "slurm") == ""
+        async with found.operator():
+            await lab_.patch("Controller", "slurm", {"metadata": {"labels": {"a": "b"}}})
+            assert await cluster_name(lab_, "slurm") == "", "what is there is left as it is"
+
+
+async def cluster_name(lab_: Lab, name: str) -> str:
+    """The ClusterName that is stored."""
+    return (await lab_.user.get(CONTROLLERS, lab_.namespace, name)).spec.cluster_name
 
 
 async def test_deleting_a_controller_in_use_warns_and_goes_through(api_node: Node) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from penstock.api.kinds import KINDS
-from penstock.api.meta import KubeObject, KubeStruct, ObjectMeta
+from penstock.api.meta import Json, KubeObject, KubeStruct, ObjectMeta
 from penstock.api.penstock.partition import Partition
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.accounting import Accounting
@@ -19,10 +19,12 @@ from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.world import World, cluster_keys
 from penstock.decide import topology
 from penstock.decide.admission import Judgement, judge, part
+from penstock.decide.defaults import defaults
 from penstock.decide.neighbours import Neighbours, Reference, references
 from penstock.kube.admission import NOTHING, AdmissionRequest, Answer, Cause, Handler
 
 VALIDATE = "/validate"
+DEFAULT = "/default"
 BIND = "/mutate--v1-binding"
 """The path of slurm-operator, and the only one for bindings."""
 
@@ -33,6 +35,10 @@ _TYPES = {(info.resource.group, info.resource.kind): info.resource.type for info
 class _Target(KubeStruct, frozen=True):
     kind: str = ""
     name: str = ""
+
+
+class _Specified(KubeStruct, frozen=True):
+    spec: Json | None = None
 
 
 class _Binding(KubeStruct, frozen=True):
@@ -56,7 +62,8 @@ class Admission:
             f"{info.resource.kind.lower()}"
             for info in KINDS
         )
-        return {**dict.fromkeys((VALIDATE, *older), self.validate), BIND: self.bind}
+        judged = dict.fromkeys((VALIDATE, *older), self.validate)
+        return {**judged, DEFAULT: self.default, BIND: self.bind}
 
     def validate(self, request: AdmissionRequest) -> Answer:
         """Whether this object of ours may be created, changed or deleted."""
@@ -74,6 +81,27 @@ class Admission:
                 return Answer()
             return Answer((_unreadable(str(error)),))
         return _told(judge(new, old, self._around(new)))
+
+    def default(self, request: AdmissionRequest) -> Answer:
+        """What this new object of ours is to have as well."""
+        type_ = _TYPES.get((request.kind.group, request.kind.kind))
+        made = request.operation == "CREATE" and not request.sub_resource
+        if type_ is None or not made or not self._ours(request.namespace):
+            return Answer()
+        # One that cannot be read is refused elsewhere, with words.
+        new: KubeObject | None = _decoded(request.object, type_)
+        given: Mapping[str, str] = defaults(new) if new is not None else dict[str, str]()
+        if not given:
+            return Answer()
+        there = msgspec.json.decode(request.object, type=_Specified).spec
+        if there is None:
+            return Answer(patch=({"op": "add", "path": "/spec", "value": given},))
+        return Answer(
+            patch=tuple(
+                {"op": "add", "path": f"/spec/{field}", "value": value}
+                for field, value in given.items()
+            )
+        )
 
     def bind(self, request: AdmissionRequest) -> Answer:
         """A worker pod comes to its Node: it is given the Node's place in Slurm's topology.

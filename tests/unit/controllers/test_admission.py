@@ -13,7 +13,7 @@ from penstock.api.core import ConfigMap, Node, Pod
 from penstock.api.kinds import KINDS
 from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import wellknown
-from penstock.controllers.admission import BIND, VALIDATE, Admission
+from penstock.controllers.admission import BIND, DEFAULT, VALIDATE, Admission
 from penstock.controllers.settings import Settings
 from penstock.controllers.world import World
 from penstock.kube import Client, Manager
@@ -121,6 +121,31 @@ def test_other_namespaces_and_other_kinds_are_none_of_ours():
     assert validate(world, "NodeSet", {**REF, "slurmd": {"env": "A=b"}}) == Answer()
     wide = world_of(FakeApi())
     assert ask(wide, VALIDATE, kind={"group": "", "version": "v1", "kind": "Pod"}) == Answer()
+
+
+@pytest.mark.parametrize(
+    ("given", "patch"),
+    [
+        (None, {"op": "add", "path": "/spec", "value": {"clusterName": "slurm_a"}}),
+        ({}, {"op": "add", "path": "/spec/clusterName", "value": "slurm_a"}),
+    ],
+)
+def test_a_new_controller_is_given_what_it_would_be_called_anyway(given: Json | None, patch: Json):
+    world = world_of(FakeApi())
+    meta = manifest("Controller", {})["metadata"]
+    body = {"metadata": meta} if given is None else {"metadata": meta, "spec": given}
+    kind = {"group": GROUP, "version": "v1beta1", "kind": "Controller"}
+    assert ask(world, DEFAULT, kind=kind, object=body).patch == (patch,)
+    assert ask(world, DEFAULT, kind=kind, operation="UPDATE", object=body) == Answer()
+    other = World(Manager(Client(FakeApi())), Settings(namespaces=("mine",)))
+    assert ask(other, DEFAULT, kind=kind, object=body) == Answer()
+
+
+def test_nothing_is_written_into_what_cannot_be_read_or_needs_nothing():
+    world = world_of(FakeApi())
+    for kind, spec in (("Controller", {"clusterName": 7}), ("NodeSet", REF)):
+        of = {"group": GROUP, "version": "v1beta1", "kind": kind}
+        assert ask(world, DEFAULT, kind=of, object=manifest(kind, spec)) == Answer()
 
 
 def bind(world: World, **meta: Any) -> Answer:
