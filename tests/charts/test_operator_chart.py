@@ -148,7 +148,8 @@ def test_namespaces_bound_the_rights() -> None:
     everywhere = {
         res for r in found["ClusterRole slurm-operator"]["rules"] for res in r["resources"]
     }
-    assert everywhere == {"nodes"}
+    hooks = {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}
+    assert everywhere == {"nodes", *hooks}
     text = charts.rendered(
         "slurm-operator", "slurm-operator", "slinky", {"operator": {"namespaces": "a,b"}}
     )
@@ -158,14 +159,15 @@ def test_namespaces_bound_the_rights() -> None:
         for one in roles
         if any("secrets" in rule["resources"] for rule in one["rules"])
     ]
-    assert secrets == ["a", "b"]
+    # The third is about the one Secret of the webhooks.
+    assert secrets == ["a", "b", "slinky"]
 
 
 def test_a_service_account_of_ones_own_comes_with_its_own_rights() -> None:
     found = chart({"operator": {"serviceAccount": {"create": False, "name": "mine"}}})
     spec = found["Deployment slurm-operator"]["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == "mine"
-    assert set(found) == {"Deployment slurm-operator", "Service slurm-operator"}
+    assert not {"ServiceAccount", "Role", "ClusterRole"} & {one["kind"] for one in found.values()}
 
 
 def test_another_version_of_the_chart_restarts_no_operator_of_the_same_image(

@@ -1,6 +1,7 @@
 """The charts on a real node: the operator and a cluster with jobs, by Helm alone.
 
-Covers S001 (Slinky's half), S003, S032 and S035's promise that no pod is restarted; D37, D38, D40.
+Covers S001 (Slinky's half), S003, S032 and S035's promise that no pod is restarted; D37, D38, D40;
+the webhooks of the operator's pod, asked by the API server through their Service.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import pytest
 import yaml
 
 from e2e_kit import manifests
-from e2e_kit.api import Json, restarts
+from e2e_kit.api import Json, condition, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import OPERATOR, Site, eventually
 from penstock.local import install
 from penstock.local.charts import CHARTS
+from penstock.local.errors import LocalError
 from support.release import Release
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
@@ -106,6 +108,37 @@ def cluster(site: Site, release: Release) -> Cluster:
     return cluster
 
 
+WEBHOOKS = "slurm-operator-webhook"
+CONFIGURATIONS = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
+
+
+def faulty(name: str) -> Json:
+    """A NodeSet that only the webhook refuses."""
+    spec: Json = {"controllerRef": {"name": "absent"}, "replicas": 0, "slurmd": {"env": "A=b"}}
+    return manifests.of("NodeSet", name, **spec)
+
+
+def refusal(cluster: Cluster) -> str:
+    """What is said to such an object, which is not stored; empty when it would be."""
+    text = yaml.safe_dump(faulty("probe"))
+    try:
+        cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
+    except LocalError as error:
+        return str(error)
+    return ""
+
+
+def scale(site: Site, replicas: int) -> None:
+    """Scale the operator of the chart, and wait until it is so."""
+    deployment = ("-n", OWN, "deployment/slurm-operator")
+    site.kubectl("scale", *deployment, f"--replicas={replicas}")
+    if replicas:
+        site.kubectl("rollout", "status", *deployment, "--timeout=120s")
+        return
+    pods = ("-n", OWN, "pods", "-l", "app.kubernetes.io/name=slurm-operator")
+    site.kubectl("wait", "--for=delete", *pods, "--timeout=120s")
+
+
 def everything(cluster: Cluster) -> dict[str, tuple[str, int]]:
     """Uid and restarts of every pod."""
     return {name: (pod["metadata"]["uid"], restarts(pod)) for name, pod in cluster.pods("").items()}
@@ -152,6 +185,41 @@ def test_a_job_runs_through_upgrades_of_chart_and_values_and_through_a_rollback(
     cluster.until_job(job, "CANCELLED")
 
 
+def test_a_fault_is_refused_in_words_and_nobody_is_locked_out_without_an_operator(
+    site: Site, cluster: Cluster
+) -> None:
+    """Feature rows 62 and 64, slinky 11.6: over TLS of its own making, and never in the way."""
+    said = eventually("it is refused", lambda: refusal(cluster), 60)
+    assert 'The NodeSet "probe" is invalid: spec.slurmd.env: write a list' in said
+    assert "Warning: spec.controllerRef.name: there is no Controller absent" in said
+    # Its bindings are asked about as well, and pods are bound with nobody to answer.
+    site.kubectl("label", "ns", cluster.namespace, "topology.slinky.slurm.net/binding=enabled")
+    try:
+        scale(site, 0)
+        cluster.apply(faulty("bad"))
+        cluster.patch("nodesets", "bad", {"spec": {"minReadySeconds": 1}})
+        image = site.images.slurm.replace("{role}", "slurmd")
+        container: Json = {"name": "any", "image": image, "command": ["sleep", "600"]}
+        cluster.apply({**manifests.of("Pod", "any", containers=[container]), "apiVersion": "v1"})
+        cluster.until(
+            "pods",
+            lambda found: found.get("any", {}).get("spec", {}).get("nodeName"),
+            "a pod is bound",
+        )
+        cluster.kubectl("delete", "pod", "any", "--force", "--grace-period=0")
+    finally:
+        scale(site, 1)
+
+    def told() -> bool:
+        found = cluster.get("nodesets", "bad")
+        return "spec.slurmd.env" in condition(found, "Ready").get("message", "")
+
+    eventually("what was missed is told", told, 60)
+    said = eventually("another one is refused again", lambda: refusal(cluster), 60)
+    assert "spec.slurmd.env" in said
+    cluster.kubectl("delete", "nodeset", "bad", "--timeout=60s")
+
+
 def test_uninstalling_takes_the_cluster_and_leaves_the_kinds(
     site: Site, cluster: Cluster, release: Release
 ) -> None:
@@ -160,3 +228,17 @@ def test_uninstalling_takes_the_cluster_and_leaves_the_kinds(
     cluster.until("pods", lambda found: not found or None, "no pod is left", timeout=120)
     Release(site.node, "slurm-operator-crds", "default").uninstall()
     assert "nodesets.slinky.slurm.net" in site.kubectl("get", "crd", "-o", "name")
+
+
+def test_an_operator_that_is_uninstalled_leaves_nothing_in_the_way(
+    site: Site, cluster: Cluster, operator: Release
+) -> None:
+    """Slinky 11.6: upstream's configuration, left behind, blocks every write."""
+    secret = ("-n", OWN, "get", "secret", f"{WEBHOOKS}-certificates", "--ignore-not-found")
+    assert WEBHOOKS in site.kubectl("get", CONFIGURATIONS, "-o", "name")
+    assert site.kubectl(*secret)
+    operator.uninstall()
+    assert f"/{WEBHOOKS}" not in site.kubectl("get", CONFIGURATIONS, "-o", "name")
+    cluster.apply(faulty("bad"))
+    cluster.kubectl("delete", "nodeset", "bad", "--timeout=60s")
+    eventually("the certificate is gone", lambda: not site.kubectl(*secret), 60)

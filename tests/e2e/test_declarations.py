@@ -11,6 +11,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition, ready, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
+from penstock.local.errors import LocalError
 
 SECONDS = 120.0
 JOB_S = 600
@@ -53,14 +54,17 @@ REFUSED: list[tuple[Json, str]] = [
     (manifests.loginset(replicas="two"), "spec.replicas"),
     (manifests.restapi(service={"port": 65536}), "spec.service.port"),
 ]
-BAD: list[tuple[Json, str]] = [
+MISSHAPEN: list[tuple[Json, str]] = [
     (nodeset(slurmd={"env": "A=b"}), "spec.slurmd.env"),
     (nodeset(template={"spec": {"tolerations": ["x"]}}), "spec.template.spec.tolerations[0]"),
     (controller(slurmctld={"resources": {"limits": {"cpu": "much"}}}), "limits.cpu"),
+    (manifests.loginset(login={"ports": [{"name": "login", "containerPort": "x"}]}), "ports[0]"),
+]
+"""What the webhook refuses. A webhook that is late is not waited for: then a condition says it."""
+BAD: list[tuple[Json, str]] = [
     (controller(jwksKeyRef={"name": "absent", "key": "jwks.json"}), "ConfigMap absent"),
     (controller("BogusKey=1\n"), "BogusKey"),
     (manifests.restapi(slurmrestd={"sampleField": 1}), "sampleField"),
-    (manifests.loginset(login={"ports": [{"name": "login", "containerPort": "x"}]}), "ports[0]"),
 ]
 """What the API server takes, and a word of what the operator says of it."""
 GOOD: list[Json] = [
@@ -95,6 +99,12 @@ def test_a_job_outlives_a_chain_of_declarations_and_their_reverts(
     for wrong, words in REFUSED:
         text = yaml.dump(wrong)
         assert words in site.refused("apply", "-n", cluster.namespace, "-f", "-", stdin=text)
+    for wrong, words in MISSHAPEN:
+        said = refusal(cluster, wrong)
+        if not said:
+            until_told(cluster, wrong["kind"], words)
+            revert(cluster, wrong["kind"])
+        assert words in (said or words)
     for wrong, words in BAD:
         cluster.apply(wrong)
         until_told(cluster, wrong["kind"], words)
@@ -112,6 +122,15 @@ def test_a_job_outlives_a_chain_of_declarations_and_their_reverts(
     done = cluster.until_job(job, "COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL")
     assert (done["JobState"], done["Restarts"]) == ("COMPLETED", "0")
     eventually("all four scripts ran", lambda: ran(cluster, job) == set(SCRIPTS))
+
+
+def refusal(cluster: Cluster, wrong: Json) -> str:
+    """What is said to an object that is refused; empty when it is taken."""
+    try:
+        cluster.apply(wrong)
+    except LocalError as error:
+        return str(error)
+    return ""
 
 
 def ran(cluster: Cluster, job: int) -> set[str]:

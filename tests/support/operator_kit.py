@@ -230,7 +230,9 @@ class Lab:
         return self.clusters[restapi.metadata.namespace].rest.url
 
     @asynccontextmanager
-    async def operator(self, *, lease: bool = False, name: str = "one") -> AsyncGenerator[Running]:
+    async def operator(
+        self, *, lease: bool = False, name: str = "one", settings: Settings | None = None
+    ) -> AsyncGenerator[Running]:
         """Run an operator; it is stopped at the end."""
         config = from_kubeconfig([self._node.kubeconfig_path])
         limited = Impersonating(config.credentials, IDENTITY)
@@ -244,7 +246,7 @@ class Lab:
         )
         recorder = Recorder(client, REPORTER, name)
         manager = Manager(client, lease=held, recorder=recorder, namespaces=tuple(self.clusters))
-        operator = Operator(client, manager, recorder, Settings(), url_of=self.url_of)
+        operator = Operator(client, manager, recorder, settings or Settings(), url_of=self.url_of)
         task = asyncio.ensure_future(manager.run())
         running = Running(operator, manager, transport, task)
         try:

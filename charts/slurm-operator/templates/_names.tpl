@@ -59,7 +59,12 @@ labels:
 
 {{/* Namespaces that are watched, as YAML: a list; empty means all. */}}
 {{- define "slurm-operator.namespaces" -}}
-{{- $given := .Values.operator.namespaces | default list -}}
+{{- include "slurm-operator.names" .Values.operator.namespaces -}}
+{{- end -}}
+
+{{/* Names by commas or as a list, as YAML: a list. */}}
+{{- define "slurm-operator.names" -}}
+{{- $given := . | default list -}}
 {{- $names := kindIs "string" $given | ternary (splitList "," ($given | toString)) $given -}}
 {{- $found := list -}}
 {{- range $names -}}{{- with trim . -}}{{- $found = append $found . -}}{{- end -}}{{- end -}}

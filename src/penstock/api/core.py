@@ -249,6 +249,25 @@ class ControllerRevision(KubeObject, frozen=True):
     revision: int = 0
 
 
+class WebhookClient(KubeStruct, frozen=True):
+    """Where a webhook is; `ca_bundle` is base64 of PEM."""
+
+    ca_bundle: str = ""
+
+
+class Webhook(KubeStruct, frozen=True):
+    """One webhook of a configuration."""
+
+    name: str
+    client_config: WebhookClient = WebhookClient()
+
+
+class WebhookConfiguration(KubeObject, frozen=True):
+    """A ValidatingWebhookConfiguration or a MutatingWebhookConfiguration."""
+
+    webhooks: tuple[Webhook, ...] = ()
+
+
 PODS = Resource("", "v1", "Pod", "pods", Pod)
 NODES = Resource("", "v1", "Node", "nodes", Node, namespaced=False)
 SECRETS = Resource("", "v1", "Secret", "secrets", Secret)
@@ -262,4 +281,20 @@ DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", Deployment)
 REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 BUDGETS = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget
+)
+VALIDATING = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    WebhookConfiguration,
+    namespaced=False,
+)
+MUTATING = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    WebhookConfiguration,
+    namespaced=False,
 )

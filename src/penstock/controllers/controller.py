@@ -24,6 +24,7 @@ from penstock.decide.config_transaction import ConfigView, Decision, Stage
 from penstock.decide.config_triggers import Triggered, pending
 from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
+from penstock.decide.neighbours import references
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
 from penstock.render import controller as render
@@ -204,12 +205,13 @@ class ControllerLoop(Loop[Controller]):
                         "generated",
                     )
                 )
+        paths = {one.name: one.path for one in references(controller) if one.kind == "ConfigMap"}
         found += [
             Check(
                 False,
                 "ConfigMapNotFound",
-                f"There is no ConfigMap {name} in namespace {space}, which the Controller names. "
-                "Create it or remove the reference",
+                f"{paths[name]}: there is no ConfigMap {name} in namespace {space}. Create it or "
+                "remove the reference",
             )
             for name in config_maps_of(cluster)
             if name not in cluster.config_maps

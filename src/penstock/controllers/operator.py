@@ -32,6 +32,7 @@ from penstock.controllers.report import Events
 from penstock.controllers.restapi import RestApiLoop
 from penstock.controllers.settings import Settings
 from penstock.controllers.unserved import TokenLoop
+from penstock.controllers.webhooks import Webhooks
 from penstock.controllers.world import World, cluster_keys, keys, owned_by, shared_by, worker_of
 from penstock.kube import (
     Cache,
@@ -118,6 +119,9 @@ class Operator:
         self._wire_nodeset()
         self._wire_partition()
         manager.leading(self._links.run)
+        self.webhooks = (
+            Webhooks(client, manager, self.world, settings) if settings.webhooks.port else None
+        )
 
     def _events(self, resource: Resource[Any]) -> Events:
         return Events(self._recorder, resource)

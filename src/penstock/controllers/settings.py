@@ -14,6 +14,26 @@ KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restap
 UPSTREAM_IMAGES = "ghcr.io/slinkyproject/{role}:26.05-ubuntu26.04"
 
 
+WEBHOOKS = "penstock-operator-webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """How admission webhooks are served; with port 0 they are not."""
+
+    port: int = 0
+    host: str | None = None
+    """Address that is served; None for all."""
+    name: str = WEBHOOKS
+    """Name of their Service and of both configurations."""
+    secret: str = ""
+    """Secret of the certificate; `<name>-certificates` when empty."""
+    own: bool = True
+    """Whether the operator makes and renews the certificate; else it takes what the Secret has."""
+    hosts: tuple[str, ...] = ()
+    """Names and addresses of the server beside those of the Service."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The operator's settings, fixed for the life of the process."""
@@ -35,6 +55,9 @@ class Settings:
     propagated_node_conditions: tuple[str, ...] = ()
     """Types of conditions of Kubernetes nodes that are told as the reason of a drain."""
     log_level: str = "info"
+    namespace: str = "default"
+    """Where the operator itself runs."""
+    webhooks: Webhooks = Webhooks()
 
     def workers_of(self, kind: str) -> int:
         """Reconciles of a kind that may run side by side."""
@@ -70,6 +93,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         metavar="TYPES",
         help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
     )
+    _add_webhooks(parser, environment)
     add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     given = parser.parse_args(arguments)
     if "{role}" not in given.slurm_image:
@@ -87,7 +111,63 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         workers_by_kind=_given(given, "workers", KINDS),
         propagated_node_conditions=_words(given.propagated_node_conditions),
         log_level=given.log_level,
+        namespace=environment.get("POD_NAMESPACE", "default"),
+        webhooks=Webhooks(
+            port=given.webhook_port.port,
+            host=given.webhook_port.host,
+            name=given.webhook_name,
+            secret=given.webhook_secret,
+            own=given.webhook_certificates == "own",
+            hosts=_words(given.webhook_hosts),
+        ),
     )
+
+
+def _add_webhooks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add, variable = parser.add_argument, environment.get
+    add(
+        "--webhook-port",
+        "--server-addr",  # by this name slurm-operator's webhook takes it
+        type=_address,
+        default=variable("PENSTOCK_WEBHOOK_PORT", "0"),
+        metavar="[[HOST]:]PORT",
+        help="serve admission webhooks there; 0 switches them off (default: %(default)s)",
+    )
+    add(
+        "--webhook-name",
+        default=variable("PENSTOCK_WEBHOOK_NAME", WEBHOOKS),
+        help="name of their Service and configurations (default: %(default)s)",
+    )
+    add(
+        "--webhook-secret",
+        default=variable("PENSTOCK_WEBHOOK_SECRET", ""),
+        help="Secret of their certificate (default: <name>-certificates)",
+    )
+    add(
+        "--webhook-certificates",
+        default=variable("PENSTOCK_WEBHOOK_CERTIFICATES", "own"),
+        choices=["own", "given"],
+        help="own: made and renewed here; given: by cert-manager or by you (default: %(default)s)",
+    )
+    add(
+        "--webhook-hosts",
+        default=variable("PENSTOCK_WEBHOOK_HOSTS", ""),
+        help="comma-separated; names and addresses in the certificate beside the Service's",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    host: str | None
+    port: int
+
+
+def _address(text: str) -> _Address:
+    host, _, port = text.rpartition(":")
+    return _Address(host.strip("[]") or None, int(port))
+
+
+_address.__name__ = "port"  # argparse says it: "invalid port value: 'x'"
 
 
 def _words(text: str) -> tuple[str, ...]:

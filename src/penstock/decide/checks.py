@@ -110,7 +110,9 @@ def _controller(view: NodeSetView) -> Check | None:
     if view.controller is ControllerState.DELETING:
         return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
     return Check(
-        False, "ControllerNotFound", f"Controller {name} does not exist: no pods are made before it"
+        False,
+        "ControllerNotFound",
+        f"spec.controllerRef: there is no Controller {name}; no pods are made before it",
     )
 
 

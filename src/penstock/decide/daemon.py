@@ -63,7 +63,7 @@ def placed(view: NodeSetView) -> NodeSetView:
     if view.nodeset.spec.scaling_mode != DAEMON or view.deleting:
         return view
     machines = view.kubernetes_nodes.values()
-    nodes = view.nodes.value if isinstance(view.nodes, Known) else {}
+    nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
     return replace(view, places=places(view.nodeset, machines, view.pods, nodes))
 
 

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
 
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
@@ -107,3 +110,38 @@ def check(refusals: Mapping[str, Refusal]) -> Check | None:
 def again_in(refusals: Mapping[str, Refusal], now: float) -> float | None:
     """Seconds until the first of them is tried again."""
     return min((max(0.1, one.again_at - now) for one in refusals.values()), default=None)
+
+
+def exists(place: str, files: Mapping[str, str]) -> bool:
+    """Whether a topology.yaml has every unit of a place, so that Slurm cannot refuse it.
+
+    A place is `NAME:UNIT[:UNIT...]` for each topology, joined by commas. Source: slurmd(8) and
+    scontrol(1), Topology; topology.yaml(5).
+    """
+    try:
+        document: Any = yaml.safe_load(files.get("topology.yaml", ""))
+    except yaml.YAMLError:
+        return False
+    known = {
+        str(cast("dict[str, Any]", one).get("topology")): _units(one)
+        for one in cast("list[Any]", document if isinstance(document, list) else [])
+        if isinstance(one, dict)
+    }
+    parts = [one.strip().split(":") for one in place.split(",")]
+    return all(
+        name in known and bool(units) and known[name].issuperset(units) for name, *units in parts
+    )
+
+
+def _units(value: Any) -> set[str]:
+    """Names of switches, blocks and rings anywhere below."""
+    found: set[str] = set()
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            if key in ("switch", "block", "ring") and isinstance(inner, str):
+                found.add(inner)
+            found |= _units(inner)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            found |= _units(inner)
+    return found

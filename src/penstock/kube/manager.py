@@ -61,6 +61,7 @@ class Manager:
         self._grace = grace
         self._pace = pace
         self._caches: dict[_Key, Cache[Any]] = {}
+        self._needed: set[_Key] = set()
         self._controllers: list[Controller] = []
         self._always: list[Run] = []
         self._leading: list[Run] = []
@@ -80,9 +81,12 @@ class Manager:
         labels: str = "",
         fields: str = "",
         raw: bool = False,
+        needed: bool = True,
     ) -> Cache[T]:
         """The cache of that resource and selector, the same one for everybody who asks.
 
+        Nothing begins before all that are needed are synced. One that nobody needs holds up only
+        the controllers that watch it: the process may lack the right to read it.
         Raises RuntimeError when a new one is asked for after the start.
         """
         scope = self._namespaces if namespaces is None else tuple(sorted(namespaces))
@@ -101,6 +105,8 @@ class Manager:
             )
             self._caches[key] = found
         found.keep_raw = found.keep_raw or raw
+        if needed:
+            self._needed.add(key)
         return found
 
     @property
@@ -126,7 +132,9 @@ class Manager:
 
     def not_ready(self) -> str | None:
         """What is missing until this process is of use, as leader or as standby; else None."""
-        waiting = sorted({c.resource.plural for c in self._caches.values() if not c.synced})
+        waiting = sorted(
+            {key.resource.plural for key in self._needed if not self._caches[key].synced}
+        )
         return f"waiting for {', '.join(waiting)}" if waiting else None
 
     async def run(self, *, signals: bool = False) -> None:
@@ -167,9 +175,9 @@ class Manager:
 
     async def _turn(self) -> None:
         """Sync, wait to lead, work; the Lease is given back after all has ended."""
-        for cache in self._caches.values():
-            await cache.wait_synced()
-        log.info("caches synced", caches=len(self._caches))
+        for key in self._needed:
+            await self._caches[key].wait_synced()
+        log.info("caches synced", caches=len(self._needed))
         if self._own_process:
             # What was just loaded stays: no reason for the collector to walk it again and again.
             gc.collect()

@@ -76,6 +76,17 @@ class Metrics:
         self.events_dropped = Counter(
             "penstock_events_dropped", "Events not written because too many waited.", registry=r
         )
+        self.admissions = Counter(
+            "penstock_admission_reviews",
+            "Admission reviews by path and outcome: answered, error.",
+            ("path", "outcome"),
+            registry=r,
+        )
+        self.certificate_expiry = Gauge(
+            "penstock_webhook_certificate_expiry_timestamp_seconds",
+            "When the webhooks' certificate ends, in Unix seconds; 0 while there is none.",
+            registry=r,
+        )
         self.loop_lag = Gauge(
             "penstock_loop_lag_seconds", "How late the event loop woke last time.", registry=r
         )

@@ -14,7 +14,8 @@ Document = dict[str, Any]
 SYSTEM = "penstock-system"
 MARK = "penstock.dev/demo"
 """Label of what a demo made where nothing was before: only that is removed again."""
-_MARKED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding")
+_HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_MARKED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", *_HOOKS)
 
 
 def documents(*paths: str) -> list[Document]:
@@ -66,7 +67,8 @@ def remove(target: Target) -> None:
     kinds = [one["metadata"]["name"] for one in documents("deploy/crds")]
     selector = ("-l", f"{MARK}=true", "--ignore-not-found")
     used = [name for name in kinds if target.has("crd", name) and target.has(name, "-A")]
-    target.kubectl("delete", "clusterrolebinding,clusterrole,namespace", *selector)
+    hooks = ",".join(_HOOKS).lower()
+    target.kubectl("delete", f"{hooks},clusterrolebinding,clusterrole,namespace", *selector)
     if used:
         raise LocalError(f"These kinds are in use and were left: {', '.join(used)}.")
     target.kubectl("delete", "crd", *selector)

@@ -20,7 +20,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.controllers.links import Tokens, oldest
-from penstock.controllers.settings import Settings, parse
+from penstock.controllers.settings import Settings, Webhooks, parse
 from penstock.controllers.world import World, cluster_keys
 from penstock.kube import Client, KubeError, Manager, Request, Selector
 from penstock.kube.client import list_all
@@ -82,7 +82,9 @@ async def operator_settings(client: Client) -> Settings:
         obj: Json = msgspec.json.decode(deployment)
         container: Json = obj["spec"]["template"]["spec"]["containers"][0]
         env = {one["name"]: one.get("value", "") for one in container.get("env", ())}
-        return replace(parse(container.get("args", ()), env), leader_elect=False)
+        settings = parse(container.get("args", ()), env)
+        # A rehearsal leads alone and is asked by nobody.
+        return replace(settings, leader_elect=False, webhooks=Webhooks())
     return Settings()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.controllers.settings import cluster_domain, parse
+from penstock.controllers.settings import Webhooks, cluster_domain, parse
 
 
 def test_nothing_needs_to_be_set():
@@ -32,12 +32,55 @@ def test_arguments_go_before_the_environment():
     assert (found.namespaces, found.workers) == (("a", "b"), 9)
 
 
+def test_webhooks_are_off_until_a_port_is_given_and_all_can_be_set_in_the_environment():
+    assert parse([], {}).webhooks == Webhooks()
+    environment = {
+        "POD_NAMESPACE": "system",
+        "PENSTOCK_WEBHOOK_PORT": "9443",
+        "PENSTOCK_WEBHOOK_NAME": "slurm-operator-webhook",
+        "PENSTOCK_WEBHOOK_SECRET": "slurm-operator-webhook-ca",
+        "PENSTOCK_WEBHOOK_CERTIFICATES": "given",
+        "PENSTOCK_WEBHOOK_HOSTS": "a.example.org,192.0.2.1",
+    }
+    found = parse([], environment)
+    assert found.namespace == "system"
+    assert found.webhooks == Webhooks(
+        port=9443,
+        name="slurm-operator-webhook",
+        secret="slurm-operator-webhook-ca",
+        own=False,
+        hosts=("a.example.org", "192.0.2.1"),
+    )
+    arguments = ["--webhook-port=0", "--webhook-certificates=own", "--webhook-name=mine"]
+    found = parse(arguments, environment)
+    assert (found.webhooks.port, found.webhooks.own, found.webhooks.name) == (0, True, "mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("9443", None, 9443),
+        (":9443", None, 9443),
+        ("127.0.0.1:9443", "127.0.0.1", 9443),
+        ("[::1]:9443", "::1", 9443),
+    ],
+)
+def test_the_address_of_webhooks_may_be_written_as_slurm_operator_takes_it(
+    text: str, host: str | None, port: int
+):
+    found = parse([f"--server-addr={text}"], {}).webhooks
+    assert (found.host, found.port) == (host, port)
+    assert parse([f"--webhook-port={text}"], {}).webhooks == found
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--slurm-image", "registry/slurm:26.05"], "{role}"),
         (["--metrics-port", "many"], "invalid int value"),
         (["--log-level", "loud"], "invalid choice"),
+        (["--webhook-certificates", "none"], "invalid choice"),
+        (["--server-addr", "localhost"], "invalid port value"),
         (["--unknown"], "unrecognized arguments"),
     ],
 )

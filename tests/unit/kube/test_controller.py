@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.api.core import CONFIG_MAPS, ConfigMap
+from penstock.api.core import CONFIG_MAPS, SECRETS, ConfigMap
 from penstock.kube import (
     Backoff,
     Cache,
@@ -228,6 +228,24 @@ async def test_a_manager_is_ready_when_its_caches_are_synced() -> None:
     assert process.manager.not_ready() == "waiting for configmaps"
     await clock.advance(10)
     assert process.manager.not_ready() is None
+    await process.end()
+
+
+async def test_a_cache_that_nobody_needs_holds_up_nobody_else() -> None:
+    """A right that an administrator did not give must not stop the operator."""
+    api, clock = FakeApi(), FakeClock()
+    process = Process(api, clock)
+    waiting = Loop(clock)
+    api.fail(Fault(403, times=100, when=lambda one: "/secrets" in one.path))
+    waiting.controller.watches(
+        process.manager.cache(SECRETS, namespaces=["denied"], needed=False), lambda c: ["x"]
+    )
+    process.manager.add(waiting.controller)
+    api.put(f"{A}/x")
+    await clock.advance(5)
+    assert process.manager.not_ready() is None
+    assert process.loop.began == ["a/x"]
+    assert waiting.began == []
     await process.end()
 
 
