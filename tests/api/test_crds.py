@@ -166,6 +166,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 def test_a_wrong_object_is_refused_at_once(
     kubectl: Kubectl, kind: str, spec: dict[str, Any], words: str
 ):
+    """S070, feature row 62."""
     done = kubectl.run("create", "--dry-run=server", "-f", "-", manifest=make(kind, spec, "wrong"))
     assert done.returncode != 0
     assert words in done.stderr
@@ -226,6 +227,7 @@ FIXED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 def test_what_is_fixed_cannot_be_changed(
     kubectl: Kubectl, kind: str, before: dict[str, Any], change: dict[str, Any], words: str
 ):
+    """Feature row 62."""
     done = changed(kubectl, kind, before, change)
     assert done.returncode != 0
     assert words in done.stderr
@@ -273,6 +275,7 @@ def changed(
 
 @pytest.mark.parametrize("text", ["{}", '{"inplaceReconfigure": false}'])
 def test_the_server_does_not_decide_for_inplace_reconfigure(kubectl: Kubectl, text: str):
+    """Feature row 5."""
     spec = json.loads(text)
     manifest = make("Controller", spec, "inplace")
     made = kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", manifest=manifest)
@@ -313,6 +316,7 @@ NODESET_STATUS = {
 
 
 def test_a_nodeset_is_shown_by_each_name_with_its_columns(kubectl: Kubectl):
+    """S002, S015, feature row 48."""
     kubectl("apply", "-f", "-", manifest=make("NodeSet", REF, "shown"))
     write_status(kubectl, "nodeset", NODESET_STATUS)
     wanted = {
@@ -377,6 +381,7 @@ def write_status(kubectl: Kubectl, name: str, status: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["NodeSet", "LoginSet"])
 def test_kubectl_scales(kubectl: Kubectl, kind: str):
+    """S012, feature rows 18 and 59."""
     kubectl("apply", "-f", "-", manifest=make(kind, REF, "scaled"))
     kubectl("scale", f"{kind.lower()}/scaled", "--replicas=0", "-n", NAMESPACE)
     name = (kind.lower(), "scaled", "-n", NAMESPACE)

@@ -184,6 +184,7 @@ async def world(node: Node) -> AsyncGenerator[World]:
 async def test_an_object_as_asked_is_not_written_again(
     api_node: Node, resource: Resource[Any], manifest: Json
 ) -> None:
+    """D25."""
     async with world(api_node) as w:
         asked = w.placed(manifest)
         made = await w.applier.ensure(resource, asked, None)

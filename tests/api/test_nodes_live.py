@@ -68,6 +68,7 @@ def copied(lab_: Lab) -> set[str]:
 
 
 async def test_workers_follow_the_annotation_of_their_machine(api_node: Node) -> None:
+    """Feature row 49."""
     async with cluster(api_node) as (lab_, running):
         lab_.slurm.topologies = {"tree"}
         uids = {key: list(found) for key, found in lab_.kubelet.seen.items()}

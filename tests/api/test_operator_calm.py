@@ -15,6 +15,7 @@ PACE = Pace()
 
 
 async def test_a_settled_cluster_is_not_written_to(api_node: Node) -> None:
+    """D25, feature row 66."""
     async with lab(api_node) as lab_:
         async with lab_.operator() as running:
             await settle(lab_)
@@ -46,6 +47,7 @@ async def test_a_settled_cluster_is_not_written_to(api_node: Node) -> None:
 
 
 async def test_of_two_operators_one_acts_and_the_other_takes_over(api_node: Node) -> None:
+    """Feature row 65."""
     async with lab(api_node) as lab_, lab_.operator(lease=True, name="one") as one:
         await settle(lab_)
         async with lab_.operator(lease=True, name="two") as two:

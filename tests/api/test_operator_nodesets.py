@@ -33,6 +33,7 @@ async def cluster(node: Node) -> AsyncGenerator[tuple[Lab, Running]]:
 
 
 async def test_a_nodeset_grows_by_patch_and_by_its_scale(api_node: Node) -> None:
+    """S012, feature row 59."""
     async with cluster(api_node) as (lab_, running):
         before = {key: list(uids) for key, uids in lab_.kubelet.seen.items()}
         await lab_.patch("NodeSet", "compute", {"spec": {"replicas": 3}})
@@ -53,6 +54,7 @@ async def test_a_nodeset_grows_by_patch_and_by_its_scale(api_node: Node) -> None
 
 
 async def test_a_pod_goes_after_its_job_and_after_the_drain(api_node: Node) -> None:
+    """S013, feature row 29."""
     async with cluster(api_node) as (lab_, running):
         ends = ends_of(lab_)
         job = lab_.slurm.run("compute-0", "compute-1")
@@ -76,6 +78,7 @@ async def test_a_pod_goes_after_its_job_and_after_the_drain(api_node: Node) -> N
 
 @pytest.mark.parametrize("fault", [Fault.REFUSE, Fault.ERROR_IN_200, Fault.EMPTY_NODES])
 async def test_nothing_goes_while_slurm_gives_no_answer(api_node: Node, fault: Fault) -> None:
+    """D4."""
     async with cluster(api_node) as (lab_, running):
         lab_.rest.fault = fault
         await lab_.patch("NodeSet", "compute", {"spec": {"replicas": 0}})
@@ -91,6 +94,7 @@ async def test_nothing_goes_while_slurm_gives_no_answer(api_node: Node, fault: F
 async def test_a_cordoned_pod_has_its_node_drained_until_the_cordon_goes(
     api_node: Node, key: str
 ) -> None:
+    """D5, S016."""
     async with cluster(api_node) as (lab_, _):
         node = lab_.slurm.nodes["compute-0"]
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": {key: "true"}}})
@@ -122,6 +126,7 @@ async def test_with_both_cordons_the_last_one_counts(api_node: Node) -> None:
 
 
 async def test_a_deleted_nodeset_is_drained_before_it_goes(api_node: Node) -> None:
+    """D18."""
     async with cluster(api_node) as (lab_, _):
         ends = ends_of(lab_)
         job = lab_.slurm.run("compute-0")

@@ -43,6 +43,7 @@ NODESET: Json = {
 
 
 async def test_a_controller_and_a_nodeset_of_a_few_lines_become_a_cluster(api_node: Node) -> None:
+    """S007, feature rows 1 and 22."""
     async with lab(api_node) as lab_:
         async with lab_.operator() as running:
             await lab_.apply(CONTROLLER, RESTAPI, NODESET)
@@ -72,6 +73,7 @@ async def test_a_controller_and_a_nodeset_of_a_few_lines_become_a_cluster(api_no
 
 
 async def test_a_key_that_is_there_is_used_and_never_written(api_node: Node) -> None:
+    """S067, feature row 10."""
     async with lab(api_node) as lab_, lab_.operator() as running:
         value = base64.b64encode(b"k" * 64).decode()
         theirs: Json = {
@@ -91,6 +93,7 @@ async def test_a_key_that_is_there_is_used_and_never_written(api_node: Node) -> 
 
 
 async def test_every_label_of_workers_finds_exactly_the_workers(api_node: Node) -> None:
+    """S008."""
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         for label in (
@@ -103,6 +106,7 @@ async def test_every_label_of_workers_finds_exactly_the_workers(api_node: Node) 
 
 
 async def test_the_namespace_of_the_controller_may_be_named(api_node: Node) -> None:
+    """S006."""
     async with lab(api_node, clusters=2) as lab_, lab_.operator():
         plain, named = lab_.clusters
         for space, ref in (
@@ -119,6 +123,7 @@ async def test_the_namespace_of_the_controller_may_be_named(api_node: Node) -> N
 
 
 async def test_a_controller_of_another_namespace_is_not_used(api_node: Node) -> None:
+    """S006."""
     async with lab(api_node, clusters=2) as lab_, lab_.operator():
         home, abroad = lab_.clusters
         await lab_.apply(CONTROLLER, RESTAPI, NODESET)
@@ -157,6 +162,7 @@ async def test_a_controller_of_another_namespace_is_not_used(api_node: Node) -> 
 async def test_what_was_deleted_or_edited_by_hand_comes_back(
     api_node: Node, kind: str, name: str, edit: Json
 ) -> None:
+    """S027."""
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         await lab_.quiet()

@@ -56,6 +56,7 @@ def out_of_use(lab_: Lab) -> set[str]:
 
 
 async def test_one_after_the_other_is_replaced_and_the_busy_one_last(api_node: Node) -> None:
+    """D32, S011, feature row 37."""
     async with lab(api_node) as lab_, cluster(lab_):
         first = uids(lab_)
         most: list[set[str]] = []
@@ -116,7 +117,7 @@ async def test_a_restarted_operator_goes_on_with_the_same_pod(api_node: Node) ->
 
 
 async def test_pods_that_another_operator_made_of_the_same_template_stay(api_node: Node) -> None:
-    """slurm-operator may hash a template to something else: its pods are taken over as they are."""
+    """S035: slurm-operator may hash it to something else; its pods are taken over as they are."""
     async with lab(api_node) as lab_:
         async with cluster(lab_):
             first = uids(lab_)

@@ -29,6 +29,7 @@ def config_map(name: str, **data: str) -> Json:
 
 
 async def test_a_key_that_does_not_exist_is_waited_for_and_not_invented(api_node: Node) -> None:
+    """D44, S067."""
     async with lab(api_node) as lab_, lab_.operator():
         key: Json = {"slurmKeyRef": {"name": "mine", "key": "slurm.key"}}
         await lab_.apply(an("Controller", "slurm", key), an("RestApi", "slurm", REF))
@@ -52,6 +53,7 @@ async def test_a_key_that_does_not_exist_is_waited_for_and_not_invented(api_node
 
 
 async def test_a_config_map_that_does_not_exist_is_waited_for(api_node: Node) -> None:
+    """D36, feature row 4."""
     async with lab(api_node) as lab_, lab_.operator():
         await lab_.apply(an("Controller", "slurm", {"configFileRefs": [{"name": "files"}]}))
         await lab_.until(lambda: lab_.says("Controller", "slurm", "ConfigMapNotFound"))
@@ -80,6 +82,7 @@ async def test_members_wait_for_their_controller(api_node: Node) -> None:
 
 
 async def test_a_login_waits_for_its_sssd_conf(api_node: Node) -> None:
+    """D44, feature row 20."""
     async with lab(api_node) as lab_, lab_.operator():
         sssd: Json = {**REF, "sssdConfRef": {"name": "sssd", "key": "sssd.conf"}}
         await lab_.apply(an("Controller", "slurm", {}), an("LoginSet", "login", sssd))

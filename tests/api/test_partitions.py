@@ -87,6 +87,7 @@ async def test_a_change_reaches_slurmctld_in_one_call_and_then_the_file(api_node
 async def test_partitions_of_nodesets_and_of_extra_conf_are_changed_the_same_way(
     api_node: Node,
 ) -> None:
+    """S019."""
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         spec = {**NODESET["spec"], "partition": {"enabled": True, "config": "MaxTime=5"}}

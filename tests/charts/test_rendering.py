@@ -19,6 +19,7 @@ from penstock.api.kinds import KINDS
 from penstock.api.meta import Json
 from penstock.api.slinky.validate import problems
 from penstock.local.charts import CHARTS, rendered
+from penstock.local.errors import LocalError
 from support.charts import EVERYTHING, FILES, render, values
 from support.structural import faults, schemas
 
@@ -118,6 +119,20 @@ def test_nodesets_may_be_spelt_with_a_capital() -> None:
     assert conf.strip() == "PartitionName=debug Nodes=compute MaxTime=00:30:00"
 
 
+def test_a_partition_of_the_values_spans_nodesets() -> None:
+    """Feature row 26: it is a line of extraConf, after the user's own."""
+    both: Json = {"enabled": True, "nodesets": ["b", "a"], "config": "MaxTime=5"}
+    given: Json = {
+        "controller": {"extraConf": "MinJobAge=2"},
+        "nodesets": {"a": {}, "b": {}},
+        "partitions": {"both": both},
+    }
+    conf = render(given)["Controller slurm"]["spec"]["extraConf"]
+    assert conf.split("\n")[-1] == "PartitionName=both Nodes=a,b MaxTime=5"
+    with pytest.raises(LocalError, match="c"):
+        render({**given, "partitions": {"both": {**both, "nodesets": ["c"]}}})
+
+
 def test_keys_of_both_spellings_are_the_same_references() -> None:
     """S068, S078: top-level references of the older chart; its login is there as well."""
     older, newer = render(values("f19-hybrid.yaml")), render(values("f19-newer-keys.yaml"))
@@ -160,7 +175,7 @@ def test_claims_of_workers_are_values() -> None:
 
 
 def test_everything_is_there_under_the_names_that_upstream_gives() -> None:
-    """S031, F21."""
+    """S031, F21, feature row 69."""
     found = render(values(EVERYTHING))
     assert set(found) == {
         "Accounting prod",

@@ -352,8 +352,25 @@ def test_entries_that_are_off_are_not_there() -> None:
     assert set(render(given)) == {"Controller slurm", "NodeSet slurm-worker-b"}
 
 
+def test_gpus_of_a_job_are_told_to_dcgm_on_machines_that_have_some() -> None:
+    """Feature row 57."""
+    gpus: Json = {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 2}}}}
+    dcgm: Json = {"nvidia": {"dcgm": {"enabled": True, "jobMappingDir": "/run/dcgm"}}}
+    found = render({"nodesets": {"a": gpus, "b": {}}, "vendor": dcgm})
+    spec = found["NodeSet slurm-worker-a"]["spec"]
+    path = {"path": "/run/dcgm", "type": "DirectoryOrCreate"}
+    volume = {"name": "dcgm-job-mapping", "hostPath": path}
+    assert volume in spec["template"]["spec"]["volumes"]
+    mount = {"name": "dcgm-job-mapping", "mountPath": "/run/dcgm"}
+    assert mount in spec["slurmd"]["volumeMounts"]
+    assert "dcgm" not in str(found["NodeSet slurm-worker-b"])
+    for word in ("prolog", "epilog"):
+        (script,) = found[f"ConfigMap slurm-{word}-dcgm"]["data"].values()
+        assert "/run/dcgm" in script
+
+
 def test_resources_of_hardware_are_added_beside_what_the_file_says() -> None:
-    """Feature rows 57 and 58: the user's own Gres, claims and nodeSelector stay."""
+    """Feature row 58: the user's own Gres, claims and nodeSelector stay."""
     google = {
         "a3ultra": [
             {"targetNodeSet": "a", "nodePool": "p", "networks": [f"n{i}" for i in range(9)]}

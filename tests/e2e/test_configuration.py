@@ -83,6 +83,7 @@ def shows(cluster: Cluster, key: str, value: str) -> bool:
 
 
 def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
+    """D2, S024, feature row 6."""
     before = daemon(cluster)
     cluster.apply(controller("SchedulerTimeSlice=41\n"))
     status = in_effect(cluster)["status"]
@@ -107,6 +108,7 @@ def test_a_remark_is_taken_over_without_a_reconfigure(cluster: Cluster) -> None:
 
 
 def test_a_refused_line_never_gets_to_slurmctld_even_if_that_is_killed(cluster: Cluster) -> None:
+    """Feature row 2."""
     job = cluster.submit("exec sleep 300", "--output=/dev/null")
     cluster.until_job(job, "RUNNING")
     before, effective = daemon(cluster), of(cluster)["status"]["effectiveConfigHash"]
@@ -152,6 +154,7 @@ def test_a_registered_dynamic_node_may_be_named_and_an_unknown_one_is_refused(
 
 
 def test_a_changed_port_restarts_slurmctld_and_nothing_else_does(cluster: Cluster) -> None:
+    """D2, feature row 5."""
     uid, _ = daemon(cluster)
     workers = cluster.uids("app.kubernetes.io/name=slurmd")
     cluster.apply(controller("CommunicationParameters=NoCtldInAddrAny\n"))
@@ -166,6 +169,8 @@ def test_a_changed_port_restarts_slurmctld_and_nothing_else_does(cluster: Cluste
 
 
 def test_annotations_reconfigure_and_restart_once(cluster: Cluster) -> None:
+    """S065."""
+
     def over(value: str) -> None:
         def found(objects: dict[str, Json]) -> bool:
             every = objects[manifests.NAME]["status"].get("triggers", ())

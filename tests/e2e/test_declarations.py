@@ -92,6 +92,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 def test_a_job_outlives_a_chain_of_declarations_and_their_reverts(
     site: Site, cluster: Cluster
 ) -> None:
+    """Feature row 12."""
     job = cluster.submit(f"timeout {JOB_S} sh -c 'until test -e /tmp/end; do sleep 1; done'")
     cluster.until_job(job, "RUNNING")
     before = cluster.uids("app.kubernetes.io/name=slurmd")

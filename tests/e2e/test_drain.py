@@ -43,6 +43,7 @@ def job(cluster: Cluster) -> Generator[int]:
 def test_an_annotation_drains_until_all_its_spellings_are_gone(
     cluster: Cluster, job: int, keys: tuple[str, ...], figure: Callable[[str], None]
 ) -> None:
+    """D5, S016, feature row 32."""
     annotate(cluster, *(f"{key}=true" for key in keys))
     began = time.monotonic()
     eventually("it drains", lambda: "DRAIN" in cluster.states()[NODE])
@@ -60,6 +61,7 @@ def test_an_annotation_drains_until_all_its_spellings_are_gone(
 
 
 def test_no_new_job_lands_on_a_cordoned_worker(cluster: Cluster) -> None:
+    """S016."""
     annotate(cluster, f"{SHORT}=true")
     eventually("it drains", lambda: "DRAIN" in cluster.states()[NODE])
     waiting = cluster.submit("true", "--nodelist", NODE, "--output=/dev/null")
@@ -71,6 +73,7 @@ def test_no_new_job_lands_on_a_cordoned_worker(cluster: Cluster) -> None:
 
 
 def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Cluster) -> None:
+    """D9, S017, feature rows 35 and 47."""
     reason = "Manual maintenance"
     assert by_rest(cluster, reason, VERSION)["errors"] == []
     shown = cluster.run("scontrol", "show", "node", NODE)
@@ -116,7 +119,7 @@ def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Clu
 
 
 def test_slurmrestd_wants_to_be_told_that_the_body_is_json(cluster: Cluster) -> None:
-    """As curl sends a body by default, slurmrestd does not read it; the documentation says so."""
+    """S017: as curl sends a body by default, slurmrestd does not read it; so the docs say."""
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     status, text = post(cluster, VERSION, drain("by curl"), form)
     assert (status, "DRAIN" in cluster.states()[NODE]) == (HTTP_WITHOUT_TYPE, False), text
@@ -127,6 +130,7 @@ HTTP_WITHOUT_TYPE = 500
 
 @pytest.mark.parametrize("version", ["v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"])
 def test_each_version_of_the_api_drains(cluster: Cluster, version: str) -> None:
+    """S017."""
     assert by_rest(cluster, f"by {version}", version)["errors"] == []
     assert stands(cluster, f"by {version}")
     cluster.run("scontrol", "update", f"nodename={NODE}", "state=resume")
@@ -134,6 +138,7 @@ def test_each_version_of_the_api_drains(cluster: Cluster, version: str) -> None:
 
 
 def test_a_partition_is_drained_from_the_slurmctld_pod(cluster: Cluster, job: int) -> None:
+    """S018."""
     queued = cluster.submit("true", "--nodelist", NODE, "--exclusive", "--output=/dev/null")
     cluster.run("scontrol", "update", "partitionname=compute", "state=drain")
     assert cluster.run("sinfo", "-h", "-p", "compute", "-o", "%a").split()[0] == "drain"
@@ -146,6 +151,7 @@ def test_a_partition_is_drained_from_the_slurmctld_pod(cluster: Cluster, job: in
 
 
 def test_asking_slurm_for_a_node_that_no_nodeset_has_adds_none(cluster: Cluster) -> None:
+    """S014."""
     before = cluster.get("nodesets", "compute")["spec"]
     answer = cluster.rest("POST", "node/compute-9", {"state": ["RESUME"]})
     assert answer["errors"]
@@ -161,6 +167,7 @@ USER = "games"
 
 
 def test_a_pipeline_submits_as_its_user_with_a_token_of_scontrol(cluster: Cluster) -> None:
+    """D43, S038, feature row 16."""
     given = cluster.run("scontrol", "token", f"username={USER}", "lifespan=600").strip()
     token = given.removeprefix("SLURM_JWT=")
     wanted = cluster.on("compute-0", f"id -u {USER}; id -g {USER}").split()
@@ -186,6 +193,7 @@ def test_a_pipeline_submits_as_its_user_with_a_token_of_scontrol(cluster: Cluste
 
 
 def test_fifty_submissions_in_a_row_succeed_and_a_bad_token_does_not(cluster: Cluster) -> None:
+    """S038."""
     job = {
         "environment": ["PATH=/usr/bin:/bin"],
         "current_working_directory": "/tmp",

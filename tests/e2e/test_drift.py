@@ -127,6 +127,7 @@ def restart_slurmctld(cluster: Cluster) -> None:
 def test_what_scontrol_changes_is_told_in_time_with_field_and_both_values(
     cluster: Cluster,
 ) -> None:
+    """S020."""
     # What belongs to different objects is changed at the same time.
     scontrol(cluster, "update", "partitionname=raw", "nodes=compute-0")
     scontrol(cluster, "update", "partitionname=compute", "state=down")
@@ -205,6 +206,7 @@ def test_what_is_adopted_outlives_slurmctld(cluster: Cluster) -> None:
 
 
 def test_what_is_only_reported_is_as_declared_after_a_restart(cluster: Cluster) -> None:
+    """S020."""
     choose(cluster, "Report")
     scontrol(cluster, "update", "partitionname=compute", "maxtime=21")
     scontrol(cluster, "update", "nodename=compute-0", "weight=21")

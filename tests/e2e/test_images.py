@@ -292,10 +292,12 @@ def login(namespace: str, references: dict[str, str]) -> Json:
 
 
 def test_a_job_runs_on_two_dynamic_workers(cluster: Cluster):
+    """Feature row 24."""
     assert sorted(cluster.run("ctl", "srun -N2 hostname").split()) == ["w-0", "w-1"]
 
 
 def test_the_pods_limits_show_on_the_slurm_node(cluster: Cluster):
+    """D3, feature row 51."""
     fields = pairs(cluster.run("ctl", "scontrol show node w-0 -o"))
     host = pairs(cluster.run("w-0", "slurmd -C"))
     spare = int(host["CPUs"]) // int(host["ThreadsPerCore"]) - 1
@@ -322,6 +324,7 @@ def test_reconfigure_replaces_slurmctld_and_keeps_the_container(cluster: Cluster
 def test_a_file_that_slurmctld_refuses_shows_its_words(
     cluster: Cluster, references: dict[str, str]
 ):
+    """S059."""
     bad = {"slurm.conf": CONF.replace("SlurmctldHost=ctl", "SlurmctldHost=bad") + "BogusKey=1\n"}
     refused = controller(cluster.namespace, references, "bad")
     refused["spec"]["volumes"][0]["projected"]["sources"][0]["configMap"] = {"name": "bad"}
@@ -354,6 +357,7 @@ def test_a_job_outlives_its_slurmd(cluster: Cluster):
 
 
 def test_root_works_with_slurm_over_ssh(cluster: Cluster):
+    """S039, S055."""
     script = "srun -N2 hostname | sort && sinfo -h -o %P && command -v nc tar sftp >/dev/null"
     done = cluster.ssh("login", "root", script)
     assert done.returncode == 0, done.stderr
@@ -361,6 +365,7 @@ def test_root_works_with_slurm_over_ssh(cluster: Cluster):
 
 
 def test_a_worker_lets_in_those_with_a_job_there(cluster: Cluster):
+    """D30, feature row 52."""
     key = cluster.key.with_suffix(".pub").read_text().strip()
     folder = "/home/alice/.ssh"
     add = (

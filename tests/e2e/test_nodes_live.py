@@ -65,6 +65,7 @@ def test_a_slurmd_that_comes_back_keeps_them(cluster: Cluster) -> None:
 def test_fewer_resources_are_taken_under_a_running_job_and_more_by_another_pod(
     clusters: Callable[[str], Cluster],
 ) -> None:
+    """S041, feature row 55."""
     cluster = clusters("greslive")
     cluster.create(
         manifests.controller(manifests.EXTRA_CONF + "GresTypes=tmpdisk,fixed\n"),

@@ -26,6 +26,7 @@ ORDERS = [
 def test_every_order_converges_and_so_does_a_late_slurmrestd(
     clusters: Callable[[str], Cluster],
 ) -> None:
+    """S031."""
     late = clusters("late")
     started = time.monotonic()
     made = [late]

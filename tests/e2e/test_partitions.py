@@ -43,6 +43,7 @@ def file(cluster: Cluster) -> str:
 def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     clusters: Callable[[str], Cluster],
 ) -> None:
+    """S019, feature rows 25 and 26."""
     cluster = clusters("partitions")
     cluster.create(
         manifests.controller(manifests.EXTRA_CONF + RAW.format("60")),

@@ -62,6 +62,7 @@ def test_a_changed_key_is_reconfigured_as_the_plan_said(cluster: Cluster) -> Non
 
 
 def test_the_plan_of_fewer_replicas_names_the_job_that_is_waited_for(cluster: Cluster) -> None:
+    """S036."""
     job = cluster.submit("sleep 600", "--nodelist=compute-1", "--output=/dev/null")
     cluster.until_job(job, "RUNNING")
     told = plan(cluster, manifests.nodeset(0))

@@ -56,6 +56,7 @@ def ssh(cluster: Cluster, key: Path) -> Ssh:
 
 
 def test_root_logs_in_with_the_key_and_runs_a_job_on_both_nodes(ssh: Ssh, cluster: Cluster) -> None:
+    """S037, feature row 17."""
     assert "compute" in ssh("sinfo -h -o %P")
     number = int(ssh("sbatch --parsable", JOB))
     done = cluster.until_job(number, "COMPLETED", "FAILED")
@@ -65,11 +66,13 @@ def test_root_logs_in_with_the_key_and_runs_a_job_on_both_nodes(ssh: Ssh, cluste
 
 
 def test_srun_from_the_login_pod_reaches_workers_by_name(ssh: Ssh) -> None:
+    """S037, feature row 53."""
     assert ssh("srun --quiet --nodes=1 --nodelist=compute-1 hostname").strip() == "compute-1"
     assert "compute-0" in ssh("srun --quiet --nodelist=compute-0 --pty bash -c hostname")
 
 
 def test_a_job_is_cancelled_from_the_login_pod(ssh: Ssh, cluster: Cluster) -> None:
+    """S037."""
     number = int(ssh("sbatch --parsable --output=/dev/null", "#!/bin/sh\nsleep 600\n"))
     cluster.until_job(number, "RUNNING")
     assert str(number) in ssh("squeue -h -o %i")
@@ -89,6 +92,7 @@ def test_another_key_is_refused(ssh: Ssh, tmp_path: Path) -> None:
 def test_the_login_survives_a_new_pod_with_the_same_host_key(
     ssh: Ssh, cluster: Cluster, key: Path
 ) -> None:
+    """Feature row 19."""
     known = ssh("cat /etc/ssh/ssh_host_ed25519_key.pub")
     before = cluster.uids("app.kubernetes.io/name=login")
     cluster.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=login")
@@ -118,6 +122,7 @@ def _try(ssh: Ssh) -> str:
     ],
 )
 def test_each_label_query_gives_exactly_the_workers(cluster: Cluster, selector: str) -> None:
+    """S008."""
     found = cluster.kubectl("get", "pods", "-l", selector, "-o", "name").split()
     assert {name.removeprefix("pod/") for name in found} == WORKERS
 
@@ -143,6 +148,7 @@ def test_applying_again_changes_nothing(site: Site, cluster: Cluster, key: Path)
 
 
 def test_generated_keys_are_kept(cluster: Cluster) -> None:
+    """S007."""
     names = ("slurm-auth-slurm", "slurm-auth-jwt")
     before = {name: cluster.get("secrets", name)["data"] for name in names}
     patch = '{"metadata":{"annotations":{"test":"poke"}}}'

@@ -58,6 +58,7 @@ def test_the_smallest_cluster_runs_a_command_from_the_slurmctld_pod(cluster: Clu
 
 
 def test_the_workers_are_as_the_nodeset_says(cluster: Cluster) -> None:
+    """S006."""
     image = cluster.get("pods", "compute-0")["spec"]["containers"][0]["image"]
     requests = {"cpu": "5m", "memory": "16Mi"}
     other = manifests.nodeset(1, "other", partition={"enabled": True})
@@ -84,6 +85,7 @@ def test_the_workers_are_as_the_nodeset_says(cluster: Cluster) -> None:
 def test_more_replicas_add_nodes_and_touch_nothing_else(
     cluster: Cluster, change: Callable[[Cluster, int], None], replicas: int
 ) -> None:
+    """S012, feature row 22."""
     before = cluster.uids()
     change(cluster, replicas)
     cluster.until(
@@ -105,6 +107,7 @@ def test_more_replicas_add_nodes_and_touch_nothing_else(
 
 
 def test_status_and_columns_tell_what_jobs_do(cluster: Cluster) -> None:
+    """S015, feature row 48."""
     by_apply(cluster, 5)
     cluster.until_idle(*(f"compute-{number}" for number in range(5)))
     job = cluster.submit("srun sleep 600", "--nodes=2", "--exclusive", "--output=/dev/null")
@@ -126,6 +129,7 @@ def test_status_and_columns_tell_what_jobs_do(cluster: Cluster) -> None:
 
 
 def test_a_node_drained_by_hand_is_counted(cluster: Cluster) -> None:
+    """S015."""
     cluster.run("scontrol", "update", "nodename=compute-0", "state=drain", "reason=by hand")
     wait_counts(cluster, slurmDrain=1)
     cluster.run("scontrol", "update", "nodename=compute-0", "state=resume")
@@ -133,6 +137,7 @@ def test_a_node_drained_by_hand_is_counted(cluster: Cluster) -> None:
 
 
 def test_an_idle_worker_that_is_not_wanted_goes_at_once(cluster: Cluster) -> None:
+    """D35, S013."""
     by_apply(cluster, 3)
     cluster.until_ready("nodesets", "compute")
     by_scale(cluster, 2)
@@ -155,6 +160,7 @@ def test_an_idle_worker_goes_before_a_busy_one(cluster: Cluster) -> None:
 
 
 def test_a_busy_worker_stays_until_its_job_has_ended(cluster: Cluster) -> None:
+    """S013, S040, feature rows 29 and 31."""
     by_apply(cluster, 3)
     cluster.until_idle("compute-0", "compute-1", "compute-2")
     cost = "nodeset.slinky.slurm.net/pod-deletion-cost=-1"
@@ -178,6 +184,7 @@ def test_a_busy_worker_stays_until_its_job_has_ended(cluster: Cluster) -> None:
 
 
 def test_all_workers_busy_scale_to_none_only_after_the_job(cluster: Cluster) -> None:
+    """S013, feature row 59."""
     by_apply(cluster, 1)
     cluster.until_idle("compute-0")
     job = cluster.submit(LINES.format("last"), "--nodelist=compute-0", "--output=/shared/last")
@@ -198,6 +205,7 @@ def test_all_workers_busy_scale_to_none_only_after_the_job(cluster: Cluster) -> 
 
 
 def test_a_job_that_waits_for_resources_runs_when_they_come(cluster: Cluster) -> None:
+    """S062."""
     by_apply(cluster, 1)
     cluster.until_idle("compute-0")
     full = ("--exclusive", "--nodes=1", "--output=/dev/null")

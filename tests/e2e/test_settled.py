@@ -84,6 +84,7 @@ def state(cluster: Cluster) -> dict[str, tuple[str, int]]:
 
 @pytest.mark.timeout(SECONDS + 600)
 def test_a_settled_cluster_makes_no_write_and_few_slurm_calls(site: Site, cluster: Cluster) -> None:
+    """D25."""
     before = state(cluster)
     calls, counted = site.total("penstock_slurm_requests_total"), rpcs(cluster)
     since, began = datetime.now(UTC), time.monotonic()
@@ -107,6 +108,7 @@ def test_a_settled_cluster_makes_no_write_and_few_slurm_calls(site: Site, cluste
 
 
 def test_a_new_operator_finds_nothing_to_write(site: Site, cluster: Cluster) -> None:
+    """D25."""
     before = state(cluster)
     old = site.operator_pod()["metadata"]
     since = datetime.now(UTC)

@@ -26,6 +26,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 
 
 def test_jobs_outlive_the_pod_of_slurmctld(cluster: Cluster) -> None:
+    """S064, feature row 7."""
     running = cluster.submit(UNTIL_TOLD, "--exclusive", "--output=/shared/out")
     cluster.until_job(running, "RUNNING")
     waiting = cluster.submit("echo second", "--exclusive", "--output=/shared/second")

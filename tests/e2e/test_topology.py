@@ -70,6 +70,7 @@ def refused(cluster: Cluster) -> Json | None:
 
 
 def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machine: Machine) -> None:
+    """Feature row 49."""
     eventually("it starts there", lambda: topology(cluster) == "topo-switch:s1", 60)
     eventually("its pod says so", lambda: copied(cluster) == "topo-switch:s1", 60)
     job = cluster.submit("sleep 600", "--output=/dev/null")
@@ -97,6 +98,7 @@ def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machin
 
 
 def test_a_worker_starts_though_its_machine_is_wrong(cluster: Cluster, machine: Machine) -> None:
+    """D3."""
     machine.at("nosuch:s1")
     cluster.apply(manifests.nodeset(2))
     eventually("it is told", lambda: refused(cluster), 60)

@@ -47,6 +47,7 @@ def proxy(cluster: Cluster) -> Proxy:
 def test_a_drained_worker_stays_as_long_as_nobody_can_say_that_it_is_empty(
     cluster: Cluster, proxy: Proxy
 ) -> None:
+    """D4, D23."""
     job = cluster.submit(UNTIL_TOLD.format("first"), "-w", "compute-1", "--output=/shared/out")
     cluster.until_job(job, "RUNNING")
     cluster.kubectl("annotate", "pod", "compute-1", COST)
@@ -93,6 +94,7 @@ def test_a_worker_that_was_never_drained_is_drained_once_slurm_answers_again(
 
 @pytest.mark.usefixtures("proxy")
 def test_nothing_is_deleted_while_there_is_no_restapi(cluster: Cluster) -> None:
+    """D4."""
     scale(cluster, 1)
     cluster.until_idle("compute-0")
     job = cluster.submit(UNTIL_TOLD.format("third"), "-w", "compute-0", "--output=/shared/out3")

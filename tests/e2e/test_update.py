@@ -134,6 +134,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 def test_no_more_workers_are_out_at_once_than_may_be_and_the_busy_one_goes_last(
     cluster: Cluster, most: int | str
 ) -> None:
+    """D32, S011."""
     cluster.until_idle(*WORKERS, timeout=120)
     name = f"job-{most}".strip("%")
     job = start_job(cluster, "compute-2", name)
@@ -193,7 +194,7 @@ def fails(found: dict[str, Json]) -> bool:
 
 
 def test_changed_resources_of_a_node_take_effect(cluster: Cluster) -> None:
-    """slurmctld refuses a slurmd whose resources are not those of its node's record."""
+    """D42: slurmctld refuses a slurmd whose resources are not those of its node's record."""
     cluster.until_idle(*WORKERS, timeout=120)
     limits = {"limits": {"memory": "512Mi"}}
     spec: Json = {"extraConf": "Weight=7", "slurmd": {"resources": limits}}
@@ -210,6 +211,7 @@ def test_changed_resources_of_a_node_take_effect(cluster: Cluster) -> None:
 
 
 def test_on_delete_replaces_nothing_by_itself(cluster: Cluster) -> None:
+    """Feature row 38."""
     cluster.until_idle(*WORKERS, timeout=120)
     before = uids(cluster)
     strategy = {"type": "OnDelete"}

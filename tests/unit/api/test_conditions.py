@@ -102,6 +102,7 @@ def test_a_time_moves_only_with_its_status(before: list[Check], after: list[Chec
 
 @given(findings)
 def test_an_object_is_ready_exactly_when_nothing_is_wrong(found: list[Check]):
+    """Feature row 66."""
     made = conditions(found)
     fine = all(check.ok is True for check in found)
     assert (status(made, "Ready") == "True") == fine

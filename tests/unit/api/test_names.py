@@ -73,10 +73,12 @@ def test_keys_are_the_declared_ones_or_generated_ones():
     ],
 )
 def test_where_slurmctld_is_reached(made: Controller, host: str, port: int):
+    """D15."""
     assert (names.slurmctld_host(made), names.slurmctld_port(made)) == (host, port)
 
 
 def test_where_slurmdbd_is_reached():
+    """D1, D15."""
     inside = Accounting(metadata=META, spec=AccountingSpec(service=ServiceSpec(port=16819)))
     assert (names.accounting_host(inside), names.accounting_port(inside)) == (
         "slinky-accounting",
@@ -156,6 +158,7 @@ def test_other_objects():
 
 @pytest.mark.parametrize("key", wellknown.POD_CORDON_KEYS)
 def test_either_spelling_cordons_a_pod(key: str):
+    """S016."""
     assert wellknown.pod_cordoned({key: "true"})
     assert not wellknown.pod_cordoned({key: "True"})
     assert not wellknown.pod_cordoned({})

@@ -83,6 +83,7 @@ def test_absent_fields_have_the_defaults_of_the_api():
     ("text", "value"), [("{}", None), ('{"inplaceReconfigure": false}', False)]
 )
 def test_inplace_reconfigure_tells_absent_from_false(text: str, value: bool | None):
+    """Feature row 5."""
     assert msgspec.json.decode(text, type=ControllerSpec).inplace_reconfigure is value
 
 
@@ -93,6 +94,7 @@ def test_a_controller_without_a_spec_can_be_read():
 
 
 def test_the_newer_name_of_the_jwt_key_wins():
+    """S068."""
     refs = {"jwtKeyRef": {"name": "new", "key": "k"}, "jwtHs256KeyRef": {"name": "o", "key": "k"}}
     ref = msgspec.convert(refs, ControllerSpec).effective_jwt_key_ref
     assert ref is not None

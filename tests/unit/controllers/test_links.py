@@ -163,6 +163,7 @@ async def test_without_a_key_no_token_is_made_up():
 
 
 async def test_a_changed_key_signs_the_tokens_from_then_on():
+    """Feature row 67."""
     async with cluster(OTHER_KEY) as at:
         put(at.world.restapis, restapi())
         put(at.world.secrets, secret(KEY))
@@ -224,6 +225,7 @@ def test_the_oldest_restapi_that_stays_speaks_for_the_cluster():
 
 @pytest.mark.parametrize(("port", "shown"), [(None, 6820), (8080, 8080)])
 def test_a_restapi_is_reached_by_its_service(port: int | None, shown: int):
+    """D15, S082."""
     spec = RestApiSpec(controller_ref=ControllerRef(name="slurm"), service=ServiceSpec(port=port))
     found = service_url(msgspec.structs.replace(restapi(), spec=spec))
     assert found == f"http://slurm-restapi.slurm:{shown}"

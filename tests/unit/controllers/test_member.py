@@ -64,6 +64,7 @@ def test_the_file_of_outside_keys_is_missed_until_it_has_its_key() -> None:
 
 
 def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> None:
+    """D17, feature row 11."""
     found, controller, _ = world(JWKS)
     keys = files(3, **{"jwks.json": "{}"})
     put(found.config_maps, keys)

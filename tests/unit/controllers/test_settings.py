@@ -110,5 +110,6 @@ def test_a_kind_may_have_workers_of_its_own():
 
 
 def test_conditions_of_machines_that_explain_a_drain_are_named():
+    """Feature row 34."""
     found = parse(["--propagated-node-conditions", "GpuBroken,DiskBroken"], {})
     assert found.propagated_node_conditions == ("GpuBroken", "DiskBroken")

@@ -36,6 +36,7 @@ def test_a_few_events_are_told_each(noted: Noted):
 
 
 def test_many_events_of_one_kind_are_told_as_one(noted: Noted):
+    """Feature row 66."""
     with Told(Events(noted, NODESETS), nodesets.nodeset()) as told:
         for number in range(1000):
             told.normal("SuccessfulCreate", f"Created pod compute-{number}", "Create")

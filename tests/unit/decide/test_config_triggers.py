@@ -37,6 +37,7 @@ def only(view: TriggerView) -> Trigger:
 
 
 def test_nothing_is_done_unless_it_is_asked_for():
+    """S065."""
     assert triggered(VIEW).status == ()
     assert not pending({}, ())
     assert not pending({RECONFIGURE: ""}, ())

@@ -50,6 +50,7 @@ def reason_of(step: object) -> str:
 
 @pytest.mark.parametrize("key", [POD_CORDON, POD_CORDON_SHORT])
 def test_each_spelling_of_pod_cordon_drains(key: str) -> None:
+    """S016, feature row 32."""
     assert reason_of(decided(pod(annotations={key: "true"}), node(0))) == OURS
 
 
@@ -71,11 +72,13 @@ def test_only_the_word_true_cordons(value: str) -> None:
 
 
 def test_a_cordoned_node_is_left_drained() -> None:
+    """D5, feature row 32."""
     assert decided(CORDONED, node(0, "IDLE", "DRAIN", reason=OURS)) is None
 
 
 @pytest.mark.parametrize("left", [POD_CORDON, POD_CORDON_SHORT])
 def test_a_node_stays_drained_until_both_spellings_are_gone(left: str) -> None:
+    """S016."""
     drained = node(0, "IDLE", "DRAIN", reason=OURS)
     assert decided(pod(annotations={left: "true"}), drained) is None
     assert isinstance(decided(pod(), drained), UndrainNode)
@@ -83,6 +86,7 @@ def test_a_node_stays_drained_until_both_spellings_are_gone(left: str) -> None:
 
 @pytest.mark.parametrize("reason", ["Manual maintenance", "", "slurm-operator", "Not responding"])
 def test_a_drain_of_somebody_else_stands(reason: str) -> None:
+    """S017, feature row 35."""
     drained = node(0, "IDLE", "DRAIN", reason=reason)
     assert decided(pod(), drained) is None
     assert decided(CORDONED, drained) is None
@@ -167,10 +171,12 @@ def test_a_cordon_that_slurm_operator_left_is_not_a_users(reason: str) -> None:
     ],
 )
 def test_a_cordoned_kubernetes_node_drains_with_its_reason(host: Machine, reason: str) -> None:
+    """Feature rows 33 and 34."""
     assert reason_of(decided(pod(), node(0), host=host)) == f"slurm-operator: {reason}"
 
 
 def test_conditions_of_a_cordoned_kubernetes_node_are_the_reason() -> None:
+    """Feature row 34."""
     conditions = (
         PodCondition(type="GpuBroken", status="True", reason="Xid79", message="fell off the bus"),
         PodCondition(type="DiskPressure", status="True", reason="Full", message="no room"),
@@ -183,6 +189,7 @@ def test_conditions_of_a_cordoned_kubernetes_node_are_the_reason() -> None:
 
 
 def test_a_cordoned_kubernetes_node_undrains_when_it_is_back() -> None:
+    """Feature row 33."""
     marked = pod(annotations={POD_CORDON: "true", CORDONED_FOR: "node-cordon since x"})
     drained = node(0, "IDLE", "DRAIN", reason="slurm-operator: broken fan")
     assert decided(marked, drained, host=machine(0, cordoned=True)) is None
@@ -216,12 +223,14 @@ class TestComingBack:
     """A pod is there again, and its node is still DOWN."""
 
     def test_after_a_termination_it_is_resumed(self) -> None:
+        """D10."""
         assert isinstance(decided(pod(), node(0, "DOWN", reason=TERMINATING)), ResumeNode)
         drained = node(0, "DOWN", "DRAIN", reason=TERMINATING)
         assert isinstance(decided(pod(), drained), ResumeNode)
 
     @pytest.mark.parametrize("reason", ["bad disk", ""])
     def test_a_drain_that_the_termination_hid_is_put_back(self, reason: str) -> None:
+        """D9, feature row 35."""
         hidden = records.comment_action(nodeset(), pod(), node(0, "IDLE", "DRAIN", reason=reason))
         assert hidden is not None
         after = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=hidden.comment)
@@ -251,11 +260,13 @@ class TestComingBack:
         assert decided(found, node(0, "DOWN", reason=TERMINATING)) is None
 
     def test_a_pod_that_moved_brings_a_silent_node_back(self) -> None:
+        """D10."""
         comment = Record("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
         moved = node(0, "DOWN", reason="Not responding", comment=comment)
         assert isinstance(decided(pod(), moved), ResumeNode)
 
     def test_a_pod_that_moved_does_not_clear_a_drain(self) -> None:
+        """D9, feature row 35."""
         comment = Record("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
         moved = node(0, "DOWN", "DRAIN", reason="Not responding", comment=comment)
         assert decided(pod(), moved) is None

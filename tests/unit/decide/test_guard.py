@@ -50,6 +50,7 @@ def test_a_drained_and_empty_node_lets_its_pod_go() -> None:
     ],
 )
 def test_a_pod_whose_slurmd_may_have_a_job_stays(answer: SlurmView, reason: str) -> None:
+    """D4, S013, feature row 29."""
     verdict = may_delete(pod(), answer)
     assert not verdict.allowed
     assert verdict.why.reason == reason

@@ -40,17 +40,20 @@ def used(hash_: str) -> Pod:
 
 
 def test_the_wanted_one_has_the_highest_number() -> None:
+    """D19, feature row 40."""
     assert (found().number, found().exists) == (1, False)
     assert found(record("a", 1), record("b", 4)).number == 5
 
 
 def test_one_that_comes_back_gets_a_new_number() -> None:
+    """D19, feature row 40."""
     back = found(record("new", 1), record("b", 2), pods=(used("b"),))
     assert (back.exists, back.true, back.number) == (True, False, 3)
     assert found(record("new", 3), record("b", 2)).true
 
 
 def test_what_no_pod_has_goes_but_for_the_limit() -> None:
+    """D19, feature row 40."""
     records = (record("a", 1), record("b", 2), record("c", 3), record("new", 4))
     assert gone(found(*records)) == ["compute-a", "compute-b", "compute-c"]
     assert gone(found(*records, of=nodeset(revision_history_limit=2))) == ["compute-a"]
@@ -62,6 +65,7 @@ def test_a_negative_limit_keeps_none() -> None:
 
 
 def test_the_hash_that_another_operator_gave_this_generation_means_the_same() -> None:
+    """S035."""
     told = found(of=of_generation(3, "theirs"))
     assert (told.same, told.exists) == (("theirs",), False)
     noted = found(record("new", 1), of=of_generation(3, "theirs"))

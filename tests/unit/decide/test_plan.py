@@ -88,6 +88,7 @@ class TestScaleOut:
         assert found.checks[0].ok is False
 
     def test_it_waits_for_what_pods_need(self) -> None:
+        """D44."""
         hold = Check(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
         found = plan(view(nodeset(1), hold_creation=hold))
         assert of(found, CreatePod) == []
@@ -155,11 +156,13 @@ class TestScaleIn:
     def test_not_knowing_keeps_every_pod_and_says_so(
         self, nodes: Known[dict[str, Node]] | Unknown, jobs: tuple[Job, ...] | Unknown
     ) -> None:
+        """D4."""
         found = plan(view(nodeset(0), pod(0), pod(1), nodes=nodes, jobs=jobs))
         assert of(found, DeletePod) == []
         assert "2 pods wait to be deleted" in told(found, "SlurmUnknown")
 
     def test_pods_without_a_slurm_record_are_only_told_of(self) -> None:
+        """D23."""
         found = plan(view(nodeset(2), pod(0), pod(1), nodes=known_nodes(node(9))))
         assert of(found, DeletePod) == []
         assert told(found, "SlurmNodeNotRegistered").startswith("2 ready pods")
@@ -198,6 +201,7 @@ class TestEndedPods:
 
 class TestDeletion:
     def test_nodes_are_drained_before_anything_goes(self) -> None:
+        """D18."""
         found = plan(view(nodeset(2, deleted=NOW), going(0, "deletion"), going(1, "deletion")))
         assert [a.node for a in of(found, DrainNode)] == ["compute-0", "compute-1"]
         assert of(found, DeletePod) + of(found, RemoveFinalizer) == []
@@ -242,6 +246,7 @@ class TestDeletion:
 
 class TestStatus:
     def test_pods_and_slurm_states_are_counted(self) -> None:
+        """S015, feature row 48."""
         pods = [pod(n) for n in range(4)]
         young = pod(4, ready_since=NOW - 5)
         unready = pod(5, phase="Pending", ready=False, slurmd=waiting())
@@ -314,6 +319,8 @@ class TestStatus:
         assert "compute-0: container slurmd ImagePullBackOff" in told(found, "PodsFailing")
 
     def test_two_pods_on_one_slurm_node_are_not_drained_by_turns(self) -> None:
+        """S069."""
+
         def hosted(ordinal: int, cordon: dict[str, str]) -> Pod:
             found = pod(ordinal, host_network=True, annotations=cordon)
             spec = type(found.spec)(node_name="machine-0", host_network=True)

@@ -44,6 +44,7 @@ def comment(**changes: str) -> str:
 
 class TestConditions:
     def test_state_and_reason_are_shown(self) -> None:
+        """Feature row 47."""
         answer = slurm(node(0, "MIXED", "DRAIN", "COMPLETING", reason="Manual maintenance"))
         found = conditions_action(pod(), answer, NOW)
         assert found is not None
@@ -56,6 +57,7 @@ class TestConditions:
         assert {c.last_transition_time for c in found.conditions} == {"2027-01-15T08:00:00Z"}
 
     def test_stale_ones_go_and_no_other_is_touched(self) -> None:
+        """D24, feature row 47."""
         found = conditions_action(
             pod(conditions=(condition("SlurmNodeStateIdle"), condition("SlurmNodeStateDrain"))),
             slurm(node(0, "IDLE")),
@@ -93,10 +95,12 @@ class TestConditions:
 
 class TestDeadline:
     def test_the_last_job_to_end_decides(self) -> None:
+        """Feature row 30."""
         jobs = (job(1, 0, time_limit=10), job(2, 0, time_limit=20), job(3, 1, time_limit=90))
         assert deadline.changes(pod(), slurm(jobs=jobs)) == {POD_DEADLINE: "2027-01-15T08:10:00Z"}
 
     def test_no_limit_is_292_years(self) -> None:
+        """Feature row 30."""
         changes = deadline.changes(pod(), slurm(jobs=(job(1, 0, time_limit=None),)))
         assert (changes[POD_DEADLINE] or "").startswith("2319-")
 
@@ -131,6 +135,7 @@ class TestProtection:
         ],
     )
     def test_a_busy_pod_is_protected(self, answer: SlurmView) -> None:
+        """Feature row 36."""
         assert protect.labels(nodeset(), pod(), answer) == PROTECTED
         assert protect.labels(nodeset(), pod(labels=PROTECTED), answer) == {}
 
@@ -147,6 +152,7 @@ class TestProtection:
         assert protect.labels(nodeset(), pod(labels=PROTECTED), answer) == {}
 
     def test_it_can_be_switched_off(self) -> None:
+        """Feature row 36."""
         off = nodeset(workload_disruption_protection=False)
         assert protect.labels(off, pod(), slurm(node(0, "ALLOCATED"))) == {}
         assert protect.labels(off, pod(labels=PROTECTED), slurm(node(0, "ALLOCATED"))) == {
@@ -194,6 +200,7 @@ class TestRecordsWithoutPods:
     GONE = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=comment())
 
     def test_the_record_of_a_pod_that_scale_in_took_is_deleted(self) -> None:
+        """D35, feature rows 22 and 46."""
         found = records.defunct(view(nodeset()), [], slurm(self.GONE))
         assert found.left == ("compute-0",)
         assert [type(action) for action in found.actions] == [DeleteNodeRecord]
@@ -213,6 +220,7 @@ class TestRecordsWithoutPods:
         ],
     )
     def test_records_of_others_are_left_alone(self, other: Node) -> None:
+        """S074, feature row 46."""
         assert records.defunct(view(nodeset()), [], slurm(other)) == records.Defunct()
 
     @pytest.mark.parametrize(

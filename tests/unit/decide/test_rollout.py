@@ -90,6 +90,7 @@ def told(found: Plan) -> str:
 def test_percentages_are_of_the_replicas_and_rounded_up(
     replicas: int, most: int | str, budget: int
 ) -> None:
+    """S011, feature row 37."""
     assert max_unavailable(rolling(replicas, most), replicas) == budget
 
 
@@ -165,6 +166,7 @@ class TestBudget:
         assert chosen(seen) == []
 
     def test_a_new_pod_counts_after_its_min_ready_seconds(self) -> None:
+        """Feature row 41."""
         young = pod(1, ready_since=NOW - 5)
         seen = view(rolling(2, min_ready_seconds=10), old(0), young)
         assert chosen(seen) == []
@@ -193,6 +195,7 @@ class TestBudget:
         assert drains(plan(seen)) == []
 
     def test_many_that_do_not_work_are_not_drained_all_at_once(self) -> None:
+        """D32, feature row 37."""
         pods = [old(number, ready=False) for number in range(5)]
         assert len(chosen(view(rolling(5, 2), *pods))) == 2
 
@@ -299,6 +302,7 @@ class TestRecord:
         assert "renew" not in comment.comment
 
     def test_it_goes_before_the_pod_is_made(self) -> None:
+        """D42."""
         nodes = known_nodes(node(0), self.left("IDLE", "DRAIN", renew=True))
         kinds = plan(view(rolling(2), pod(0), nodes=nodes)).actions
         found = [one for one in kinds if isinstance(one, DeleteNodeRecord | CreatePod)]

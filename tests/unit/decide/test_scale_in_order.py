@@ -38,6 +38,7 @@ def test_the_highest_ordinal_goes_among_equals() -> None:
 
 
 def test_the_documented_order() -> None:
+    """Feature rows 28 and 31."""
     unbound = pod(0, phase="Pending", ready=False, bound=False)
     pending = pod(1, phase="Pending", ready=False, slurmd=waiting())
     strange = pod(2, phase="Unknown", ready=False)
@@ -58,6 +59,7 @@ def test_a_cordoned_pod_goes_before_a_higher_ordinal() -> None:
 
 
 def test_a_deadline_counts_more_than_a_cordon() -> None:
+    """Feature row 28."""
     cordoned = pod(0, annotations={CORDON: "true"})
     assert first(cordoned, pod(1), jobs=(job(1, 0),)) == "compute-1"
 
@@ -89,6 +91,7 @@ def test_a_pod_that_ended_goes_before_one_that_is_new() -> None:
     [("7", 7), ("-7", -7), ("0", 0), ("+7", 0), ("07", 0), ("", 0), ("x", 0), ("2147483648", 0)],
 )
 def test_only_a_plain_32_bit_number_is_a_cost(text: str, cost: int) -> None:
+    """Feature row 31."""
     assert deletion_cost(pod(annotations={COST: text})) == cost
 
 

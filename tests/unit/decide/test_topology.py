@@ -100,6 +100,7 @@ def test_a_pod_of_a_machine_that_says_nothing_is_left_alone(copied: str | None) 
 
 
 def test_a_changed_annotation_is_told_to_slurm_for_that_node_only() -> None:
+    """Feature row 49."""
     pods = [worker(HERE, number) for number in range(3)]
     nodes = known_nodes(*(slurm(HERE, HERE, number) for number in range(3)))
     machines = {f"machine-{n}": at(THERE if n == 1 else HERE, n) for n in range(3)}
@@ -147,6 +148,7 @@ def failing(checks: tuple[Check, ...]) -> list[str]:
 
 
 def test_a_refusal_is_told_in_slurm_s_words_and_not_repeated_at_once() -> None:
+    """Feature row 49."""
     _, decided = look(
         "nosuch:s1", worker("nosuch:s1"), slurm(HERE, HERE), refused_topologies=refused()
     )

@@ -64,6 +64,7 @@ def test_a_pod_that_cannot_start_needs_somebody_and_says_which_and_why():
 
 
 def test_a_crash_loop_tells_the_last_words_of_the_container():
+    """S059."""
     last = "starting\n\nfatal: no\n  fatal: key  \n fatal: file\n"
     told = trouble(waiting("CrashLoopBackOff", message="back-off 10s", last=last))
     words = "slurm-0: container slurmctld CrashLoopBackOff (fatal: no / fatal: key / fatal: file)"

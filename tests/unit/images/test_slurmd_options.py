@@ -36,11 +36,13 @@ def test_an_unclosed_quote_is_refused_with_the_text(options: ModuleType):
 
 
 def test_an_empty_parameter_does_not_take_the_next_word(slurmd: ModuleType):
+    """D3."""
     given = ["-Z", "--conf", "Features=a Topology= Weight=10"]
     assert slurmd.with_conf(given, {}) == ["-Z", "--conf", "Features=a Weight=10"]
 
 
 def test_limits_become_what_is_left_for_others(slurmd: ModuleType):
+    """D3, feature row 51."""
     environ = {"POD_CPUS": "5", "POD_MEMORY": "1000", "POD_TOPOLOGY": "default:s1"}
     wanted = slurmd.reserved(HOST, environ)
     assert wanted == {

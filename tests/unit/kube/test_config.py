@@ -198,6 +198,7 @@ async def test_a_plugin_that_fails_says_so(tmp_path: Path) -> None:
 
 
 async def test_probes_and_metrics_are_served() -> None:
+    """Feature row 65."""
     wrong: list[str] = ["waiting for pods"]
     async with (
         serve(

@@ -52,6 +52,7 @@ def live(fields: Json | None = FIELDS) -> Json:
 
 
 def test_defaults_injections_and_spellings_of_quantities_are_no_drift() -> None:
+    """D25."""
     assert drift(ASKED, live(), "penstock") == ()
 
 

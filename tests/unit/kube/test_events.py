@@ -58,6 +58,7 @@ async def test_an_event_says_who_what_and_why() -> None:
 
 
 async def test_repetitions_become_a_series_that_is_written_rarely() -> None:
+    """Feature row 66."""
     async with recording() as world:
         for _ in range(100):
             world.say()

@@ -83,6 +83,7 @@ async def test_an_object_that_only_begins_to_go_is_deleted_enough() -> None:
 
 
 async def test_an_object_that_somebody_deleted_before_we_saw_it_is_not_waited_for() -> None:
+    """D32."""
     async with watching() as world:
         world.api.cut_watches()
         await settle()
@@ -107,6 +108,7 @@ async def test_an_object_made_again_by_another_does_not_hide_our_delete() -> Non
 
 
 async def test_a_write_whose_trace_never_comes_expires() -> None:
+    """D32."""
     async with watching() as world:
         world.api.stall_watches()
         world.expected.wrote("owner", await world.create())

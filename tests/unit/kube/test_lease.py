@@ -14,6 +14,7 @@ def make(api: FakeApi, clock: FakeClock, identity: str) -> Lease:
 
 
 async def test_the_first_candidate_leads_at_once() -> None:
+    """Feature row 65."""
     api, clock = FakeApi(), FakeClock()
     lease = make(api, clock, "one")
     await lease.acquire()

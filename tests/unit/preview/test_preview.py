@@ -75,6 +75,19 @@ def test_a_cluster_that_is_as_declared_has_nothing_to_do(live: Live) -> None:
     assert words(found) == "Nothing would change."
 
 
+def test_other_values_for_an_object_that_is_taken_over_are_told_with_what_they_do(
+    live: Live,
+) -> None:
+    """S036: its partition, its pods, and nothing else."""
+    partition = {"enabled": True, "config": "State=UP"}
+    found = changed(live, "nodesets", "compute", replicas=1, partition=partition)
+    assert [item.need.force for one in found.files for item in one.plan.items] == [Force.REST]
+    assert "PartitionName=compute takes effect at once" in words(found)
+    (workers,) = found.workers
+    assert (workers.deleted, workers.drained, workers.outdated) == (("compute-0",), (), ())
+    assert found.workloads == ()
+
+
 def test_a_key_of_slurm_conf_is_named_with_what_it_needs(live: Live) -> None:
     found = changed(live, "controllers", "slurm", extraConf="MessageTimeout=20\n")
     assert [item.need.force for one in found.files for item in one.plan.items] == [
@@ -93,6 +106,7 @@ def test_a_key_that_nobody_knows_is_said_to_be_unknown(live: Live) -> None:
 
 
 def test_a_new_image_names_the_pods_and_the_jobs_that_are_waited_for(live: Live) -> None:
+    """S036."""
     found = changed(live, "nodesets", "compute", slurmd={"image": "slurmd:2"})
     (workers,) = found.workers
     assert {*workers.deleted, *workers.drained, *workers.outdated} == {"compute-0", "compute-1"}

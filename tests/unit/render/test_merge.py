@@ -33,6 +33,7 @@ def test_arguments_are_appended_and_a_command_is_replaced():
 
 @pytest.mark.parametrize(("field", "value"), [("privileged", False), ("runAsUser", 0)])
 def test_false_and_zero_are_wishes(field: str, value: Any):
+    """D6."""
     out = merge.container(OURS, {"securityContext": {field: value}})
     assert out["securityContext"] == {**OURS["securityContext"], field: value}
 
@@ -58,6 +59,7 @@ def test_environment_mounts_and_ports_are_merged_by_their_keys():
 
 
 def test_options_of_sackd_are_joined_so_that_it_still_finds_slurmctld():
+    """D14."""
     out = merge.container(OURS, {"env": [{"name": "SACKD_OPTIONS", "value": "-vvv"}]})
     assert out["env"][1]["value"] == "--conf-server x:1 -vvv"
 
@@ -127,6 +129,7 @@ def test_tolerations_searches_and_anti_affinity_are_ours_and_the_users():
 
 @pytest.mark.parametrize("key", ["dNSPolicy", "dnsPolicy"])
 def test_both_spellings_of_the_dns_policy_mean_the_same(key: str):
+    """S069."""
     assert merge.pod_spec(POD, {key: "Default"})["dnsPolicy"] == "Default"
     assert "dNSPolicy" not in merge.pod_spec(POD, {key: "Default"})
 

@@ -28,6 +28,7 @@ def pod(bundle: Any, ordinal: int = 0) -> dict[str, Any]:
 
 
 def test_a_new_partition_leaves_slurmctlds_pod_template_alone(load: Any):
+    """D2, feature rows 1 and 5."""
     before = stateful_set(load("minimal"))
     after = stateful_set(load("minimal", controller={"extraConf": "PartitionName=x Nodes=ALL"}))
     assert before == after
@@ -45,12 +46,14 @@ def test_nothing_is_written_before_slurmctld_that_its_pod_does_not_need(load: An
 
 
 def test_a_new_key_restarts_slurmctld(load: Any):
+    """Feature row 10."""
     bundle = load("minimal")
     other = replace(bundle, cluster=replace(bundle.cluster, jwt_key_hash="other"))
     assert stateful_set(bundle)["spec"]["template"] != stateful_set(other)["spec"]["template"]
 
 
 def test_the_objects_own_labels_and_annotations_stay_out_of_its_pods(load: Any):
+    """D37, D38, S065."""
     text = str(stateful_set(load("full")))
     assert "last-applied-configuration" not in text
     assert "helm.sh/chart" not in text
@@ -59,6 +62,7 @@ def test_the_objects_own_labels_and_annotations_stay_out_of_its_pods(load: Any):
 
 
 def test_the_service_finds_a_single_slurmctld_without_the_operator(load: Any):
+    """D7."""
     objects = controller.objects(load("minimal").cluster)
     service = find(objects, "Service", "slurm-controller")
     labels = find(objects, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
@@ -71,6 +75,7 @@ def test_of_several_slurmctld_none_is_active_before_the_operator_says_so(load: A
 
 
 def test_service_and_configuration_answer_to_both_of_their_names(load: Any):
+    """S029, S060."""
     objects = controller.objects(load("minimal").cluster)
     for kind, names in (
         ("Service", ("slurm-controller", "slurm-controller-slurm")),
@@ -87,6 +92,7 @@ def test_each_slurmctld_is_found_once_by_monitoring_on_the_main_service(load: An
 
 
 def test_another_service_port_is_used_everywhere_and_slurmctlds_own_stays_open(load: Any):
+    """D14, D15, S082."""
     bundle = load("full")
     service = find(controller.objects(bundle.cluster), "Service", "slinky-controller")
     assert [p["port"] for p in service["spec"]["ports"]] == [7817, 6817]
@@ -119,6 +125,7 @@ def test_external_addresses_never_reach_a_service(load: Any):
     ],
 )
 def test_state_is_kept_as_the_user_says(persistence: Any, size: str, volume: Any, load: Any):
+    """Feature row 7."""
     found = stateful_set(load("minimal", controller={"persistence": persistence}))
     templates = found["spec"].get("volumeClaimTemplates", [])
     if not size:
@@ -132,6 +139,7 @@ def test_state_is_kept_as_the_user_says(persistence: Any, size: str, volume: Any
 
 
 def test_the_users_anti_affinity_does_not_lose_ours(load: Any):
+    """D22."""
     spec = stateful_set(load("full"))["spec"]["template"]["spec"]
     terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert [t["topologyKey"] for t in terms] == [
@@ -149,6 +157,7 @@ def hashes(bundle: Any) -> dict[str, str]:
 
 
 def test_slurmrestd_restarts_for_a_key_and_not_for_a_partition(load: Any):
+    """D17, feature row 16."""
     bundle = load("minimal")
     partition = load("minimal", controller={"extraConf": "PartitionName=x Nodes=ALL"})
     assert hashes(partition) == hashes(bundle)
@@ -176,6 +185,7 @@ def login_template(bundle: Any, **known: str) -> dict[str, Any]:
 
 
 def test_changed_root_keys_roll_the_login_pods(load: Any):
+    """D16, feature row 17."""
     before = login_template(load("minimal"))
     after = login_template(load("minimal", loginset={"rootSshAuthorizedKeys": "ssh-rsa other"}))
     assert before["metadata"] != after["metadata"]
@@ -188,12 +198,14 @@ def test_without_sssd_nothing_of_it_is_mounted(load: Any):
 
 
 def test_readiness_looks_where_sshd_listens(load: Any):
+    """D31, feature row 17."""
     for name, port in (("minimal", ":0016 "), ("full", ":08AE ")):
         container = login_template(load(name))["spec"]["containers"][0]
         assert port in container["readinessProbe"]["exec"]["command"][2]
 
 
 def test_host_keys_are_kept_in_an_immutable_secret_of_the_loginset(load: Any):
+    """Feature row 19."""
     bundle = load("minimal")
     secret = loginset.host_keys(bundle.loginset, dict.fromkeys(hostkeys.FILES, "key"))
     assert secret["immutable"] is True
@@ -206,10 +218,12 @@ def test_host_keys_are_kept_in_an_immutable_secret_of_the_loginset(load: Any):
 
 
 def test_a_topology_that_is_not_known_swallows_no_parameter(load: Any):
+    """D3."""
     assert "Topology" not in str(pod(load("full"))["spec"]["containers"][0]["args"])
 
 
 def test_a_topology_that_is_known_reaches_slurmd_through_the_annotation(load: Any):
+    """D3, feature rows 49 and 63."""
     cluster = load("minimal").cluster
     made = worker.pod(cluster, cluster.nodesets[0], 0, topology="topo-switch:s2")
     assert made["metadata"]["annotations"]["topology.slinky.slurm.net/spec"] == "topo-switch:s2"
@@ -226,6 +240,7 @@ def env(made: dict[str, Any]) -> dict[str, str]:
 
 
 def test_limits_tell_slurmd_what_it_may_use(load: Any):
+    """Feature row 51."""
     limits = {"slurmd": {"resources": {"limits": {"cpu": "7500m", "memory": "2.5Gi"}}}}
     assert env(pod(load("minimal", nodeset=limits))) == {"POD_CPUS": "8", "POD_MEMORY": "2560"}
     whole = {"template": {"spec": {"resources": {"limits": {"cpu": 2}}}}}
@@ -234,6 +249,7 @@ def test_limits_tell_slurmd_what_it_may_use(load: Any):
 
 
 def test_an_unprivileged_worker_stays_unprivileged(load: Any):
+    """D6, D30, S044."""
     security = pod(load("full"))["spec"]["containers"][0]["securityContext"]
     assert security["privileged"] is False
     assert pod(load("minimal"))["spec"]["containers"][0]["securityContext"]["privileged"] is True
@@ -241,11 +257,13 @@ def test_an_unprivileged_worker_stays_unprivileged(load: Any):
 
 @pytest.mark.parametrize(("shared", "apart"), [(False, True), (True, False)])
 def test_workers_share_a_machine_only_when_asked(shared: bool, apart: bool, load: Any):
+    """Feature row 44."""
     made = pod(load("minimal", nodeset={"oversubscribeNode": shared}))
     assert ("affinity" in made["spec"]) is apart
 
 
 def test_padding_and_host_name_reach_name_labels_and_claims(load: Any):
+    """Feature rows 22 and 41."""
     cluster = load("full").cluster
     gpu = next(n for n in cluster.nodesets if n.metadata.name == "slurm-worker-gpu")
     made = worker.pod(cluster, gpu, 7)
@@ -260,6 +278,7 @@ def test_padding_and_host_name_reach_name_labels_and_claims(load: Any):
 
 
 def test_in_the_hosts_network_a_worker_is_called_as_its_machine(load: Any):
+    """D28, S069."""
     cluster = load("full").cluster
     host = next(n for n in cluster.nodesets if n.metadata.name == "compute")
     made = worker.pod(cluster, host, 0)
@@ -270,6 +289,7 @@ def test_in_the_hosts_network_a_worker_is_called_as_its_machine(load: Any):
 
 
 def test_workers_carry_the_labels_that_users_select_by(load: Any):
+    """S008."""
     labels = pod(load("minimal"))["metadata"]["labels"]
     assert labels["slinky.slurm.net/component"] == "slurmd"
     assert labels["app.kubernetes.io/name"] == "slurmd"
@@ -281,6 +301,7 @@ def revision(load: Any, **nodeset: Any) -> str:
 
 
 def test_only_what_a_pod_is_made_from_makes_a_new_revision(load: Any):
+    """Feature row 40."""
     base = revision(load)
     assert revision(load, replicas=3, partition={"enabled": False}, pinToNode=True) == base
     chart = {"metadata": {"labels": {"helm.sh/chart": "slurm-9"}}}
@@ -298,6 +319,7 @@ def test_only_what_a_pod_is_made_from_makes_a_new_revision(load: Any):
 
 
 def test_the_controllers_namespace_given_or_not_makes_the_same_pod(load: Any):
+    """S006."""
     given = load("minimal", nodeset={"controllerRef": {"name": "slurm", "namespace": "slurm"}})
     assert pod(given) == pod(load("minimal"))
 

@@ -67,6 +67,7 @@ def test_what_is_no_quantity_is_refused(text: str):
 
 
 def test_the_users_sshd_keywords_take_the_place_of_ours():
+    """D41."""
     lines = sshd_config(LOGIN, "x11forwarding no\nSubsystem sftp /usr/lib/sftp\n").splitlines()
     assert lines[:2] == ["x11forwarding no", "Subsystem sftp /usr/lib/sftp"]
     assert "X11Forwarding yes" not in lines
@@ -75,6 +76,7 @@ def test_the_users_sshd_keywords_take_the_place_of_ours():
 
 
 def test_match_blocks_stay_at_the_end_so_that_they_swallow_nothing_of_ours():
+    """D41."""
     lines = sshd_config(WORKER, "Match User root\n  PermitTTY no\n").splitlines()
     assert lines[-2:] == ["Match User root", "  PermitTTY no"]
     assert "AuthenticationMethods publickey password" in lines[:-2]
@@ -100,10 +102,12 @@ def nodeset(extra: str, hostname: str = "") -> NodeSet:
     ],
 )
 def test_workers_register_with_their_feature_and_the_users_parameters(extra: str, conf: str):
+    """Feature row 24."""
     assert node_conf(nodeset(extra)) == conf
 
 
 def test_the_feature_is_the_hostnames_first_part():
+    """Feature row 27."""
     assert node_conf(nodeset("", "gpu-")) == "Features=gpu"
 
 

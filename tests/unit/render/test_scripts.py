@@ -127,6 +127,7 @@ def test_candidates_are_tried_and_slurmctld_is_not_asked(pod: Pod, running: subp
 
 
 def test_a_changed_file_makes_slurmctld_reconfigure(pod: Pod, running: subprocess.Popen[str]):
+    """Feature row 6."""
     pod.etc.write("second")
     said(running, f"effective {hash_of('second')}")
     assert pod.calls.read_text() == "x\n"
@@ -143,6 +144,7 @@ def test_a_change_that_needs_nothing_of_slurmctld_is_not_reconfigured(
 
 
 def test_a_change_while_nobody_looked_is_taken_up_at_the_next_start(pod: Pod):
+    """D39."""
     (pod.state / "applied").write_text("something older")
     process = pod.start()
     said(process, f"effective {hash_of('first')}")
@@ -299,6 +301,7 @@ def test_log_lines_come_out_of_the_pipe_and_go_on_after_the_daemon_restarts(tmp_
     ("state", "updates"), [("IDLE", 1), ("ALLOCATED+DRAIN", 0), ("IDLE+DRAIN+DYNAMIC_NORM", 0)]
 )
 def test_a_worker_that_goes_is_set_down_unless_it_drains(state: str, updates: int, tmp_path: Path):
+    """D9, D10."""
     scontrol = tmp_path / "scontrol"
     calls = tmp_path / "calls"
     calls.touch()

@@ -13,6 +13,7 @@ def conf(load: Any, **spec: Any) -> str:
 
 
 def test_a_nodeset_gives_exactly_its_two_lines(load: Any):
+    """S021, feature rows 25 and 27."""
     text = conf(load)
     assert text.endswith(
         "#\n### NODESET & PARTITION ###\n"
@@ -22,6 +23,7 @@ def test_a_nodeset_gives_exactly_its_two_lines(load: Any):
 
 
 def test_extra_lines_are_appended_as_they_stand(load: Any):
+    """S022, feature row 2."""
     extra = "# mine\nPartitionName=all Nodes=ALL \\\n  Default=NO"
     assert conf(load, extraConf=extra + "\n") == f"{conf(load)}#\n### EXTRA CONFIG ###\n{extra}\n"
 
@@ -45,6 +47,7 @@ def test_extra_lines_are_appended_as_they_stand(load: Any):
 def test_required_options_are_united_with_the_users_in_his_spelling(
     line: str, key: str, value: str, load: Any
 ):
+    """D13, S066, feature row 3."""
     text = conf(load, extraConf=line)
     assert text.endswith(f"{line}\n#\n### MERGED CONFIG ###\n{key}={value}\n")
     assert Document.parse(text).get(key) == value
@@ -64,6 +67,7 @@ def test_only_who_slurmctld_is_concerns_its_clients(load: Any):
 
 
 def test_a_file_that_the_user_gives_is_not_generated(load: Any):
+    """Feature row 4."""
     cluster = load("full").cluster
     assert set(config.files(cluster)) == {"slurm.conf", "cgroup.conf"}
     own = {"slinky-config-extra": {"cgroup.conf": "", "slurm.conf": ""}}
@@ -72,6 +76,7 @@ def test_a_file_that_the_user_gives_is_not_generated(load: Any):
 
 
 def test_the_configurations_hash_covers_the_users_files(load: Any):
+    """D2, S042, feature rows 4 and 12."""
     cluster = load("full").cluster
     other = {**cluster.config_maps, "prologs": {"prolog-10-a.sh": "", "prolog-20-b.sh": "true"}}
     changed = type(cluster)(
@@ -83,6 +88,7 @@ def test_the_configurations_hash_covers_the_users_files(load: Any):
 
 @pytest.mark.parametrize("port", [None, 7000])
 def test_an_external_slurmctld_is_named_with_its_port(port: int | None, load: Any):
+    """D27, S073, feature row 9."""
     bundle = load("external", controller={"externalConfig": {"host": "h", "port": port}})
     text = slurm_conf.slurm_conf(bundle.cluster)
     assert Document.parse(text).get("SlurmctldHost") == "h"

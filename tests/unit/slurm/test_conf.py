@@ -146,6 +146,7 @@ def test_a_document_does_not_differ_from_itself(text: str):
 
 
 def test_merged_options_keep_letter_case_and_required_ones_win():
+    """D13, feature row 3."""
     given_ = "JWKS=/Etc/Keys.json, jwt_key=/mine,idle_on_node_suspend"
     assert (
         merge_options(given_, ["jwt_key=/etc/slurm/jwt.key"])

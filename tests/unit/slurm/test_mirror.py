@@ -220,6 +220,7 @@ async def test_no_fault_is_ever_a_fact_about_nodes(
 async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
     server: FakeSlurmrestd, rest: Slurmrestd
 ):
+    """D32."""
     now = 100.0
     mirror = Mirror(pace=SLOW, clock=lambda: now)
     mirror.endpoint(rest)
@@ -265,6 +266,7 @@ async def test_it_recovers_when_the_server_comes_back(server: FakeSlurmrestd, re
 async def test_a_slurmctld_that_lost_its_state_is_not_an_empty_cluster(
     server: FakeSlurmrestd, rest: Slurmrestd
 ):
+    """D4, D23."""
     mirror = Mirror(pace=FAST)
     mirror.endpoint(rest)
     async with running(mirror):
