@@ -119,7 +119,10 @@ class Changes:
     def settled(self) -> None:
         """Wait until slurmctld has all that it can take of what is declared."""
         want = self.expected()
-        eventually(f"slurmctld has {want}", lambda: self.found() == want, SECONDS)
+        try:
+            eventually(f"slurmctld has {want}", lambda: self.found() == want, SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}, as it has {self.found()}") from None
 
     def expected(self) -> dict[str, str]:
         """What slurmctld is to show."""

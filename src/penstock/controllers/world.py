@@ -104,7 +104,9 @@ class World:
         cluster, text = self.declared(controller), self.slurm_conf(controller)
         if text is None or not self.refused(controller):
             return cluster
-        spec = replace(controller.spec, extra_conf=extra_conf_of(text))
+        # What slurmctld was told since then may be in no file yet.
+        _, told = self.kept_partitions.get(controller.metadata.key, (frozenset[str](), ""))
+        spec = replace(controller.spec, extra_conf=extra_conf_of(told or text))
         held = dataclasses.replace(cluster, controller=replace(controller, spec=spec))
         data, space = files(held), controller.metadata.namespace
         ours = (names.config_map(controller), names.config_map_alias(controller))
