@@ -6,51 +6,18 @@ Feature rows 23, 33, 36, 42, 43, 45, 46; D8; F08.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from penstock.api.meta import Json
 from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_CORDON, POD_PROTECT
 from penstock.testing.kubelet import node_name
-from penstock.testing.loop import simulate
 from penstock.testing.plans import expected
 from penstock.testing.plans.daemons import machine_of
 from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
+from penstock.testing.plans.world import CORE, NODESET, SPACE, World
+from support.stories import NODESET_PATH, story, well
 
 DAEMONS = Layout(daemons=((SPACE, NODESET),))
-NODESET_PATH = f"{GROUP}/nodesets/{NODESET}"
-
-
-def story(
-    tell: Callable[[World], Awaitable[None]],
-    layout: Layout | None = None,
-    *,
-    spec: Json | None = None,
-    replicas: int = 2,
-) -> World:
-    """Run the operator until all is well, then what `tell` says."""
-
-    async def main() -> World:
-        world = World(1, layout)
-        world.declare(replicas)
-        world.ask("PATCH", NODESET_PATH, {"spec": spec or {}})
-        world.operator()
-        await well(world)
-        await tell(world)
-        assert world.promises.broken == []
-        for process in list(world.processes):
-            await world.crash(process)
-        return world
-
-    return simulate(main())
-
-
-async def well(world: World) -> None:
-    for _ in range(300):
-        if not expected.missing(world):
-            return
-        await asyncio.sleep(1.0)
-    raise AssertionError(expected.missing(world))
 
 
 async def until(condition: Callable[[], object]) -> None:

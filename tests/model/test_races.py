@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from penstock.kube.transport import Request
 from penstock.testing.apiserver import Trouble
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
 from penstock.testing.plans.world import NODESET, SPACE, World
 from penstock.testing.slurm import Knowledge
 from penstock.testing.slurm_answers import Asked, SlurmAnswers
-
-
-def story(tell: Callable[[World], Awaitable[None]], *, replicas: int = 2) -> World:
-    """Run the operator until all is well, then what `tell` says."""
-
-    async def main() -> World:
-        world = World(1)
-        world.declare(replicas)
-        world.operator()
-        await well(world)
-        await tell(world)
-        for process in list(world.processes):
-            await world.crash(process)
-        return world
-
-    return simulate(main())
-
-
-async def well(world: World) -> None:
-    for _ in range(300):
-        if not expected.missing(world):
-            return
-        await asyncio.sleep(1.0)
-    raise AssertionError(expected.missing(world))
+from support.stories import story, well
 
 
 def test_a_refused_delete_is_not_sent_again_without_asking_slurm_again() -> None:

@@ -7,7 +7,6 @@ until it expires: at no moment does a server show a certificate that its clients
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from penstock.pki import general_name, key_pem, key_usage
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=90)
@@ -64,7 +65,7 @@ def renewed(bundle: Bundle | None, hosts: Collection[str], now: datetime) -> Bun
     """
     if bundle is None:
         key, certificate = _authority(now)
-        return _with_leaf(Bundle(_pem(certificate), _key_pem(key), b"", b""), hosts, now)
+        return _with_leaf(Bundle(_pem(certificate), key_pem(key), b"", b""), hosts, now)
     found = bundle
     newest, *older = x509.load_pem_x509_certificates(found.authority)
     if _due(newest, now):
@@ -73,7 +74,7 @@ def renewed(bundle: Bundle | None, hosts: Collection[str], now: datetime) -> Bun
         found = replace(
             found,
             authority=b"".join(map(_pem, (made, *trusted))),
-            authority_key=_key_pem(key),
+            authority_key=key_pem(key),
         )
         newest = made
     if _leaf_due(found.leaf, newest, hosts, now):
@@ -108,18 +109,18 @@ def _with_leaf(bundle: Bundle, hosts: Collection[str], now: datetime) -> Bundle:
     signer = _key(bundle.authority_key)
     newest = x509.load_pem_x509_certificates(bundle.authority)[0]
     key = ec.generate_private_key(ec.SECP256R1())
-    names = x509.SubjectAlternativeName([_general_name(one) for one in sorted(hosts)])
+    names = x509.SubjectAlternativeName([general_name(one) for one in sorted(hosts)])
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     certificate = (
         _builder("penstock-webhook", newest.subject, key, now, LEAF_LIFETIME)
         .add_extension(names, critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(sign=False), critical=True)
+        .add_extension(key_usage(sign=False), critical=True)
         .add_extension(issuer, critical=False)
         .sign(signer, hashes.SHA256())
     )
-    return replace(bundle, leaf=_pem(certificate), leaf_key=_key_pem(key))
+    return replace(bundle, leaf=_pem(certificate), leaf_key=key_pem(key))
 
 
 def _authority(now: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
@@ -130,7 +131,7 @@ def _authority(now: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certific
     certificate = (
         _builder(name, _subject(name), key, now, AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(sign=True), critical=True)
+        .add_extension(key_usage(sign=True), critical=True)
         .add_extension(identifier, critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -159,20 +160,6 @@ def _subject(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _usage(*, sign: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=sign,
-        crl_sign=sign,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
 def _renewal(one: x509.Certificate) -> datetime:
     lifetime = one.not_valid_after_utc - one.not_valid_before_utc
     return one.not_valid_after_utc - lifetime / 3
@@ -190,13 +177,6 @@ def _hosts(leaf: x509.Certificate) -> set[str]:
     names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     addresses: Iterable[object] = names.get_values_for_type(x509.IPAddress)
     return {*names.get_values_for_type(x509.DNSName), *map(str, addresses)}
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
 
 
 def _fits(bundle: Bundle) -> bool:
@@ -218,11 +198,3 @@ def _key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 
 def _pem(one: x509.Certificate) -> bytes:
     return one.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )

@@ -1,7 +1,6 @@
 """The certificates of one node, made fresh for each `up`: one authority signs them all."""
 
 import datetime
-import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from penstock.pki import general_name, key_pem, key_usage
 
 LIFETIME = datetime.timedelta(days=365)
 
@@ -36,7 +37,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _subject(name, ())
         constraints = x509.BasicConstraints(ca=True, path_length=None)
-        usage = _usage(sign=True)
+        usage = key_usage(sign=True)
         self._certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(constraints, critical=True)
@@ -50,28 +51,28 @@ class Authority:
     @property
     def pair(self) -> Pair:
         """The authority's own key and certificate."""
-        return Pair(_pem(self._key), self._certificate.public_bytes(serialization.Encoding.PEM))
+        return Pair(key_pem(self._key), self._certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
         """A pair for the user `name` in `groups`, or a server at `hosts` (names, addresses)."""
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = _builder(_subject(name, groups), self._name, key)
-        names = [_general_name(host) for host in hosts]
+        names = [general_name(host) for host in hosts]
         if names:
             purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = (
             builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(sign=False), critical=True)
+            .add_extension(key_usage(sign=False), critical=True)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
                 critical=False,
             )
             .sign(self._key, hashes.SHA256())
         )
-        return Pair(_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
+        return Pair(key_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def signing_key() -> tuple[bytes, bytes]:
@@ -80,7 +81,7 @@ def signing_key() -> tuple[bytes, bytes]:
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    return _pem(key), public
+    return key_pem(key), public
 
 
 def _builder(
@@ -102,32 +103,3 @@ def _builder(
 def _subject(name: str, groups: Iterable[str]) -> x509.Name:
     organisations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _usage(*, sign: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=sign,
-        crl_sign=sign,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )

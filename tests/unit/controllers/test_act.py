@@ -312,18 +312,16 @@ async def test_jobs_that_wait_for_a_changed_resource_start_when_its_count_was_re
     drained: bool,
 ) -> None:
     async with stage(nodesets.nodeset(), "compute-0") as scene:
-        slurm, found, began = scene.slurm, scene.slurm.nodes["compute-0"], 1000.0
-        slurm.clock, slurm.hungry, found.gres = (lambda: began), True, "gpu:4"
+        slurm, found, now = scene.slurm, scene.slurm.nodes["compute-0"], [1000.0]
+        slurm.clock, slurm.hungry, found.gres = (lambda: now[0]), True, "gpu:4"
         if drained:
             slurm.update_node("compute-0", ["DRAIN"], {"reason": gres_settle.REASON})
         assert await scene.act(SetNodeComment("compute-0", "comment", ("a",), 3, "gpu:1", why=WHY))
         assert (found.gres, found.reason) == ("gpu:1", gres_settle.REASON)
-        for passed in (0.6, 1.1):
-            slurm.clock = lambda: began + passed  # noqa: B023
+        for now[0] in (1000.6, 1001.1):
             assert slurm.states(found) == ["IDLE", "DRAIN", "DYNAMIC_NORM"]
         slurm.update_node("compute-0", ["UNDRAIN"], {})
-        for passed in (1.7, 2.2):
-            slurm.clock = lambda: began + passed  # noqa: B023
+        for now[0] in (1001.7, 1002.2):
             assert (slurm.states(found), found.gres_used) == (["IDLE", "DYNAMIC_NORM"], "gpu:1")
 
 

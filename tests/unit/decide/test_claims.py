@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from penstock.api.core import PersistentVolumeClaim
@@ -26,14 +28,17 @@ DRAINED = model.Node(
 )
 
 
+Policy = Literal["Retain", "Delete"]
+
+
 def claimed(
     replicas: int,
     *,
-    deleted: str = "Retain",
-    scaled: str = "Retain",
+    deleted: Policy = "Retain",
+    scaled: Policy = "Retain",
     deleted_at: float | None = None,
 ) -> NodeSet:
-    policy = ClaimRetentionPolicy(when_deleted=deleted, when_scaled=scaled)  # type: ignore[arg-type]
+    policy = ClaimRetentionPolicy(when_deleted=deleted, when_scaled=scaled)
     return nodeset(
         replicas,
         volume_claim_templates=(TEMPLATE,),
@@ -63,7 +68,7 @@ def owned(found: Plan) -> dict[str, list[str]]:
     }
 
 
-def shrinking(deleted: str, scaled: str, *owners: OwnerReference) -> Plan:
+def shrinking(deleted: Policy, scaled: Policy, *owners: OwnerReference) -> Plan:
     """`compute-1` is drained and goes."""
     pods = (pod(0), pod(1, annotations=GOING))
     nodes = known_nodes(node(0), DRAINED)
@@ -81,7 +86,7 @@ def shrinking(deleted: str, scaled: str, *owners: OwnerReference) -> Plan:
     ],
 )
 def test_who_takes_a_claim_along_is_as_declared(
-    deleted: str, scaled: str, owners: dict[str, list[str]]
+    deleted: Policy, scaled: Policy, owners: dict[str, list[str]]
 ):
     assert owned(shrinking(deleted, scaled)) == owners
 
