@@ -106,7 +106,8 @@ def _pod(number: int) -> Pod:
             "uid": f"uid-{number}",
             "resourceVersion": str(number),
             "creationTimestamp": WHEN,
-            "labels": {wellknown.REVISION_HASH: REVISION},
+            "labels": wellknown.worker_labels("worker", "slurm")
+            | {wellknown.REVISION_HASH: REVISION},
             "ownerReferences": [owner],
         },
         spec={"nodeName": f"machine-{number}", "hostname": name},

@@ -1,5 +1,6 @@
 """What tests of all layers share: real API servers and nodes, made once for a whole run."""
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable, Generator
@@ -15,7 +16,7 @@ from support.spread import ByNode, layer_of
 
 NICE = 5
 """Niceness of tests that need no node, beside those that do."""
-NICED = pytest.StashKey[int]()
+BEFORE = pytest.StashKey[int]()
 
 # A merge must not depend on luck: CI takes the same examples each time, people get new ones.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -36,9 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What computes makes way for what waits for a node, once processes run side by side."""
-    beside = hasattr(item.config, "workerinput") and not layer_of(item.nodeid)
-    if beside and NICED not in item.config.stash:
-        item.config.stash[NICED] = os.nice(NICE)
+    if not hasattr(item.config, "workerinput"):
+        return
+    before = item.config.stash.setdefault(BEFORE, os.getpriority(os.PRIO_PROCESS, 0))
+    wanted = before if layer_of(item.nodeid) else before + NICE
+    if os.getpriority(os.PRIO_PROCESS, 0) != wanted:
+        # Only root may take it back, and without root nothing that needs a node runs.
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, wanted)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:

@@ -10,6 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from journal import FOLDER
 from options import words
 from reach import before
 from ssh import programs as ssh_programs
@@ -26,7 +27,7 @@ def main(arguments: list[str]) -> int:
     options = words("SACKD_OPTIONS", arguments)
     argv = before(["/usr/sbin/sackd", "--systemd", *options])
     sackd = Program("sackd", argv, user="slurm")
-    return supervise([sackd, *ssh_programs(never)])
+    return supervise([sackd, *ssh_programs(never)], journal=FOLDER)
 
 
 if __name__ == "__main__":

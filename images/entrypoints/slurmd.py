@@ -20,6 +20,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from journal import FOLDER
 from options import words
 from reach import before
 from ssh import programs as ssh_programs
@@ -137,7 +138,8 @@ def main(arguments: list[str]) -> int:
     limited = number(os.environ, "POD_CPUS") or number(os.environ, "POD_MEMORY")
     host = hardware() if limited else {}
     argv = [SLURMD, "--systemd", *with_conf(options, reserved(host, os.environ))]
-    return supervise([Program("slurmd", before(argv), restart=steps_run), *ssh()])
+    slurmd = Program("slurmd", before(argv), restart=steps_run)
+    return supervise([slurmd, *ssh()], journal=FOLDER)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from options import words
+from sssd_lines import LEVEL, Lines, asks_for_level
 from supervise import Program, always, say
 
 SSHD = "/usr/sbin/sshd"
@@ -30,4 +31,8 @@ def programs(restart_sshd: Callable[[], bool]) -> list[Program]:
     if not os.access(SSSD, os.X_OK):
         say(f"{SSSD_CONF} is there, but this image has no sssd: its users are unknown here")
         return found
-    return [*found, Program("sssd", [SSSD, "-i", *words("SSSD_OPTIONS", [])], restart=always)]
+    given = words("SSSD_OPTIONS", [])
+    if asks_for_level(SSSD_CONF.read_text(encoding="utf-8", errors="replace"), given):
+        return [*found, Program("sssd", [SSSD, "-i", *given], restart=always)]
+    argv = [SSSD, "-i", "-d", LEVEL, *given]
+    return [*found, Program("sssd", argv, restart=always, edit=Lines(SSSD_CONF))]

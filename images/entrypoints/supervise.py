@@ -4,7 +4,8 @@ slurmctld, slurmd and sackd reconfigure by starting a new process and leaving th
 container whose process 1 is the daemon itself would die at its first `scontrol reconfigure`.
 Started with `--systemd` they announce the new process through NOTIFY_SOCKET (`MAINPID=`, see
 sd_notify(3)); this supervisor listens there in systemd's place. Its other tasks are those of any
-process 1: hand signals on, and reap orphans.
+process 1: hand signals on, and reap orphans. With a folder for it, it also keeps what each daemon
+says (`journal`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+
+from journal import Edit, Voice, as_it_is
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -47,7 +50,7 @@ class Program:
 
     `restart` is asked when it has ended by itself: true starts it again (after a pause that
     doubles up to 30 s), false ends the container with the daemon's exit status. `user` is taken
-    on only when the supervisor is root.
+    on only when the supervisor is root. `edit` says what is shown of its lines where they are kept.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     user: str | None = None
     restart: Callable[[], bool] = never
+    edit: Edit = as_it_is
 
 
 def say(text: str) -> None:
@@ -65,8 +69,9 @@ def say(text: str) -> None:
 class Daemon:
     """A program with the process that is its main one now."""
 
-    def __init__(self, program: Program, folder: Path) -> None:
+    def __init__(self, program: Program, folder: Path, journal: Path | None) -> None:
         self.program = program
+        self.voice = Voice(program.name, journal, program.edit) if journal else None
         self.pid: int | None = None
         self.pidfd = -1
         self.status = 0
@@ -92,10 +97,13 @@ class Daemon:
         # it is kept, and a former one believes that it has done so.
         if self._popen:
             self._popen.returncode = self.status
+        said = self.voice.write if self.voice else None
         self._popen = subprocess.Popen(
             list(self.program.argv),
             env=env,
             stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
             user=account.pw_uid if account else None,
             group=account.pw_gid if account else None,
             extra_groups=os.getgrouplist(account.pw_name, account.pw_gid) if account else None,
@@ -125,6 +133,11 @@ class Daemon:
                         pids.append(int(value))
         return pids
 
+    def hand_on(self) -> None:
+        """Have what it said shown and kept."""
+        if self.voice:
+            self.voice.hand_on(self.pid or 0)
+
     def send(self, number: int) -> None:
         """Send a signal to the main process, if there is one."""
         if self.pidfd >= 0:
@@ -135,12 +148,18 @@ class Daemon:
 class Supervisor:
     """Runs daemons until one that must not end has ended, or a stop was asked for."""
 
-    def __init__(self, programs: Sequence[Program], stop_seconds: float, pause: float) -> None:
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        stop_seconds: float,
+        pause: float,
+        journal: Path | None,
+    ) -> None:
         # /tmp, or whatever TMPDIR names, where the root is read-only and /run is not ours.
         parent = "/run" if os.access("/run", os.W_OK) else None
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-", dir=parent))
         self.folder.chmod(0o711)
-        self.daemons = [Daemon(program, self.folder) for program in programs]
+        self.daemons = [Daemon(program, self.folder, journal) for program in programs]
         self.statuses: dict[int, int] = {}
         self.stop_seconds, self.first_pause = stop_seconds, pause
         self.stopping = False
@@ -161,15 +180,21 @@ class Supervisor:
             while any(daemon.pid or daemon.due_at is not None for daemon in self.daemons):
                 self.step(woken)
         finally:
+            for daemon in self.daemons:
+                if daemon.voice:
+                    daemon.voice.finish(daemon.pid or 0)
             shutil.rmtree(self.folder, ignore_errors=True)
         return self.verdict
 
     def step(self, woken: socket.socket) -> None:
         """Handle whatever happens next: a signal, a message, an end, a moment that was set."""
         fds = [woken.fileno(), *(daemon.notify.fileno() for daemon in self.daemons)]
+        fds += [daemon.voice.read for daemon in self.daemons if daemon.voice]
         ready = wait_for([*fds, *(d.pidfd for d in self.daemons if d.pid)], self.moments())
         if woken.fileno() in ready:
             self.signalled(woken.recv(4096))
+        for daemon in self.daemons:
+            daemon.hand_on()
         # Messages first: a new process announces itself before the old one leaves.
         for daemon in self.daemons:
             for pid in daemon.announced():
@@ -233,6 +258,8 @@ class Supervisor:
         # The status of a process that is not our child is not ours to know: a failure.
         code = self.statuses.pop(daemon.pid or 0, 1)
         daemon.status = code if code >= 0 else 128 - code
+        # Its last words come before those about its end.
+        daemon.hand_on()
         daemon.forget()
         if not self.stopping:
             how = f"ended with status {code}" if code >= 0 else f"was killed by signal {-code}"
@@ -277,10 +304,16 @@ def wait_for(fds: Sequence[int], moments: Sequence[float]) -> set[int]:
     return {fd for fd, _ in poll.poll(pause)}
 
 
-def supervise(programs: Sequence[Program], stop_seconds: float = 5.0, pause: float = 1.0) -> int:
+def supervise(
+    programs: Sequence[Program],
+    stop_seconds: float = 5.0,
+    pause: float = 1.0,
+    journal: Path | None = None,
+) -> int:
     """Run programs as process 1 of a container does; return the container's exit status.
 
     When a daemon has failed, the others have `stop_seconds` to end before they are killed.
-    `pause` is the time in seconds before a first restart.
+    `pause` is the time in seconds before a first restart. `journal` is the folder in which what
+    the daemons say is kept for `journalctl`; without it they write to the container's log.
     """
-    return Supervisor(programs, stop_seconds, pause).run()
+    return Supervisor(programs, stop_seconds, pause, journal).run()

@@ -96,20 +96,13 @@ async def test_a_login_waits_for_its_sssd_conf(api_node: Node) -> None:
 
 async def test_what_is_not_served_yet_says_so(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator():
-        keys: Json = {
-            "jwtKeyRef": {"name": "mine", "key": "jwt.key"},
-        }
-        await lab_.apply(
-            an("Token", "token", {"username": "ann", "jwtKeyRef": keys["jwtKeyRef"]}),
-            an("Controller", "slurm", {}),
-            an("NodeSet", "compute", {**REF, "ssh": {"enabled": True}}),
-        )
-        await lab_.until(lambda: lab_.says("Token", "token", "NotServed"))
-        await lab_.until(lambda: lab_.condition("NodeSet", "compute", "Served") is not None)
-        found = lab_.condition("NodeSet", "compute", "Served")
+        outside = {"service": {"spec": {"externalIPs": ["192.0.2.1"]}}}
+        await lab_.apply(an("Controller", "slurm", {}), an("LoginSet", "login", {**REF, **outside}))
+        await lab_.until(lambda: lab_.condition("LoginSet", "login", "Served") is not None)
+        found = lab_.condition("LoginSet", "login", "Served")
         assert found is not None
         assert (found.status, found.reason) == ("False", "FieldsNotServed")
-        assert "spec.ssh" in found.message
+        assert "spec.service.spec.externalIPs" in found.message
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))
 
 

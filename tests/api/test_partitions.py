@@ -14,6 +14,7 @@ from support.partitions import (
     NODESET,
     RESTAPI,
     conf,
+    events,
     live,
     partition,
     posts,
@@ -87,16 +88,22 @@ async def test_a_change_reaches_slurmctld_in_one_call_and_then_the_file(api_node
 async def test_partitions_of_nodesets_and_of_extra_conf_are_changed_the_same_way(
     api_node: Node,
 ) -> None:
-    """S019."""
-    async with lab(api_node) as lab_, lab_.operator():
+    """S019: the keys that a patch of the whole text takes away are told."""
+    async with lab(api_node) as lab_, lab_.operator() as running:
         await start(lab_)
-        spec = {**NODESET["spec"], "partition": {"enabled": True, "config": "MaxTime=5"}}
+        spec = {**NODESET["spec"], "partition": {"enabled": True, "config": "MaxTime=5 State=UP"}}
         await lab_.apply({**NODESET, "spec": spec})
         await lab_.until(lambda: live(lab_, "compute")["maximums"]["time"]["number"] == 5)
+        assert events(running, "PartitionKeysGone") == []
+        await lab_.patch("NodeSet", "compute", {"spec": {"partition": {"config": "State=DRAIN"}}})
+        await lab_.until(lambda: live(lab_, "compute")["partition"]["state"] == ["DRAIN"])
+        await lab_.until(lambda: events(running, "PartitionKeysGone") != [])
+        assert "MaxTime=5 (now UNLIMITED)" in events(running, "PartitionKeysGone")[0]
+        assert not live(lab_, "compute")["maximums"]["time"]["set"]
         line = "MinJobAge=2\nPartitionName=raw Nodes=ALL Hidden=YES\n"
         await lab_.apply({**CONTROLLER, "spec": {"extraConf": line}})
         await lab_.until(lambda: "HIDDEN" in live(lab_, "raw").get("flags", []))
-        await lab_.until(lambda: "Hidden=YES" in conf(lab_) and "MaxTime=5" in conf(lab_))
+        await lab_.until(lambda: "Hidden=YES" in conf(lab_) and "State=DRAIN" in conf(lab_))
 
 
 async def test_named_and_selected_nodes_belong_by_a_feature(api_node: Node) -> None:

@@ -18,6 +18,7 @@ from penstock.kube import Selector
 from penstock.local.charts import CHARTS
 from penstock.local.node import Node
 from support.operator_kit import Lab, lab
+from support.partitions import events
 from support.release import Release
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
@@ -168,8 +169,11 @@ async def test_components_come_and_go_one_by_one(api_node: Node) -> None:
 
 
 async def test_what_a_file_leaves_unset_is_not_reset(api_node: Node) -> None:
-    """S034, S153: replicas of kubectl outlive an upgrade that does not name them."""
-    async with lab(api_node) as lab_, lab_.operator():
+    """S034, S153: replicas of kubectl outlive an upgrade that does not name them.
+
+    Those that it sets over a user's are told, with both values.
+    """
+    async with lab(api_node) as lab_, lab_.operator() as running:
         release = Release(api_node, "slurm", lab_.namespace)
         silent: Json = {**CLUSTER, "nodesets": {"compute": {"oversubscribeNode": True}}}
         await upgraded(lab_, release, silent)
@@ -181,7 +185,51 @@ async def test_what_a_file_leaves_unset_is_not_reset(api_node: Node) -> None:
             **CLUSTER,
             "nodesets": {"compute": {"replicas": 1, "oversubscribeNode": True}},
         }
+        assert events(running, "FieldsSetBack") == []
         await upgraded(lab_, release, named)
+        await lab_.until(lambda: lab_.workers() == WORKERS[:1])
+        await lab_.until(lambda: len(events(running, "FieldsSetBack")) == 1)
+        assert "spec.replicas=2 (set by kubectl) is now 1" in events(running, "FieldsSetBack")[0]
+
+        # Of a custom resource Helm 3 compares its own two manifests, and leaves what is the same.
+        by_hand: Json = {"replicas": 2, "partition": {"enabled": True, "config": "State=DOWN"}}
+        await lab_.patch("NodeSet", NODESET, {"spec": by_hand})
+        await upgraded(lab_, release, {**named, "restapi": {"slurmrestd": {"args": ["-v"]}}})
+        assert spec(lab_, "NodeSet", NODESET)["replicas"] == 2
+        assert len(events(running, "FieldsSetBack")) == 1
+        await asyncio.to_thread(release.upgrade, named, "slurm", "--force")
+        await lab_.until(lambda: lab_.workers() == WORKERS[:1])
+        await lab_.until(lambda: len(events(running, "FieldsSetBack")) == 2)
+        told = events(running, "FieldsSetBack")[1]
+        assert 'spec.partition.config="State=DOWN" (set by kubectl) is now unset' in told
+        assert "spec.replicas=2 (set by kubectl) is now 1" in told
+
+
+async def test_objects_of_a_release_are_kept_by_hand_from_then_on(api_node: Node) -> None:
+    """S035 the other way: Helm forgets the release, and nothing is restarted."""
+    async with lab(api_node) as lab_, lab_.operator():
+        release = Release(api_node, "slurm", lab_.namespace)
+        await upgraded(lab_, release, CLUSTER)
+        pods = uids(lab_)
+        kinds = {"Controller": "slurm", "RestApi": "slurm", "NodeSet": NODESET}
+        before = {kind: spec(lab_, kind, name) for kind, name in kinds.items()}
+        forgotten = [n for n in lab_.names("Secret") if n.startswith("sh.helm.release.v1.slurm.")]
+        assert forgotten
+        for name in forgotten:
+            await lab_.delete("Secret", name)
+        await asyncio.to_thread(release.uninstall)
+        for kind, name in kinds.items():
+            by_hand: Json = {
+                "apiVersion": "slinky.slurm.net/v1beta1",
+                "kind": kind,
+                "metadata": {"name": name, "labels": {"team": "a"}},
+                "spec": before[kind],
+            }
+            await lab_.apply(by_hand)
+        await settled(lab_)
+        assert {kind: spec(lab_, kind, name) for kind, name in kinds.items()} == before
+        assert uids(lab_) == pods
+        await lab_.patch("NodeSet", NODESET, {"spec": {"replicas": 1}})
         await lab_.until(lambda: lab_.workers() == WORKERS[:1])
 
 

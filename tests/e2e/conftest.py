@@ -36,7 +36,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     return report
 
 
-KINDS = "controllers,accountings,restapis,nodesets,loginsets,partitions"
+KINDS = "controllers,accountings,restapis,nodesets,loginsets,tokens,partitions"
 SHOWN = {
     "operator": ("-n", SYSTEM, "logs", f"deploy/{OPERATOR}", f"--tail={LAST}"),
     "kinds": ("get", KINDS, "-A", "-o", "wide"),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.changes import partition_shown as shown
 from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
+from penstock.local.errors import LocalError
 
 RAW = "PartitionName=raw Nodes=ALL MaxTime={}\n"
 
@@ -40,10 +43,8 @@ def file(cluster: Cluster) -> str:
     return cluster.get("configmaps", "slurm-config")["data"]["slurm.conf"]
 
 
-def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
-    clusters: Callable[[str], Cluster],
-) -> None:
-    """S019, feature rows 25 and 26."""
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     cluster = clusters("partitions")
     cluster.create(
         manifests.controller(manifests.EXTRA_CONF + RAW.format("60")),
@@ -53,6 +54,13 @@ def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     )
     cluster.until_idle("compute-0", "compute-1")
     cluster.until_ready("partitions", "early")
+    return cluster
+
+
+def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
+    cluster: Cluster,
+) -> None:
+    """S019, feature rows 25 and 26."""
     started = slurmctld(cluster)
 
     # Each of the three ways to declare one.
@@ -110,3 +118,31 @@ def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
             one["features"] == ["compute"] for one in cluster.rest("GET", "nodes/")["nodes"]
         ),
     )
+
+
+def test_jobs_wait_for_a_partition_that_is_down_and_one_that_is_not_enabled_takes_none(
+    cluster: Cluster,
+) -> None:
+    """S063: setting it UP, or enabling it, is all that is needed."""
+
+    def own(config: str, *, enabled: bool = True) -> Json:
+        return manifests.nodeset(2, partition={"enabled": enabled, "config": config})
+
+    job = ("-p", "compute", "--output=/dev/null")
+    cluster.apply(own("State=DOWN"))
+    until_shown(cluster, "compute", State="DOWN")
+    waiting = cluster.submit("true", *job)
+    queue = ("squeue", "--noheader", "-j", str(waiting), "-o", "%i %j %T %r")
+    wanted = f"{waiting} sbatch PENDING PartitionDown"
+    eventually("the queue says why", lambda: cluster.run(*queue).strip() == wanted, 60, every=1)
+    cluster.apply(own("State=UP"))
+    assert cluster.until_job(waiting, "COMPLETED", "FAILED")["JobState"] == "COMPLETED"
+
+    cluster.apply(own("State=UP", enabled=False))
+    eventually("the partition is gone", lambda: not shown(cluster, "compute"), 60, every=1)
+    with pytest.raises(LocalError, match=r"(?i)invalid partition"):
+        cluster.submit("true", *job)
+    cluster.apply(own("State=UP"))
+    until_shown(cluster, "compute", State="UP", Nodes="compute-[0-1]")
+    enabled = cluster.submit("true", *job)
+    assert cluster.until_job(enabled, "COMPLETED", "FAILED")["JobState"] == "COMPLETED"

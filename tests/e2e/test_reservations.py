@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from e2e_kit import manifests
-from e2e_kit.api import Json
+from e2e_kit.api import Json, condition
 from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
@@ -147,3 +147,91 @@ def config(cluster: Cluster) -> str:
         return cluster.run("scontrol", "show", "config")
     except LocalError:
         return ""
+
+
+RESERVATION = "ReservationName=SlurmOperatorMaint-compute"
+
+
+def schedule(cluster: Cluster, start: float, **env: str) -> None:
+    """`kubectl patch`: an update in a reservation of ten minutes."""
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start))
+    strategy = {
+        "type": "ScheduledUpdate",
+        "scheduledUpdate": {"startTime": when, "duration": "10m", "flags": ["overlap"]},
+    }
+    spec: Json = {"updateStrategy": strategy, "revisionHistoryLimit": 3}
+    if env:
+        spec["slurmd"] = {"env": [{"name": name, "value": env[name]} for name in env]}
+    cluster.patch("nodeset", "compute", {"spec": spec})
+
+
+def uids(cluster: Cluster) -> dict[str, str]:
+    return {name: pod["metadata"]["uid"] for name, pod in cluster.pods().items()}
+
+
+def told(cluster: Cluster) -> Json:
+    return condition(cluster.get("nodesets", "compute"), "ReservationCreated")
+
+
+def test_workers_are_replaced_in_a_reservation_of_slurm_and_jobs_are_waited_for(
+    cluster: Cluster,
+) -> None:
+    """Feature row 39."""
+    for name in ("class", "lic"):
+        if f"ReservationName={name} " in reservations(cluster):
+            cluster.run("scontrol", "delete", f"reservationname={name}")
+    cluster.until_idle("compute-0", "compute-1", timeout=120)
+    before = uids(cluster)
+    schedule(cluster, time.time() + 7200, ROUND="scheduled")
+    eventually("there is a reservation", lambda: RESERVATION in reservations(cluster), 60)
+    made = reservations(cluster)
+    assert "Nodes=compute-[0-1]" in made
+    assert {"MAINT", "IGNORE_JOBS", "OVERLAP"} <= flags(made)
+    eventually("it is told", lambda: told(cluster).get("reason") == "Created", 60)
+    assert "compute-[0-1] are replaced in reservation" in told(cluster)["message"]
+    options = ("--time=10", "--nodelist=compute-1", "--output=/dev/null")
+    job = cluster.submit("sleep 45", *options)
+    cluster.until_job(job, "RUNNING")
+    assert uids(cluster) == before
+
+    schedule(cluster, time.time() - 30)
+    eventually("all are new", lambda: not set(before.values()) & set(uids(cluster).values()), 240)
+    done = cluster.until_job(job, "COMPLETED")
+    assert (done["ExitCode"], done["Restarts"]) == ("0:0", "0")
+    cluster.until_ready("nodesets", "compute", timeout=120)
+    cluster.until_idle("compute-0", "compute-1", timeout=120)
+    eventually("it is gone", lambda: RESERVATION not in reservations(cluster), 60)
+    eventually("that is told", lambda: told(cluster).get("reason") == "UpToDate", 60)
+    kept = cluster.get("nodesets", "compute")["metadata"]["finalizers"]
+    assert kept == ["nodeset.penstock.dev/drain"]
+
+
+def flags(shown: str) -> set[str]:
+    return set(shown.partition("Flags=")[2].split()[0].split(","))
+
+
+def test_an_annotation_brings_the_template_before_back(cluster: Cluster) -> None:
+    """Feature row 40, S152."""
+    was = cluster.get("nodesets", "compute")["spec"]
+    assert was["slurmd"]["env"] == [{"name": "ROUND", "value": "scheduled"}]
+    strategy = {"updateStrategy": {"type": "OnDelete"}}
+    new = [{"name": "ROUND", "value": "rolled back"}]
+    cluster.patch("nodeset", "compute", {"spec": {**strategy, "slurmd": {"env": new}}})
+    cluster.until("controllerrevisions", lambda found: len(found) >= 2, "it is recorded", 60)
+    key = "nodeset.penstock.dev/rollback-to"
+    cluster.kubectl("annotate", "nodeset", "compute", f"{key}=previous")
+
+    def back(found: dict[str, Json]) -> bool:
+        nodeset = found["compute"]
+        return condition(nodeset, "RolledBack").get("status") == "True"
+
+    cluster.until("nodesets", back, "it is rolled back", 60)
+    now = cluster.get("nodesets", "compute")["spec"]
+    assert now == {**was, **now, "slurmd": was["slurmd"]}
+    cluster.kubectl("annotate", "nodeset", "compute", "--overwrite", f"{key}=77")
+
+    def refused(found: dict[str, Json]) -> bool:
+        return "no revision 77" in condition(found["compute"], "RolledBack").get("message", "")
+
+    cluster.until("nodesets", refused, "it says why not", 60)
+    assert cluster.get("nodesets", "compute")["spec"] == now

@@ -8,6 +8,7 @@ pod was deleted by the operator while a job was on it, and the cluster is as dec
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -153,7 +154,9 @@ def _until_all_ended(cluster: Cluster) -> None:
             if number == tries - 1:
                 raise
             for pod in cluster.pods():
-                cluster.on(pod, "kill $(pidof -s slurmd)")
+                # One that was ended a while ago may still wait for the kubelet to start it.
+                with contextlib.suppress(LocalError):
+                    cluster.on(pod, "kill $(pidof -s slurmd)")
         else:
             return
 

@@ -27,6 +27,7 @@ GROUPS = {
     "secrets": "/api/v1",
     "services": "/api/v1",
     "deployments": "/apis/apps/v1",
+    "controllerrevisions": "/apis/apps/v1",
     "statefulsets": "/apis/apps/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
     "partitions": "/apis/penstock.dev/v1alpha1",

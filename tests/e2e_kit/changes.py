@@ -90,7 +90,12 @@ class Changes:
         return f"{kind} {minutes}"
 
     def bad(self) -> str:
-        """Make one that Slurm refuses, and wait for its words; says what it was."""
+        """Make one that Slurm refuses, and wait for its words; says what it was.
+
+        An edit that was replaced before anybody looked was never declared for long enough to count:
+        the last good one is in effect before it is written over.
+        """
+        self.settled()
         kind = self._chance.choice(("key", "value", "compute", "wide"))
         one = self.declared
         match kind:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
+from e2e_kit import images
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
-from penstock.local import buildah, oci
-from penstock.local.cache import digest, keyed
 from penstock.local.node import Node
-from penstock.local.recipes import IMAGES
 
 IMAGE = "localhost/penstock-test/mariadb:1"
 NAME = "mariadb"
 LABELS = {"app": NAME}
-_CONTAINERFILE = Path(__file__).parents[1] / "fixtures/mariadb/Containerfile"
 _START = """
 [ -d /data/mysql/mysql ] || cp -r /opt/mariadb /data/mysql
 exec mariadbd --datadir=/data/mysql --socket=/tmp/mariadb.sock --init-file=/sql/init.sql \\
@@ -26,21 +20,7 @@ exec mariadbd --datadir=/data/mysql --socket=/tmp/mariadb.sock --init-file=/sql/
 
 def load(node: Node) -> None:
     """Give the node the image, built when the cache has none of the present Containerfile."""
-    key = digest(buildah.BASE_KEY, (IMAGES / "install").read_bytes(), _CONTAINERFILE.read_bytes())
-    exact = f"{IMAGE}-{key}"
-
-    def build(folder: Path) -> None:
-        layout = folder / "layout"
-        with buildah.store() as store:
-            if not store.has(exact):
-                store.build(_CONTAINERFILE, IMAGES, exact, {"BASE": buildah.BASE})
-            store.copy_to(exact, layout)
-        oci.archive(layout, folder / "image.tar", {exact: (IMAGE, exact)})
-        shutil.rmtree(layout)
-
-    folder = keyed("test-mariadb", key, build)
-    if exact not in node.images():
-        node.import_image(folder / "image.tar")
+    images.load(node, IMAGE)
 
 
 def objects(cluster: Cluster, databases: dict[str, str]) -> list[Json]:

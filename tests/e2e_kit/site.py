@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -62,11 +63,20 @@ class Site:
         """What kubectl printed. Raises LocalError with what it said when it fails."""
         return self.node.kubectl(*arguments, stdin=stdin)
 
+    def open(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """A kubectl that stays, with its three pipes."""
+        return subprocess.Popen(
+            [str(self._kubectl), *arguments],
+            env=self.node.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
     def refused(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl says when it fails, as it must."""
-        kubectl = self.node.kubeconfig_path.parent / "upper/usr/local/bin/kubectl"
         done = subprocess.run(
-            [str(kubectl), *arguments],
+            [str(self._kubectl), *arguments],
             input=stdin,
             env=self.node.env,
             capture_output=True,
@@ -75,6 +85,10 @@ class Site:
         )
         assert done.returncode != 0, done.stdout
         return done.stderr.strip()
+
+    @property
+    def _kubectl(self) -> Path:
+        return self.node.kubeconfig_path.parent / "upper/usr/local/bin/kubectl"
 
     def apply(self, *objects: Json) -> None:
         """`kubectl apply` of objects."""
@@ -98,6 +112,29 @@ class Site:
             what="one ready operator pod",
             selector=f"app.kubernetes.io/name={OPERATOR}",
         )
+
+    def operators(self, count: int) -> None:
+        """Have so many operators, none or one, and wait until it is so."""
+        self.kubectl("-n", install.SYSTEM, "scale", f"deploy/{OPERATOR}", f"--replicas={count}")
+        if count:
+            self.operator_pod()
+            return
+        self.api.until(
+            "pods",
+            install.SYSTEM,
+            lambda pods: not pods,
+            what="no operator",
+            selector=f"app.kubernetes.io/name={OPERATOR}",
+        )
+
+    @contextlib.contextmanager
+    def without_operator(self) -> Generator[None]:
+        """None runs until the end, when there is one again, whoever had started it."""
+        self.operators(0)
+        try:
+            yield
+        finally:
+            self.operators(1)
 
     def operator_pid(self) -> int:
         """The operator's process on this machine; raises LookupError when there is none."""

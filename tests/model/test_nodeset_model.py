@@ -106,6 +106,20 @@ class NodeSetLife(RuleBasedStateMachine):
     def user_changes_template(self, revision: str, bad: bool) -> None:
         self.world.change_template(revision, bad=bad)
 
+    @rule(
+        start=st.none() | st.integers(-600, 600),
+        minutes=st.integers(1, 30),
+        again=st.booleans(),
+    )
+    def user_schedules_updates(self, start: int | None, minutes: int, again: bool) -> None:
+        """Or has them at any time again."""
+        when = None if start is None else self.world.now + start
+        self.world.schedule(when, minutes, again=again)
+
+    @rule()
+    def administrator_deletes_reservations(self) -> None:
+        self.world.upkeep.records.clear()
+
     @rule(name=PODS, key=st.sampled_from([POD_CORDON, POD_CORDON_SHORT]), on=st.booleans())
     def user_cordons_pod(self, name: str, key: str, on: bool) -> None:
         if name in self.world.pods:
@@ -194,7 +208,7 @@ class NodeSetLife(RuleBasedStateMachine):
     def nothing_is_repeated_while_waiting(self) -> None:
         """If nothing else happens, a few passes do all there is to do, then there is silence."""
         saved = self.copy()
-        for _ in range(6):
+        for _ in range(10):
             if self.world.gone or not self.world.one_pass().actions:
                 break
         seen = self.world.view()
@@ -211,7 +225,14 @@ class NodeSetLife(RuleBasedStateMachine):
         for id_ in list(world.jobs):
             world.end_job(id_)
         world.change_template(world.revision, bad=False)
+        if world.nodeset.spec.update_strategy.type == "ScheduledUpdate":
+            world.schedule(world.now + 60, 30)
         self.run(80)
+        assert not (world.gone and world.upkeep.records)
+        left_old = any(
+            p.metadata.labels[REVISION_HASH] != world.revision for p in world.pods.values()
+        )
+        assert left_old or not world.upkeep.records
         if world.gone:
             assert not world.pods
             return
@@ -273,6 +294,7 @@ class NodeSetLife(RuleBasedStateMachine):
             bad_revisions=set(world.bad_revisions),
             own_writes=world.own_writes,
             budget=world.budget,
+            upkeep=world.upkeep.copy(),
         )
 
 

@@ -37,6 +37,19 @@ def workers(world: World) -> dict[str, Json]:
     }
 
 
+def places(world: World) -> dict[str, str]:
+    """Machines of worker pods by their names: two may be on one."""
+    return {
+        pod["metadata"]["name"]: machine_of(pod)
+        for pod in world.server.objects("/pods", SPACE)
+        if pod["metadata"]["labels"].get("app.kubernetes.io/name") == "slurmd"
+    }
+
+
+def uid(pod: Json) -> str:
+    return pod["metadata"]["uid"]
+
+
 def claims(world: World) -> list[str]:
     return [one["metadata"]["name"] for one in world.server.objects("/persistentvolumeclaims")]
 
@@ -101,6 +114,30 @@ def test_a_scaling_mode_is_switched_and_back_with_jobs_running():
     assert story(tell).slurm.lost_jobs == []
 
 
+def test_an_update_waits_with_the_worker_of_a_machine_that_takes_no_new_one():
+    """It would be gone for as long as the taint is there. Found by plan 12047."""
+
+    async def tell(world: World) -> None:
+        before = uid(workers(world)["machine-1"])
+        world.machines.taint("machine-1", "NoSchedule")
+        world.ask("PATCH", NODESET_PATH, {"spec": {"slurmd": {"image": "slurmd:2"}}})
+        others = ("machine-0", "machine-2")
+        await until(lambda: all(_image(workers(world).get(one)) == "slurmd:2" for one in others))
+        await asyncio.sleep(120.0)
+        assert uid(workers(world)["machine-1"]) == before
+        assert len(world.slurm.free_nodes()) == 3
+        world.machines.taint("machine-1", None)
+        await until(lambda: _image(workers(world).get("machine-1")) == "slurmd:2")
+        await well(world)
+
+    story(tell, DAEMONS)
+
+
+def _image(pod: Json | None) -> str:
+    containers: list[Json] = pod["spec"]["containers"] if pod is not None else []
+    return next((str(one["image"]) for one in containers if one["name"] == "slurmd"), "")
+
+
 def test_a_switched_mode_leaves_a_worker_that_a_user_cordoned_until_its_cordon_is_gone():
     """The cordon would be lost with the pod. Found by plan 1629."""
 
@@ -149,11 +186,31 @@ def test_claims_are_there_before_their_pods_and_go_as_declared():
     story(tell, spec=spec)
 
 
+def test_a_nodeset_that_is_made_again_at_once_gets_claims_of_its_own():
+    """Those of the former one were given to its pods, and went while they ran or not at all."""
+
+    def uids(world: World) -> set[str]:
+        return {one["metadata"]["uid"] for one in world.server.objects("/persistentvolumeclaims")}
+
+    async def tell(world: World) -> None:
+        world.server.collect_after = 5.0
+        before = uids(world)
+        assert len(before) == 2
+        world.ask("DELETE", NODESET_PATH, {})
+        await until(lambda: world.find("slinky.slurm.net/nodesets", NODESET) is None)
+        world.declare_nodeset(2)
+        await until(lambda: len(uids(world) - before) == 2)
+        await well(world)
+        assert not uids(world) & before
+
+    story(tell, Layout(claims=("Retain", "Delete")))
+
+
 def test_a_pinned_pod_returns_to_its_machine():
     """Feature row 43."""
 
     async def tell(world: World) -> None:
-        before = {pod["metadata"]["name"]: machine for machine, pod in workers(world).items()}
+        before = places(world)
         nodeset = world.find("slinky.slurm.net/nodesets", NODESET)
         assert nodeset is not None
         assert nodeset["status"]["ordinalToNode"] == {
@@ -163,8 +220,7 @@ def test_a_pinned_pod_returns_to_its_machine():
             world.ask("DELETE", f"{CORE}/pods/{name}", {})
         await asyncio.sleep(30.0)
         await well(world)
-        after = {pod["metadata"]["name"]: machine for machine, pod in workers(world).items()}
-        assert after == before
+        assert places(world) == before
 
     story(tell, spec={"pinToNode": True})
 

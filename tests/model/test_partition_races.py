@@ -139,6 +139,40 @@ async def _refused_as_the_file_goes(seed: int) -> list[str]:
     return missing
 
 
+async def _beside_a_refused_line(seed: int) -> tuple[float, str, str]:
+    """How long a change takes, what is told of the bad line then, and what the file has."""
+    world = await _settled(seed)
+    _key(world, "BogusKey=1")
+    await asyncio.sleep(30.0)
+    began = asyncio.get_running_loop().time()
+    _limit(world, 7)
+    for _ in range(1000):
+        await asyncio.sleep(0.01)
+        if _found(world) == 7:
+            break
+    taken = asyncio.get_running_loop().time() - began
+    assert await _watch(world, 30.0, lambda: _found(world) == 7) == [True]
+    controller = world.find("slinky.slurm.net/controllers", "slurm") or {}
+    conf: str = (world.find("/configmaps", "slurm-config") or {})["data"]["slurm.conf"]
+    assert "MaxTime=7" in conf
+    # What is declared is tried once more, with the partition as it is now.
+    _key(world, "# nothing")
+    await asyncio.sleep(30.0)
+    assert expected.missing(world) == []
+    await world.crash(world.processes[0])
+    return taken, controller["status"]["lastError"], conf
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_partition_does_not_wait_while_a_line_of_its_controller_is_refused(seed: int) -> None:
+    with logging(show=False):
+        taken, words, conf = simulate(_beside_a_refused_line(seed))
+    # A trial alone takes longer than that.
+    assert taken < 0.2
+    assert "BogusKey" in words
+    assert "BogusKey" not in conf
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_partition_that_changes_amid_a_reconfigure_does_not_change_back(seed: int) -> None:
     with logging(show=False):

@@ -17,7 +17,18 @@ from penstock.api.slinky.wellknown import CONFIG_HASH, REVISION_HASH
 from penstock.controllers import act, config, links, loop, operator
 from penstock.controllers.config import Configuration
 from penstock.controllers.partition_proof import PartitionProof
-from penstock.decide import drain_reason, guard, nodeset, records, remake, resume, rollout, status
+from penstock.decide import (
+    claims,
+    drain_reason,
+    guard,
+    nodeset,
+    records,
+    remake,
+    resume,
+    roles,
+    rollout,
+    status,
+)
 from penstock.decide.action import DrainNode, Ground
 from penstock.decide.config_acks import Acks
 from penstock.decide.config_transaction import ConfigView, Decision
@@ -290,6 +301,36 @@ def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(status, "misnamed", always(False))
 
 
+def workers_go_that_cannot_come_back(patch: pytest.MonkeyPatch) -> None:
+    """An update takes a worker whose machine takes no new one."""
+    patch.setattr(rollout, "last_there", always(False))
+
+
+def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
+    """Each pod takes its claim along, as scale-in does."""
+    owners = claims.owners
+
+    def of_pods(*args: Any, scaled_in: bool) -> Any:
+        return owners(*args, scaled_in=True)
+
+    patch.setattr(claims, "owners", of_pods)
+
+
+def claims_of_the_gone_are_taken(patch: pytest.MonkeyPatch) -> None:
+    """A pod is made with a claim whose owner is gone."""
+    patch.setattr(claims, "_gone", always(False))
+
+
+def pins_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A pod is made for any machine, whatever the status says."""
+    slot = roles._slot  # pyright: ignore[reportPrivateUsage]
+
+    def anywhere(nodeset: NodeSet, number: int, _: object) -> Any:
+        return slot(nodeset, number, {})
+
+    patch.setattr(roles, "_slot", anywhere)
+
+
 def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
     """Only the template says which pods are old."""
     old_ones = rollout.old_ones
@@ -330,5 +371,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     partitions_are_not_proven,
     machines_are_not_heard_of,
     renamed_machines_keep_their_node,
+    workers_go_that_cannot_come_back,
+    claims_go_with_any_pod,
+    claims_of_the_gone_are_taken,
+    pins_are_forgotten,
     pods_of_the_other_mode_stay,
 )

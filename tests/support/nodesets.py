@@ -26,7 +26,12 @@ from penstock.api.meta import ObjectMeta, OwnerReference
 from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.shared import ControllerRef
-from penstock.api.slinky.wellknown import DRAIN_FINALIZER, REVISION_HASH, SCALING_MODE
+from penstock.api.slinky.wellknown import (
+    COMPONENT,
+    DRAIN_FINALIZER,
+    REVISION_HASH,
+    SCALING_MODE,
+)
 from penstock.decide import times
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.slurm import model
@@ -101,7 +106,7 @@ def pod(
             namespace="slurm",
             uid=f"uid-{name}",
             resource_version="7",
-            labels={REVISION_HASH: "new", **(labels or {})},
+            labels={REVISION_HASH: "new", COMPONENT: "slurmd", **(labels or {})},
             annotations=annotations or {},
             creation_timestamp=times.write(created),
             deletion_timestamp=times.write(NOW - 1) if deleted else None,

@@ -388,13 +388,13 @@ async def install(client: Client) -> None:
     machine: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": MACHINE}}
     await client.apply(NODES, machine)
     for resource in KINDS:
-        await _served(client, resource)
+        await served(client, resource)
 
 
 _installed: set[Path] = set()
 
 
-async def _served(client: Client, resource: Resource[Any]) -> None:
+async def served(client: Client, resource: Resource[Any]) -> None:
     """Wait until the API server serves a kind, which it says in the definition's conditions."""
     name = f"{resource.plural}.{resource.group}"
     cache = Cache(client, DEFINITIONS, fields=f"metadata.name={name}", raw=True)

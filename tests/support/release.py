@@ -26,12 +26,13 @@ class Release:
         """A command of helm in the release's namespace."""
         return helm(*arguments, "--namespace", self.namespace, stdin=stdin, environment=self._env)
 
-    def upgrade(self, values: Mapping[str, Any], chart: str | Path = "slurm") -> str:
+    def upgrade(self, values: Mapping[str, Any], chart: str | Path = "slurm", *options: str) -> str:
         """`helm upgrade --install` with these values."""
         return self(
             "upgrade",
             self.name,
             str(CHARTS / chart),
+            *options,
             "--install",
             "--create-namespace",
             "--values",

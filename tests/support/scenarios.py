@@ -22,6 +22,7 @@ from penstock.kube import ApiError, Client, Selector
 from penstock.kube.watch import INITIAL_END
 from penstock.slurm.model import Node
 from penstock.slurm.rest import SlurmError, Slurmrestd
+from penstock.slurm.rest.reservation import WantedReservation
 
 Notes = list[Any]
 
@@ -449,4 +450,52 @@ async def reconfigures(slurm: Slurm) -> Notes:
     return notes
 
 
-SLURM = (drains, jobs, unknown, changes, reconfigures)
+async def reservations(slurm: Slurm) -> Notes:
+    """Maintenance that begins at once, later, or again and again; and what is no time for it."""
+    listed = await slurm.rest.nodes()
+    assert listed is not None
+    now = listed.last_update
+    maint = ("MAINT", "IGNORE_JOBS")
+    chosen = ("FLEX", "MAGNETIC", "NO_HOLD_JOBS_AFTER_END", "OVERLAP", "STATIC", "USER_DELETE")
+
+    async def make(start: int, end: int, *flags: str) -> str:
+        wanted = WantedReservation(
+            "upkeep",
+            start_time=now + start,
+            end_time=now + end,
+            nodes=(slurm.node,),
+            users=("slurm",),
+            flags=(*maint, *flags),
+        )
+        return await slurm.told(slurm.rest.update_reservation(wanted))
+
+    async def shown() -> Notes:
+        found = await slurm.rest.reservation("upkeep")
+        start, end = found.start_time.value() or 0, found.end_time.value() or 0
+        return [start - now, end - now, found.node_list, sorted(found.flags or ())]
+
+    async def end() -> str:
+        return await slurm.told(slurm.rest.delete_reservation("upkeep"))
+
+    notes: Notes = [await make(-7200, 7200), await make(-7200, 7200, "DAILY")]
+    notes += [await make(-7200, 7200, "DAILY", "FORCE_START"), await shown()]
+    await slurm.settle(lambda node: "MAINTENANCE" in node.state)
+    notes += [await slurm.seen(), await end()]
+    await slurm.settle(lambda node: "MAINTENANCE" not in node.state)
+    notes += [await make(7200, 14400, "WEEKEND", *chosen), await shown(), await slurm.seen()]
+    notes.append(await end())
+    job = await slurm.start()
+    notes += [await make(0, 7200), (await shown())[1:]]
+    await slurm.settle(lambda node: "MAINTENANCE" in node.state)
+    notes.append(await slurm.seen())
+    again = WantedReservation("upkeep", nodes=(slurm.node,), flags=maint)
+    notes += [await slurm.told(slurm.rest.update_reservation(again)), (await shown())[1:]]
+    await slurm.rest.update_node(slurm.node, state=["DRAIN"], reason="upkeep")
+    notes += [await slurm.seen(), await end()]
+    await slurm.cancel(job)
+    await slurm.rest.update_node(slurm.node, state=["RESUME"])
+    await slurm.settle(lambda node: "IDLE" in node.state and not node.drain)
+    return [*notes, await end()]
+
+
+SLURM = (drains, jobs, unknown, changes, reconfigures, reservations)

@@ -26,12 +26,12 @@ from penstock.api.core import (
 )
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.names import ordinal_of
-from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
+from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.wellknown import (
     CORDONED_FOR,
-    DRAIN_FINALIZER,
     POD_CORDON_SHORT,
     REASON_PREFIX,
+    RESERVATION_FINALIZER,
     REVISION_HASH,
 )
 from penstock.decide import action as act
@@ -46,8 +46,11 @@ from penstock.decide.view import ControllerState, NodeSetView
 from penstock.slurm import model
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.model import Job
+from penstock.slurm.reservation import Reservation
 from support import nodesets
+from support.upkeep import Upkeep, strategy
 
+HELD = act.AddFinalizer | act.RemoveFinalizer | act.SetReservation
 TERMINATING = f"{REASON_PREFIX}Pod is terminating"
 
 
@@ -79,14 +82,21 @@ class World:
     """Writes of the operator to pods."""
     budget: int = 1
     quiet: Quiet = field(default_factory=Quiet)
+    upkeep: Upkeep = field(default_factory=Upkeep)
     unclaimed: set[str] = field(default_factory=set[str])
     """Node records whose pod was killed before anybody could note whose they are."""
 
     # What the operator sees
 
     def view(self) -> NodeSetView:
-        nodes: Known[dict[str, model.Node]] | Unknown = Known(dict(self.nodes), self.now)
+        nodes: Known[dict[str, model.Node]] | Unknown
         jobs: Known[tuple[Job, ...]] | Unknown = Known(tuple(self.jobs.values()), self.now)
+        self.upkeep.pass_time(self.now)
+        nodes = Known(self.upkeep.shown(self.nodes, self.now), self.now)
+        reservations: Known[dict[str, Reservation]] | Unknown
+        reservations = Known(dict(self.upkeep.records), self.now)
+        if self.fault or self.controller is ControllerState.ABSENT:
+            reservations = Unknown("slurmrestd does not answer")
         if self.fault in {"silent", "nodes"} or self.controller is ControllerState.ABSENT:
             nodes = Unknown("slurmrestd does not answer")
         if self.fault in {"silent", "jobs"} or self.controller is ControllerState.ABSENT:
@@ -102,6 +112,7 @@ class World:
             jobs=jobs,
             now=self.now,
             revision=self.revision,
+            reservations=reservations,
         )
 
     def slurm(self) -> SlurmView:
@@ -122,8 +133,10 @@ class World:
         decided = plan(view, self.quiet)
         assert decided == plan(view), "what is remembered changed what is decided"
         self.acts_on_old_view = seen is not None
+        # Finalizers are written with a precondition, and reservations after them.
+        moved = view.nodeset != self.nodeset
         for step in decided.actions[:stop_after]:
-            if not (late and for_update(step)):
+            if not (late and for_update(step)) and not (moved and isinstance(step, HELD)):
                 self.do(step)
         self.acts_on_old_view = False
         if stop_after is None and not self.gone:
@@ -153,6 +166,9 @@ class World:
                     self._node(step.node, comment=step.comment)
             case act.SetNodeFeatures():
                 raise PromiseBrokenError("no machine of this world has features")
+            case act.SetReservation() | act.DeleteReservation():
+                if not self.slurm().silence:
+                    self.upkeep.do(step, set(self.nodes))
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
             case _:
@@ -161,6 +177,10 @@ class World:
 
     def _finalizer(self, step: act.AddFinalizer | act.RemoveFinalizer) -> None:
         names = set(self.nodeset.metadata.finalizers) - {step.finalizer}
+        there = self.controller is ControllerState.PRESENT and not self.fault
+        held = step.finalizer == RESERVATION_FINALIZER and self.upkeep.records
+        if isinstance(step, act.RemoveFinalizer) and held and there:
+            raise PromiseBrokenError("a reservation was left")
         if isinstance(step, act.AddFinalizer):
             if self.nodeset.metadata.deleting:
                 return
@@ -245,6 +265,8 @@ class World:
             case act.DrainNode():
                 reason = reason_to_send(found, step)
                 used = self.in_use(name)
+                if used and reason.endswith("for update") and not self.acts_on_old_view:
+                    self._check_time(name)
                 self._node(name, state=found.state | {"DRAIN"}, reason=reason)
                 if used and reason.endswith("for update"):
                     self._check_budget(name)
@@ -260,6 +282,7 @@ class World:
                 if step.renews is not None and theirs is not None:
                     raise PromiseBrokenError(f"the drain of {name} went with its record")
                 del self.nodes[name]
+                self.upkeep.lose(name)
                 self.drained_by_others.pop(name, None)
                 return
         alone = name not in self.pods or not slurmd_runs(self.pods[name])
@@ -278,6 +301,12 @@ class World:
             return False
         heard = record.slurmd_start_time >= int(running_since(found))
         return heard and not record.state & {"DOWN", "DRAIN", "FAIL", "NOT_RESPONDING"}
+
+    def _check_time(self, name: str) -> None:
+        """A node in use was drained for an update."""
+        scheduled = self.nodeset.spec.update_strategy.type == "ScheduledUpdate"
+        if scheduled and name not in self.upkeep.nodes(self.now):
+            raise PromiseBrokenError(f"{name} was drained for update outside of its reservation")
 
     def _check_budget(self, name: str) -> None:
         """A node in use was drained for an update: not more may be out than declared."""
@@ -405,6 +434,8 @@ class World:
         record, found = self.nodes.get(name), self.pods.get(name)
         if record is None or found is None or not slurmd_runs(found) or found.metadata.deleting:
             return False
+        if name in self.upkeep.nodes(self.now):
+            return False
         return record.state == frozenset({"IDLE"}) and not self.jobs_on(name)
 
     def set_job(self, job: Job) -> None:
@@ -478,16 +509,19 @@ class World:
 
     def allow_unavailable(self, most: int) -> None:
         self.budget = most
-        rolling = RollingUpdate(max_unavailable=most)
-        spec = changed(self.nodeset.spec, update_strategy=UpdateStrategy(rolling_update=rolling))
-        self.nodeset = changed(self.nodeset, spec=spec)
+        self.schedule(None)
+
+    def schedule(self, start: float | None, minutes: int = 30, *, again: bool = False) -> None:
+        """Updates take place from then on, or at any time."""
+        how = strategy(self.budget, start, minutes, again)
+        self.nodeset = changed(self.nodeset, spec=changed(self.nodeset.spec, update_strategy=how))
 
     def delete_nodeset(self) -> None:
         if self.nodeset.metadata.deleting:
             return
         meta = changed(self.nodeset.metadata, deletion_timestamp=times.write(self.now))
         self.nodeset = changed(self.nodeset, metadata=meta)
-        self.gone = DRAIN_FINALIZER not in meta.finalizers
+        self.gone = not meta.finalizers
 
 
 def slurmd_runs(pod: Pod) -> bool:

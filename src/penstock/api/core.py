@@ -235,9 +235,17 @@ class Deployment(KubeObject, frozen=True):
 class PersistentVolumeClaim(KubeObject, frozen=True):
     """A PersistentVolumeClaim; whose it is matters, not what is in it."""
 
+    spec: Json = field(default_factory=dict[str, Any])
+
 
 class PodDisruptionBudget(KubeObject, frozen=True):
     """A PodDisruptionBudget."""
+
+    spec: Json = field(default_factory=dict[str, Any])
+
+
+class ServiceMonitor(KubeObject, frozen=True):
+    """A ServiceMonitor of the Prometheus operator."""
 
     spec: Json = field(default_factory=dict[str, Any])
 
@@ -297,4 +305,12 @@ MUTATING = Resource(
     "mutatingwebhookconfigurations",
     WebhookConfiguration,
     namespaced=False,
+)
+SERVICE_MONITORS = Resource(
+    "monitoring.coreos.com",
+    "v1",
+    "ServiceMonitor",
+    "servicemonitors",
+    ServiceMonitor,
+    optional=True,
 )

@@ -20,6 +20,8 @@ class Resource(Generic[T]):
     plural: str
     type: type[T]
     namespaced: bool = True
+    optional: bool = False
+    """Whether a cluster may be without it, as with kinds that others define."""
 
     @property
     def api_version(self) -> str:

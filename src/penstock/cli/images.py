@@ -22,18 +22,28 @@ Push = Annotated[
 Kind = Annotated[
     str | None, typer.Option(metavar="CLUSTER", help="With --engine docker: load them into kind.")
 ]
+Platform = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --engine, again for each: linux/amd64 or linux/arm64. This machine's if absent."
+    ),
+]
 
 
 @app.command()
 def build(
-    engine: Engine = None, base: Base = engines.BASE, push: Push = None, kind: Kind = None
+    engine: Engine = None,
+    base: Base = engines.BASE,
+    push: Push = None,
+    kind: Kind = None,
+    platform: Platform = None,
 ) -> None:
     """Build every image: without --engine, as files for the built-in node, with no registry."""
-    if engine is None and (push or kind):
-        raise typer.BadParameter("--push and --kind need --engine")
+    if engine is None and (push or kind or platform):
+        raise typer.BadParameter("--push, --kind and --platform need --engine")
     try:
         if engine:
-            lines = engines.build(engine, base, push, kind)
+            lines = engines.build(engine, base, push, kind, platform or ())
         else:
             found = images.build_all().values()
             lines = [f"{image.reference}  {image.exact}  {image.path}" for image in found]

@@ -2,7 +2,7 @@
 
 import typer
 
-from penstock.cli import demo, images, local, plan
+from penstock.cli import demo, images, local, network, plan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,6 +13,7 @@ app.add_typer(demo.app, name="demo")
 app.add_typer(local.app, name="local")
 app.add_typer(images.app, name="images")
 app.command()(plan.plan)
+app.command()(network.network)
 
 
 def main() -> None:

@@ -9,10 +9,12 @@ from penstock.api.core import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.shared import SecretKeySelector
+from penstock.controllers import hold
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.report import Events
 from penstock.decide import slurmdbd
+from penstock.decide.reach import closed
 from penstock.decide.slurmdbd import REACHABLE, Said
 from penstock.decide.workload import workload
 from penstock.kube import KubeError
@@ -20,6 +22,7 @@ from penstock.render import accounting as render
 from penstock.render.accounting import Given
 from penstock.render.canonical import digest
 from penstock.render.slurmdbd_conf import password_problem, slurmdbd_conf
+from penstock.slurm.keyring import Phase
 
 LINES = 200
 """Of slurmdbd's log: more than it says of one change."""
@@ -29,6 +32,8 @@ REFRESH_S = 3.0
 """After which the kubelet is asked once more to look at the files; then after three times that."""
 AGAIN_S = 5.0
 """Between two looks at the log of a slurmdbd that waits for its database."""
+SELDOM_S = 300.0
+"""Between two connections to an outside slurmdbd that answers: it notes each in its log."""
 _KINDS = ("StatefulSet", "Service", "Secret")
 
 
@@ -50,6 +55,7 @@ class AccountingLoop(Loop[Accounting]):
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, ACCOUNTINGS, tools.world.accountings, events)
         self._anew = Anew(tools.client)
+        self._reach = tools.reach
         self._waits: dict[str, _Wait] = {}
         self._has: dict[str, tuple[str, str]] = {}
         """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
@@ -64,17 +70,27 @@ class AccountingLoop(Loop[Accounting]):
         given = None if missing else self._given(obj)
         if given is None:
             return missing
-        await self.objects.ensure(obj, self.events, render.objects(obj, given))
+        found = hold.look(
+            self.objects,
+            obj,
+            render.objects(obj, given),
+            render.declared(obj, given),
+            fits=render.fits(given, self._conf(obj)),
+        )
+        await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
         runs = workload("slurmdbd", 1, pods)
         pod = next((one for one in pods if not one.metadata.deleting), None)
+        if found.stays:
+            # Nobody in it tells of the database: a changed file comes with our pod.
+            return [runs, Check(runs.ok or None, "NotAsked", type=REACHABLE), *found.checks]
         if not render.takes_over(obj):
-            return [runs]
+            return [runs, *found.checks]
         if pod is None or not _running(pod):
             if pod is not None:
                 await self._restart_on_change(obj, pod, given.conf_hash)
             return [runs, Check(None, "SlurmdbdNotRunning", type=REACHABLE)]
-        return await self._look(obj, pod, runs, given.conf_hash)
+        return [*await self._look(obj, pod, runs, given.conf_hash), *found.checks]
 
     def again(self, obj: Accounting) -> float | None:
         """Soon while an answer of slurmdbd's container is waited for."""
@@ -85,8 +101,11 @@ class AccountingLoop(Loop[Accounting]):
         for kind in _KINDS:
             name = names.accounting_workload(obj)
             await self.objects.remove(obj, self.events, kind, name)
-        where = f"{names.accounting_host(obj)}:{names.accounting_port(obj)}"
-        return [Check(True, "External", f"slurmdbd is outside, at {where}")]
+        host, port = names.accounting_host(obj), names.accounting_port(obj)
+        end = await self._reach.look(obj.metadata.namespace, host, port)
+        found = closed(end, "slurmdbd", host, port)
+        self._soon[obj.metadata.key] = SELDOM_S if found is None else AGAIN_S
+        return [found or Check(True, "External", f"slurmdbd is outside, at {host}:{port}")]
 
     async def _look(self, obj: Accounting, pod: Pod, runs: Check, wanted: str) -> list[Check]:
         """What slurmdbd says of its files and its database, asked only while there is a reason."""
@@ -151,16 +170,36 @@ class AccountingLoop(Loop[Accounting]):
     def _given(self, obj: Accounting) -> Given:
         """Everything that slurmdbd is given; asked for only when nothing is missing."""
         spec, space = obj.spec, obj.metadata.namespace
-        slurm, jwt, jwks = spec.slurm_key_ref, spec.effective_jwt_key_ref, spec.jwks_key_ref
+        jwt, jwks = spec.effective_jwt_key_ref, spec.jwks_key_ref
         found = self.world.jwks(space, jwks) if jwks is not None else None
         return Given(
             image=self.world.settings.images.slurmdbd,
             conf=slurmdbd_conf(obj, self._password(obj) or ""),
             jwt_key=(self.world.secret_value(space, jwt) or b"") if jwt is not None else b"",
-            slurm_key_hash=self.world.secret_hash(space, slurm) if slurm is not None else "",
+            slurm_key_hash=self._key_hash(obj),
             jwt_key_hash=self.world.secret_hash(space, jwt) if jwt is not None else "",
             jwks_hash=digest(found) if found is not None else "",
+            ring=next((names.key_ring(one) for one in self.world.rings_of(obj)), ""),
         )
+
+    def _key_hash(self, obj: Accounting) -> str:
+        """Names the slurm.key that slurmdbd is to begin with.
+
+        A changed one reaches it by the key rings of its clusters, once each of them knows it.
+        """
+        every = [self.world.ring(one) for one in self.world.rings_of(obj)]
+        rings = [one for one in every if one is not None]
+        behind = [one for one in rings if one.phase is not Phase.CLIENTS]
+        if rings:
+            return (behind or rings)[0].clients
+        ref = obj.spec.slurm_key_ref
+        return self.world.secret_hash(obj.metadata.namespace, ref) if ref is not None else ""
+
+    def _conf(self, obj: Accounting) -> str:
+        """slurmdbd.conf as it is now; empty when there is none."""
+        ref = SecretKeySelector(name=names.accounting_workload(obj), key=render.CONF)
+        value = self.world.secret_value(obj.metadata.namespace, ref)
+        return value.decode(errors="replace") if value is not None else ""
 
     def _password(self, obj: Accounting) -> str | None:
         """The password of the database; a line break at its end is none of it."""

@@ -24,6 +24,7 @@ from penstock.controllers.loop import Tools
 from penstock.controllers.metrics import POD_DELETES
 from penstock.controllers.refusals import Refusals
 from penstock.controllers.report import Events
+from penstock.controllers.reservations import Reservations, held_by_others
 from penstock.controllers.told import Told
 from penstock.decide.action import (
     Action,
@@ -32,6 +33,7 @@ from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeleteReservation,
     DrainNode,
     Ground,
     OwnClaim,
@@ -42,6 +44,7 @@ from penstock.decide.action import (
     SetNodeFeatures,
     SetNodeTopology,
     SetPodConditions,
+    SetReservation,
     UndrainNode,
 )
 from penstock.decide.drain import reason_to_send
@@ -55,7 +58,6 @@ from penstock.render.context import Cluster
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import BusyError, SlurmError
 from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
-from penstock.slurm.rest.reservation import reserved
 
 NEEDS_NO_SLURM = frozenset({Ground.NEVER_BOUND, Ground.FINISHED, Ground.ABANDONED})
 AT_ONCE = 32
@@ -80,6 +82,7 @@ class Actor:
         self._written = written
         self._claims = Claims(tools, events)
         self.refusals = Refusals(tools.client.clock)
+        self.reservations = Reservations(tools.client.clock)
 
     async def act(
         self,
@@ -111,9 +114,8 @@ class Actor:
         abandoned: bool,
     ) -> bool:
         done: list[bool] = []
-        for one in _of(actions, AddFinalizer):
-            held = (*nodeset.metadata.finalizers, one.finalizer)
-            await self._finalizers(nodeset, held)
+        if added := [one.finalizer for one in _of(actions, AddFinalizer)]:
+            await self._finalizers(nodeset, (*nodeset.metadata.finalizers, *added))
         records = _of(actions, DeleteNodeRecord)
         if link is not None and link.client is not None:
             # Whether they go or not: the pods that make them anew do not wait for it.
@@ -134,10 +136,16 @@ class Actor:
         if link is not None and link.client is not None:
             late = [one for one in records if one.renews is None]
             done += await self._forget(nodeset, link, link.client, late, told)
-        for one in _of(actions, RemoveFinalizer):
-            told.normal(one.why.reason, one.why.message, "Finalize")
-            left = [name for name in nodeset.metadata.finalizers if name != one.finalizer]
-            await self._finalizers(nodeset, left)
+            planned = [
+                one for one in actions if isinstance(one, SetReservation | DeleteReservation)
+            ]
+            key = nodeset.metadata.key
+            done += await self.reservations.settle(key, link, link.client, planned, told)
+        if ended := _of(actions, RemoveFinalizer):
+            for one in ended:
+                told.normal(one.why.reason, one.why.message, "Finalize")
+            gone = {one.finalizer for one in ended}
+            await self._finalizers(nodeset, set(nodeset.metadata.finalizers) - gone)
         return all(done)
 
     async def _finalizers(self, nodeset: NodeSet, finalizers: Iterable[str]) -> None:
@@ -152,7 +160,8 @@ class Actor:
         self, nodeset: NodeSet, cluster: Cluster, creates: Sequence[CreatePod], told: Told
     ) -> None:
         """Create some at a time: a refusal stops the rest instead of being repeated for each."""
-        revision = worker.revision(nodeset).hash
+        revision, known = worker.revision(nodeset).hash, self._world.sssd_of(nodeset)
+        sssd = known if isinstance(known, str) else ""
         waiting = iter(creates)
         refused: list[Exception] = []
 
@@ -160,7 +169,7 @@ class Actor:
             for one in waiting:
                 if refused:
                     return
-                manifest = _manifest(cluster, nodeset, one.slot, revision)
+                manifest = _manifest(cluster, nodeset, one.slot, revision, sssd)
                 try:
                     await self._claims.make(nodeset, one.slot)
                     await self._create_one(nodeset, manifest, told)
@@ -410,16 +419,17 @@ class Actor:
         try:
             # slurmctld would take the node out of the reservation with its record. With its
             # NodeSet a node is gone for good.
-            kept = await _reserved(client) if not nodeset.metadata.deleting else frozenset[str]()
+            gone = nodeset.metadata.deleting
+            kept = frozenset[str]() if gone else await held_by_others(client, nodeset)
         except SlurmError as error:
             log.info("node records kept", error=str(error))
             return [False]
         right = [one for one in records if one.node not in kept and still_right(one, now)]
         deleted = await _all(self._forget_one(client, one, told) for one in right)
-        gone = [one.node for one, done in zip(right, deleted, strict=True) if done]
-        link.mirror.forget(gone)
+        left = [one.node for one, done in zip(right, deleted, strict=True) if done]
+        link.mirror.forget(left)
         await link.mirror.fresh()
-        return [len(gone) == len(records)]
+        return [len(left) == len(records)]
 
     async def _forget_one(self, client: Slurmrestd, one: DeleteNodeRecord, told: Told) -> bool:
         """Whether the record is gone."""
@@ -437,16 +447,25 @@ class Actor:
         return True
 
 
-def _manifest(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str) -> Json:
+def _manifest(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: str) -> Json:
     if slot.ordinal is None:
         return worker.daemon_pod(
-            cluster, nodeset, slot.pod, slot.host, slot.machine, revision_hash=revision
+            cluster,
+            nodeset,
+            slot.pod,
+            slot.host,
+            slot.machine,
+            revision_hash=revision,
+            sssd_conf_hash=sssd,
         )
-    return worker.pod(cluster, nodeset, slot.ordinal, revision_hash=revision, machine=slot.machine)
-
-
-async def _reserved(client: Slurmrestd) -> frozenset[str]:
-    return reserved(await client.reservations())
+    return worker.pod(
+        cluster,
+        nodeset,
+        slot.ordinal,
+        revision_hash=revision,
+        machine=slot.machine,
+        sssd_conf_hash=sssd,
+    )
 
 
 def _of(actions: Sequence[Action], kind: type[A]) -> list[A]:

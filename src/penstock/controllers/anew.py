@@ -22,15 +22,15 @@ class Anew:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def mark(self, pod: Pod, wanted: str) -> bool:
+    async def mark(self, pod: Pod, wanted: str, key: str = wellknown.CONFIG_HASH) -> bool:
         """Write the hash to the pod; returns whether it had another one or none. Raises KubeError.
 
         The kubelet refreshes the pod's files when an annotation changes.
         """
         meta = pod.metadata
-        if meta.deleting or meta.annotations.get(wellknown.CONFIG_HASH) == wanted:
+        if meta.deleting or meta.annotations.get(key) == wanted:
             return False
-        body = {"metadata": {"uid": meta.uid, "annotations": {wellknown.CONFIG_HASH: wanted}}}
+        body = {"metadata": {"uid": meta.uid, "annotations": {key: wanted}}}
         try:
             await self._client.patch(PODS, meta.namespace, meta.name, body)
         except NotFoundError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.api.core import PODS, ConfigMap, Node, Pod
+from penstock.api.core import PODS, Node, Pod
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Controller, ControllerStatus
 from penstock.controllers.anew import Anew
@@ -66,11 +66,13 @@ class Configuration:
         serves: bool,
         ask: bool,
         live: bool,
+        held: bool = False,
     ) -> tuple[ConfigView, Decision]:
         """What there is, and the next step.
 
         Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
-        that slurmctld was told all that differs from the real one already.
+        that slurmctld was told all that differs from the real one already, `held` that its pod is
+        still as another operator made it.
         """
         pod = next(iter(self._world.slurmctld_pods(controller)), None)
         data = files(cluster)
@@ -86,8 +88,9 @@ class Configuration:
             marks=marks,
             persistent=controller.spec.persistent,
             applied_live=live,
+            held=held,
         )
-        if (ask or not settled(view)) and view.speaks and (worked or serves):
+        if (ask or not settled(view)) and view.speaks and not held and (worked or serves):
             acks, why = await self._acks(pod)
             deaf = self._deaf(controller, pod, waits=serves and acks is None)
             if acks is None and (words := refused_before(controller.status, view.wanted.hash)):
@@ -101,9 +104,12 @@ class Configuration:
     async def mark(
         self, controller: Controller, events: Events, view: ConfigView, decision: Decision
     ) -> None:
-        """Annotate slurmctld's pods, upon which the kubelet refreshes their files at once."""
+        """Annotate slurmctld's pod, upon which the kubelet refreshes its files at once.
+
+        Standbys are told nothing: they get new pods instead.
+        """
         refresh = self._refresh(controller, decision, view.wanted.hash)
-        for pod in self._world.slurmctld_pods(controller):
+        for pod in self._world.slurmctld_pods(controller)[:1]:
             meta = pod.metadata
             if meta.deleting:
                 continue
@@ -174,7 +180,7 @@ class Configuration:
 
     def _version(self, cluster: Cluster, name: str) -> Version | None:
         """What one of our ConfigMaps holds, unless somebody else wrote it."""
-        found: ConfigMap | None = self._world.config_maps.get(f"{cluster.namespace}/{name}")
+        found = self._world.config_map(f"{cluster.namespace}/{name}")
         if found is None or found.metadata.deleting or found.binary_data:
             return None
         data = found.data or {}

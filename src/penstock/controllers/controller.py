@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+
 import msgspec
 
 from penstock.api.conditions import Check, find
-from penstock.api.core import Pod
-from penstock.api.meta import KubeObject
+from penstock.api.core import SECRETS, Pod, Secret
+from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names, wellknown
-from penstock.api.slinky.controller import CONTROLLERS, Controller
-from penstock.api.slinky.shared import Status
+from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
+from penstock.api.slinky.shared import SecretKeySelector, Status
+from penstock.controllers import claim_templates, hold, partition_gone
 from penstock.controllers.anew import Anew
+from penstock.controllers.backups import Backups
 from penstock.controllers.config import Configuration
+from penstock.controllers.key_ring import KeyRing
+from penstock.controllers.links import Links
 from penstock.controllers.loop import Loop, Tools
+from penstock.controllers.monitor import Monitor
+from penstock.controllers.outside import Outside
 from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
-from penstock.decide import accounting, config_checks
+from penstock.decide import accounting, config_checks, config_files
 from penstock.decide.config_checks import APPLIED
 from penstock.decide.config_transaction import ConfigView, Decision, Stage
-from penstock.decide.config_triggers import Triggered, pending
+from penstock.decide.config_triggers import Triggered, began_with, pending
+from penstock.decide.drift import DRIFTED, choice
 from penstock.decide.drift import check as drift_check
-from penstock.decide.drift import choice
 from penstock.decide.neighbours import references
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
+from penstock.kube import ConflictError, NotFoundError, Result
 from penstock.render import controller as render
-from penstock.render.config import Contents, config_hash, config_maps_of, declared, files
+from penstock.render.config import Contents, config_hash, config_maps_of, declared, files, mounted
 from penstock.render.context import Cluster
 from penstock.render.keys import generate, key_secret
+from penstock.slurm.force import SLURM_CONF
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
+_OF_OURS = frozenset({config_checks.VALID, config_checks.APPLIED, DRIFTED})
 
 
 class ControllerLoop(Loop[Controller]):
@@ -42,6 +55,7 @@ class ControllerLoop(Loop[Controller]):
         self,
         tools: Tools,
         events: Events,
+        links: Links,
         partitions: PartitionChanges,
         drift: PartitionDrift,
     ) -> None:
@@ -49,61 +63,133 @@ class ControllerLoop(Loop[Controller]):
         self.partitions = partitions
         self.drift = drift
         self.anew = Anew(tools.client)
+        self.outside = Outside(tools, links)
+        self.monitor = Monitor(tools)
+        self.backups = Backups(tools, links)
         self.configuration = Configuration(tools)
         partitions.reads = self.configuration.reads
         self.triggers = Triggers(tools)
+        self.keys = KeyRing(tools, links)
         self._decided: dict[str, Decision] = {}
         self._refused: dict[str, str] = {}
         """What Slurm said of what is declared, while something else is on its way."""
         self._triggered: dict[str, Triggered] = {}
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one Controller.
+
+        A process that has just started would tell that an outside slurmctld is silent, and take it
+        back.
+        """
+        obj = self.world.controllers.get(key)
+        told = obj is not None and obj.spec.external and obj.status.observed_generation
+        if obj is not None and told and not self.outside.heard(obj):
+            return Result(requeue_after=1.0)
+        return await super().reconcile(key)
 
     async def bring(self, obj: Controller) -> list[Check]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
         key = obj.metadata.key
         self._decided.pop(key, None)
         self._triggered.pop(key, None)
-        await self._keys(obj)
+        if not obj.spec.external:
+            await self._keys(obj)
         cluster = self.world.cluster(obj)
         first = accounting.first_waits(obj, cluster.accounting)
         waiting = self._missing(obj, cluster) or first
         if waiting:
             return waiting
+        # Before anything is made of the keys: slurmctld begins with those that the ring knows.
+        keys = [] if obj.spec.external else await self.keys.turn(obj, self.events)
         brought = await self.partitions.bring(obj, self.events)
         cluster = brought.cluster
+        if obj.spec.external:
+            self._triggered[key] = self.outside.triggers(obj, self.events)
+            checks = await self.outside.bring(obj, cluster, self.events)
+            return checks + await self.monitor.bring(obj, cluster, self.events)
         pods = self.world.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods)
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
-        if obj.spec.external:
-            await self.objects.ensure(obj, self.events, render.objects(cluster))
-            return [runs]
-        asked = pending(obj.metadata.annotations, obj.status.triggers)
+        if obj.spec.replicas > 1:
+            await self.backups.look(obj, cluster, self.events)
+            pods = self.world.slurmctld_pods(obj)
+            late += [] if runs.ok else await self.backups.claim(obj)
+        active = workload("slurmctld", 1, pods[:1])
+        asked = pending(obj.metadata.annotations, self._noted(obj))
+        workloads = [render.stateful_set(cluster)]
+        pod = hold.look(self.objects, obj, workloads, render.declared_pods(cluster), asked=asked)
         view, decision = await self.configuration.look(
             obj,
             cluster,
-            worked=_worked(obj),
-            serves=bool(runs.ok),
+            worked=_worked(obj) or pod.foreign,
+            serves=bool(active.ok),
             ask=asked,
             live=brought.live,
+            held=pod.stays,
         )
+        # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
+        stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
         self.configuration.note(key, decision, view.wanted.hash, asked=asked)
         words = self.world.refused(obj)
         waits = cluster.controller is not obj or decision.stage is Stage.TRYING
         self._refused[key] = words if waits else ""
         self._decided[key] = decision
+        if decision.stage in _REFUSED and cluster.controller is obj:
+            self.world.refused_files[key] = mounted(cluster, view.wanted.data)
         if view.real is not None and view.alias is not None and view.real != view.alias:
             self.partitions.expect(key, view.real, view.alias)
         if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
             # Before the alias says that slurmctld has it all.
             await self.partitions.prove(obj, cluster, self.events)
         contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
-        await self.objects.ensure(obj, self.events, render.objects(cluster, contents))
+        manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
+        kept = await self._ensure(obj, manifests.apply(stays=stays))
+        if view.real is not None and decision.real is not None:
+            texts = view.real.data.get(SLURM_CONF, ""), decision.real.get(SLURM_CONF, "")
+            told_of = self.partitions.told(key)
+            partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
+        await self.backups.only(obj)
         await self._deliver(obj, view, decision)
+        monitored = await self.monitor.bring(obj, cluster, self.events)
         if asked and _worked(obj):
             self._triggered[key] = await self.triggers.look(obj, self.events, view)
         told = self._told(obj, view, decision)
         known = accounting.checks(obj, cluster.accounting, worked=_worked(obj))
         drifted = await self._drifted(obj, cluster)
-        return [*late, runs, *known, *told, *self.partitions.checks(obj), *drifted]
+        hidden = config_files.hidden(_of_user(cluster))
+        users = await self._sssd(obj, pods)
+        ours = [*users, *self.partitions.checks(obj), *kept, *keys]
+        return [*late, runs, *known, *told, *ours, *hidden, *monitored, *drifted, *pod.checks]
+
+    def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
+        """What was done of what annotations ask for, those included that slurmctld began with."""
+        done = obj.status.triggers
+        if _worked(obj):
+            return done
+        now = write(self.client.clock.time())
+        noted = began_with(obj.metadata.annotations, done, now)
+        if noted != done:
+            self._triggered[obj.metadata.key] = Triggered(noted)
+        return noted
+
+    async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Check]:
+        """Make the objects; a claim template that cannot be changed keeps nothing else back."""
+        key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
+        told: list[Check] = []
+        for manifest in manifests:
+            if manifest["kind"] == "StatefulSet":
+                manifest, told = claim_templates.keep(manifest, self.world.stateful_sets.raw(key))
+            await self.objects.ensure(obj, self.events, [manifest])
+        return told
+
+    async def _sssd(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Check]:
+        """Have a changed sssd.conf come to slurmctld's pods at once; say that it is missing."""
+        found = self.world.sssd_hash(obj.metadata.namespace, obj.spec.sssd_conf_ref)
+        if isinstance(found, Check):
+            return [found]
+        for pod in pods if found else ():
+            await self.anew.mark(pod, found, wellknown.SSSD_CONF_HASH)
+        return []
 
     async def _late_slurmdbd(
         self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]
@@ -137,6 +223,14 @@ class ControllerLoop(Loop[Controller]):
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
+        if obj.spec.external:
+            waits = (self.outside.again(obj), self.monitor.again(obj))
+            return min((one for one in waits if one is not None), default=None)
+        waits = (self._again(obj), self.monitor.again(obj), self.backups.again(obj))
+        waits = (*waits, self.keys.again(obj))
+        return min((one for one in waits if one is not None), default=None)
+
+    def _again(self, obj: Controller) -> float | None:
         decision = self._decided.get(obj.metadata.key)
         triggered = self._triggered.get(obj.metadata.key)
         if triggered is not None and triggered.waits:
@@ -148,13 +242,21 @@ class ControllerLoop(Loop[Controller]):
             return 0.2
         return self.configuration.again(obj.metadata.key, decision.stage)
 
+    def outdated(self, obj: Controller) -> frozenset[str]:
+        """What slurmctld took over is not known of an outside one."""
+        known = _OF_OURS if obj.spec.external else frozenset[str]()
+        return known | self.monitor.outdated(obj)
+
     def status(self, obj: Controller) -> Status:
         """The hashes of the wanted configuration and of that which slurmctld runs with."""
         old, decision = obj.status, self._decided.get(obj.metadata.key)
         wanted = config_hash(self.world.declared(obj))
+        triggered = self._triggered.get(obj.metadata.key)
+        if obj.spec.external:
+            told = triggered.status if triggered is not None else old.triggers
+            return ControllerStatus(config_hash=wanted, triggers=told)
         if decision is None:
             return msgspec.structs.replace(old, config_hash=wanted)
-        triggered = self._triggered.get(obj.metadata.key)
         words = self._refused[obj.metadata.key]
         if decision.stage in _REFUSED:
             words = words or decision.words
@@ -179,10 +281,52 @@ class ControllerLoop(Loop[Controller]):
         if spec.effective_jwt_key_ref is None:
             wanted.append((names.generated_jwt_key(controller), names.JWT_KEY))
         labels = wellknown.labels("slurmctld", controller.metadata.name)
+        await self._keep(controller)
         for name, file in wanted:
-            if self.world.secrets.get(f"{space}/{name}") is None:
-                manifest = key_secret(controller, name, {file: generate()}, labels)
+            found = self.world.secrets.get(f"{space}/{name}")
+            if found is None:
+                manifest = key_secret(
+                    controller, name, {file: generate()}, labels, stays=spec.persistent
+                )
                 await self.objects.create_secret(controller, self.events, manifest)
+            elif spec.persistent:
+                await self._release(controller, found)
+
+    async def _release(self, controller: Controller, secret: Secret) -> None:
+        """Have a key outlive its Controller, as the claim with slurmctld's state does.
+
+        A Controller that is made again goes on with both, and so do workers and machines outside
+        that have the key. What an earlier version made belonged to the Controller.
+        """
+        meta = secret.metadata
+        owners = [one for one in meta.owner_references if one.uid != controller.metadata.uid]
+        if len(owners) == len(meta.owner_references) or meta.deleting:
+            return
+        body = {
+            "metadata": {
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+                "ownerReferences": msgspec.to_builtins(owners),
+            }
+        }
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self.client.patch(SECRETS, meta.namespace, meta.name, body)
+            note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
+            self.events.normal(controller, "KeyKept", note, "Update")
+
+    async def _keep(self, controller: Controller) -> None:
+        """Have Helm leave the keys: slurm-operator's chart has Secrets for them, ours has none."""
+        for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller)):
+            secret = self.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
+            if secret is None or not _would_go(secret):
+                continue
+            keep = {wellknown.HELM_POLICY: wellknown.HELM_KEEP}
+            meta = secret.metadata
+            body = {"metadata": {"uid": meta.uid, "annotations": keep}}
+            with contextlib.suppress(NotFoundError):
+                await self.client.patch(SECRETS, meta.namespace, meta.name, body)
+                note = f"Secret {meta.name} stays when its Helm release has it no more"
+                self.events.normal(controller, "KeyKept", note, "Update")
 
     def _missing(self, controller: Controller, cluster: Cluster) -> list[Check]:
         """What the cluster cannot start without; the pod waits for it rather than restart later."""
@@ -193,7 +337,9 @@ class ControllerLoop(Loop[Controller]):
         ):
             if self.world.secret_hash(space, ref):
                 continue
-            if given is None:
+            if given is None and controller.spec.external:
+                found.append(Check(False, "SecretNotFound", _outside_key(path, ref, space)))
+            elif given is None:
                 found.append(Check(None, "CreatingKeys", f"Secret {ref.name} is being made"))
             else:
                 found.append(
@@ -216,7 +362,7 @@ class ControllerLoop(Loop[Controller]):
             for name in config_maps_of(cluster)
             if name not in cluster.config_maps
         ]
-        jwks = controller.spec.jwks_key_ref
+        jwks = None if controller.spec.external else controller.spec.jwks_key_ref
         if jwks and jwks.key not in self.world.config_data(controller).get(jwks.name, {}):
             found.append(
                 Check(
@@ -226,7 +372,7 @@ class ControllerLoop(Loop[Controller]):
                     f"namespace {space}. Create it or remove the reference",
                 )
             )
-        return found
+        return found + config_files.refused(_of_user(cluster))
 
     async def _deliver(self, controller: Controller, view: ConfigView, decision: Decision) -> None:
         """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
@@ -256,6 +402,30 @@ class ControllerLoop(Loop[Controller]):
             await self.configuration.mark(controller, self.events, view, decision)
 
 
+def _of_user(cluster: Cluster) -> list[tuple[str, Mapping[str, str]]]:
+    """The user's ConfigMaps in the order in which they are mounted."""
+    return [(name, cluster.config_maps.get(name, {})) for name in config_maps_of(cluster)]
+
+
+def _outside_key(path: str, ref: SecretKeySelector, space: str) -> str:
+    """Why a key is not generated: the outside slurmctld has one already."""
+    return (
+        f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace {space}. "
+        "Put the key of the outside slurmctld there, or name the Secret that has it"
+    )
+
+
+def _would_go(secret: Secret) -> bool:
+    """Whether it is of a release of the chart `slurm`, which would delete it with the next one."""
+    meta = secret.metadata
+    return (
+        meta.labels.get("app.kubernetes.io/managed-by") == "Helm"
+        and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
+        and wellknown.HELM_POLICY not in meta.annotations
+        and not meta.deleting
+    )
+
+
 def _worked(controller: Controller) -> bool:
     """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
     return find(controller.status.conditions, APPLIED) is not None
@@ -267,8 +437,7 @@ def _has_state_in_pod(controller: Controller) -> bool:
 
 
 def _serves(world: World, controller: Controller) -> bool:
-    pods = world.slurmctld_pods(controller)
-    return bool(workload("slurmctld", controller.spec.replicas, pods).ok)
+    return bool(workload("slurmctld", 1, world.slurmctld_pods(controller)[:1]).ok)
 
 
 def pod_to_controller(pod: KubeObject) -> list[str]:

@@ -25,6 +25,7 @@ from penstock.slurm import jwt
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror import Mirror
 from penstock.slurm.partition_mirror import PartitionMirror
+from penstock.slurm.reservation_mirror import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.http import Exchange
 
@@ -60,6 +61,7 @@ class Link:
 
     mirror: Mirror
     partitions: PartitionMirror
+    reservations: ReservationMirror
     client: Slurmrestd | None = None
     target: tuple[str, bytes] | None = None
     tasks: tuple[asyncio.Task[None], ...] = ()
@@ -104,10 +106,18 @@ class Links:
         """The link of a Controller, if there is one yet."""
         return self._links.get(key)
 
-    def asked(self, member: Member) -> bool:
+    def asked(self, member: Member, *, reservations: bool = False) -> bool:
         """Whether this process has heard of that cluster's Slurm, or why it cannot."""
         link = self.of(member)
-        return link is not None and link.asked
+        if link is None or (reservations and not link.reservations.asked):
+            return False
+        return link.asked
+
+    def need_reservations(self, who: str, *, needs: bool, of: Member | None = None) -> None:
+        """Say whether the NodeSet `who` has to know of reservations; gone, it is of no cluster."""
+        link = self.of(of) if of is not None else None
+        for one in self._links.values():
+            one.reservations.need(who, needs and one is link)
 
     async def run(self) -> None:
         """Keep all mirrors until cancelled."""
@@ -128,6 +138,7 @@ class Links:
             link.client = link.target = None
             link.mirror.endpoint(None, found)
             link.partitions.endpoint(None, found)
+            link.reservations.endpoint(None, found)
         elif found != link.target:
             url, secret = found
             link.target = found
@@ -139,6 +150,7 @@ class Links:
             )
             link.mirror.endpoint(link.client)
             link.partitions.endpoint(link.client)
+            link.reservations.endpoint(link.client)
             log.info("slurmrestd chosen", controller=key, url=url)
         self._changed(key)
         return Result()
@@ -158,12 +170,15 @@ class Links:
     def _open(self, key: str, group: asyncio.TaskGroup) -> Link:
         clock = self._clock.monotonic
         link = Link(
-            Mirror(clock=clock), PartitionMirror(lambda: self.partitions_heard(key), clock=clock)
+            Mirror(clock=clock),
+            PartitionMirror(lambda: self.partitions_heard(key), clock=clock),
+            ReservationMirror(lambda: self._changed(key), clock=clock),
         )
         link.mirror.subscribe(lambda _: self._changed(key))
         link.tasks = (
             group.create_task(self._keep(key, link.mirror.run)),
             group.create_task(self._keep(key, link.partitions.run)),
+            group.create_task(self._keep(key, link.reservations.run)),
         )
         self._links[key] = link
         return link

@@ -10,10 +10,14 @@ from penstock.api.conditions import Check
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.shared import Status
+from penstock.controllers import hold
+from penstock.controllers.directories import Directories
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
+from penstock.decide import host_network
 from penstock.decide.workload import workload
+from penstock.kube import Result
 from penstock.render import hostkeys
 from penstock.render import loginset as render
 from penstock.render.canonical import secret_digest
@@ -24,24 +28,23 @@ class LoginSetLoop(Loop[LoginSet]):
 
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
+        self._directories = Directories(tools)
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one LoginSet; of one that is gone nothing is kept."""
+        if self.world.loginsets.get(key) is None:
+            self._directories.forget(key)
+        return await super().reconcile(key)
 
     async def bring(self, obj: LoginSet) -> list[Check]:
         """Make host keys once, then ConfigMap, Service and Deployment."""
         cluster = waits_for_cluster(self.world, obj)
         if isinstance(cluster, Check):
             return [cluster]
-        meta, sssd, sssd_hash = obj.metadata, obj.spec.sssd_conf_ref, ""
-        if sssd is not None:
-            sssd_hash = self.world.secret_hash(meta.namespace, sssd)
-            if not sssd_hash:
-                return [
-                    Check(
-                        False,
-                        "SecretNotFound",
-                        f"spec.sssdConfRef: there is no Secret {sssd.name} with a key {sssd.key} "
-                        f"in namespace {meta.namespace}. Create it, or leave the reference out",
-                    )
-                ]
+        meta = obj.metadata
+        sssd_hash = self.world.sssd_hash(meta.namespace, obj.spec.sssd_conf_ref)
+        if isinstance(sssd_hash, Check):
+            return [sssd_hash]
         keys = self.world.secrets.get(f"{meta.namespace}/{names.login_host_keys(obj)}")
         if keys is None:
             # A second of CPU: not in the event loop, and not again while the Secret is there.
@@ -54,9 +57,17 @@ class LoginSetLoop(Loop[LoginSet]):
             host_keys_hash=secret_digest(keys.data),
             sssd_conf_hash=sssd_hash,
         )
-        await self.objects.ensure(obj, self.events, manifests)
+        found = hold.look(self.objects, obj, manifests, render.declared(cluster, obj))
+        await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
-        return [workload("login", obj.spec.replicas, pods)]
+        listens = "sshd listens on 22"
+        exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
+        heard = await self._directories.look(obj, pods, self.events)
+        return [workload("login", obj.spec.replicas, pods), *found.checks, *exposed, *heard]
+
+    def again(self, obj: LoginSet) -> float | None:
+        """Soon while there is a directory to hear of."""
+        return self._directories.again(obj.metadata.key)
 
     def status(self, obj: LoginSet) -> Status:
         """Replicas and selector, for `kubectl scale` and autoscalers."""

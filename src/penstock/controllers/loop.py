@@ -13,6 +13,7 @@ from penstock.api.meta import KubeObject
 from penstock.api.resource import Resource
 from penstock.api.slinky.shared import Status
 from penstock.controllers.objects import Objects
+from penstock.controllers.reach import Reach
 from penstock.controllers.report import Events, invalid, told
 from penstock.controllers.status import status_of, write_status
 from penstock.controllers.world import World
@@ -39,6 +40,7 @@ class Tools:
     client: Client
     world: World
     objects: Objects
+    reach: Reach
 
 
 class Reporter(Generic[T]):
@@ -56,12 +58,18 @@ class Reporter(Generic[T]):
 
     async def report(self, obj: T, checks: list[Check], new: Status) -> None:
         """Write status and conditions if they changed; an event when it got worse."""
-        old = status_of(obj).conditions
+        outdated = self.outdated(obj)
+        old = tuple(one for one in status_of(obj).conditions if one.type not in outdated)
         conditions = told(obj, old, checks, self.client.clock.time())
         self.events.turned(obj, old, conditions)
         generation = obj.metadata.generation
         new = msgspec.structs.replace(new, observed_generation=generation, conditions=conditions)
         await write_status(self.client, self._resource, obj, new)
+
+    def outdated(self, obj: T) -> frozenset[str]:
+        """Types of conditions that say nothing of the object any more."""
+        del obj
+        return frozenset()
 
 
 class Loop(Reporter[T], ABC):

@@ -11,25 +11,44 @@ from penstock.api.core import BUDGETS, Node, PersistentVolumeClaim, Pod
 from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.api.slinky.wellknown import ROLLBACK
 from penstock.controllers.act import Actor
 from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.loop import REFUSED, Reporter, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.node_drift import NodeDrifts
 from penstock.controllers.partition_drift import PartitionDrift
+from penstock.controllers.refused_keys import RefusedKeys
 from penstock.controllers.report import Events, invalid
 from penstock.controllers.revisions import Same, keep_revisions
+from penstock.controllers.rollbacks import ROLLED_BACK, Rollbacks
+from penstock.decide import (
+    cgroups,
+    container_rights,
+    gpus,
+    host_network,
+    live_conf,
+    maintenance,
+    outside,
+    pod_security,
+)
 from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
 from penstock.decide.nodeset import Plan, plan
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.kube import Expectations, NotFoundError, Result
-from penstock.render import worker
+from penstock.render import worker, worker_spec
+from penstock.render.config import cgroup_conf, mounted
 from penstock.render.context import Cluster
+from penstock.render.slurm_conf import nodeset_lines
+from penstock.slurm.conf import Document
+from penstock.slurm.known import Unknown
 
 LOOK_AGAIN_S = 3.0
 """Pause before what Slurm did not let us do is decided anew."""
+
+_LISTENS = "slurmd listens on 6818, and on free ports for jobs,"
 
 
 class NodeSetLoop(Reporter[NodeSet]):
@@ -43,6 +62,10 @@ class NodeSetLoop(Reporter[NodeSet]):
         self._quiet: dict[str, Quiet] = {}
         self._actor = Actor(tools, events, self._written)
         self._nodes = NodeDrifts(tools.client, events)
+        self._shares: set[str] = set()
+        """NodeSets whose cgroup.conf machines outside have as well."""
+        self._rollbacks = Rollbacks(tools, events)
+        self._keys = RefusedKeys(tools)
 
     async def reconcile(self, key: str) -> Result:
         """Look at one NodeSet; a deleted one is drained before it goes."""
@@ -51,17 +74,25 @@ class NodeSetLoop(Reporter[NodeSet]):
             self._written.forget(key)
             self._quiet.pop(key, None)
             self._nodes.forget(key)
+            self._shares.discard(key)
             self._actor.refusals.forget(key)
+            self._actor.reservations.forget(key)
+            self._rollbacks.forget(key)
+            self._keys.forget(key)
+            self._links.need_reservations(key, needs=False)
             return Result()
         if not self._written.satisfied(key):
             # The cache does not show our own writes yet; acting on it could do them twice.
             return Result(requeue_after=1.0)
         wrong = invalid(nodeset)
         cluster = waits_for_cluster(self.world, nodeset)
+        self._links.need_reservations(key, needs=maintenance.asks(nodeset), of=nodeset)
         if isinstance(cluster, Cluster) and self._seen_before(nodeset):
             # A process that has just started would tell that Slurm is silent, and take it back.
             return Result(requeue_after=1.0)
-        hold = _hold(wrong, cluster)
+        if await self._rollbacks.look(nodeset):
+            return Result(requeue_after=1.0)
+        hold = _hold(wrong, cluster, self.world.sssd_of(nodeset))
         same = Same()
         there = isinstance(cluster, Cluster) or self.world.pods_of.get(nodeset.metadata.uid)
         # A NodeSet that waits for its first pod makes nothing yet.
@@ -73,7 +104,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         link = self._links.of(nodeset)
         view = self._view(nodeset, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, Quiet()))
-        checks = [*wrong, *decided.checks]
+        checks = [*wrong, *decided.checks, *self._rollbacks.checks(nodeset)]
         refused: Exception | None = None
         done = True
         try:
@@ -86,9 +117,20 @@ class NodeSetLoop(Reporter[NodeSet]):
             )
             if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
                 checks += await self._drifted(view, cluster, link)
+                checks += _outside(nodeset, cluster, link)
+                slurmd = worker_spec.container(cluster, nodeset)
+                checks += _container_rights(nodeset, slurmd)
+                checks += _gpus(nodeset, cluster, slurmd)
+                checks += host_network.check(
+                    nodeset.spec.template.spec, _LISTENS, nodeset.status.conditions
+                )
+                checks += self._cgroups(nodeset, cluster, link)
+                if not cluster.controller.spec.external:
+                    checks += await self._keys.checks(key, cluster, view.pods)
         except REFUSED as error:
             refused = error
-            checks.insert(0, Check(False, "Refused", f"The API server refused it: {error}"))
+            other = Check(False, "Refused", f"The API server refused it: {error}")
+            checks.insert(0, pod_security.check(str(error)) or other)
         await self._tell(nodeset, decided, checks)
         if refused is not None:
             raise refused
@@ -96,6 +138,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             decided.wake_after,
             None if done else LOOK_AGAIN_S,
             self._nodes.again(nodeset),
+            self._keys.again(key, view.pods),
         ]
         return Result(requeue_after=min(filter(None, waits), default=None))
 
@@ -111,9 +154,36 @@ class NodeSetLoop(Reporter[NodeSet]):
             words = [*of_partition, *of_nodes]
         return [*wrong, *drift_check(words, nodeset.status.conditions)]
 
+    def _cgroups(self, nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:
+        """A warning about the cgroup.conf that pods and machines have in common."""
+        controller, key = cluster.controller, nodeset.metadata.key
+        if controller.spec.external:
+            nodes = link.mirror.snapshot.nodes if link is not None else UNCONNECTED
+            if isinstance(nodes, Unknown):
+                # What was told of it stays.
+                self._shares.add(key)
+                return []
+            beside = self.world.nodesets_of.get(controller.metadata.key)
+            pods = (pod for one in beside for pod in self.world.pods_of.get(one.metadata.uid))
+            found = cgroups.outside(cgroups.machines(nodes.value, pods))
+        else:
+            found = cgroups.shared(controller.spec.extra_conf, cgroup_conf(cluster))
+        (self._shares.discard if found is None else self._shares.add)(key)
+        return [found] if found is not None else []
+
     def _seen_before(self, nodeset: NodeSet) -> bool:
         """Whether its status is from a process that had asked Slurm, while this one has not."""
-        return bool(nodeset.status.observed_generation) and not self._links.asked(nodeset)
+        asked = self._links.asked(nodeset, reservations=maintenance.asks(nodeset))
+        return bool(nodeset.status.observed_generation) and not asked
+
+    def outdated(self, obj: NodeSet) -> frozenset[str]:
+        """What is told of something that is no longer declared goes with it."""
+        goes = {
+            cgroups.SHARED: obj.metadata.key not in self._shares,
+            maintenance.CREATED: not maintenance.scheduled(obj),
+            ROLLED_BACK: ROLLBACK not in obj.metadata.annotations,
+        }
+        return frozenset(name for name, gone in goes.items() if gone)
 
     async def _tell(self, nodeset: NodeSet, decided: Plan, checks: list[Check]) -> None:
         await self.report(nodeset, checks, decided.status)
@@ -171,6 +241,8 @@ class NodeSetLoop(Reporter[NodeSet]):
             live_confs=same.confs,
             hold_creation=hold,
             propagated_conditions=self.world.settings.propagated_node_conditions,
+            reservations=link.reservations.records if link is not None else UNCONNECTED,
+            refused_reservation=self._actor.reservations.refused(meta.key),
             refused_topologies=self._actor.refusals.of(meta.key, {pod.host for pod in pods}),
         )
 
@@ -198,11 +270,44 @@ class NodeSetLoop(Reporter[NodeSet]):
         return ControllerState.PRESENT
 
 
-def _hold(wrong: list[Check], cluster: Cluster | Check) -> Check | None:
-    """Why no pod is made now."""
-    if wrong:
-        return wrong[0]
-    return cluster if isinstance(cluster, Check) else None
+def _outside(nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:
+    """What is to be told of its own partition when slurm.conf is not written here."""
+    own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
+    if not own or not cluster.controller.spec.external:
+        return []
+    records = link.partitions.records if link is not None else UNCONNECTED
+    return [outside.partition(nodeset, nodeset_lines(nodeset), records)]
+
+
+def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Check]:
+    """What containers of jobs lack, by what its workers are declared with."""
+    pod = nodeset.spec.template.spec
+    found = container_rights.check(slurmd, pod, nodeset.status.conditions)
+    return [found] if found is not None else []
+
+
+def _gpus(nodeset: NodeSet, cluster: Cluster, slurmd: Json) -> list[Check]:
+    """Whether what its workers are given is what Slurm's jobs may ask for."""
+    controller = cluster.controller.spec
+    conf, here = Document.parse(controller.extra_conf), not controller.external
+    gres_conf = mounted(cluster, {}).get("gres.conf") if here else None
+    if nodeset.spec.scaling_mode == "DaemonSet" and "nodename" in (gres_conf or "").lower():
+        # Its nodes are called as their machines.
+        gres_conf = None
+    declared = gpus.Declared(
+        slurmd=slurmd,
+        gres=live_conf.read(nodeset.spec.extra_conf).gres,
+        node=names.slurm_node_name(nodeset, 0),
+        gres_conf=gres_conf,
+        types=(conf.get("GresTypes") or "") if here and not conf.includes() else None,
+    )
+    found = gpus.check(declared, nodeset.status.conditions)
+    return [found] if found is not None else []
+
+
+def _hold(wrong: list[Check], *needed: object) -> Check | None:
+    """Why no pod is made now: what is wrong, or the first thing needed that is not there."""
+    return next((one for one in (*wrong, *needed) if isinstance(one, Check)), None)
 
 
 def machine_matters(old: Node | None, new: Node | None) -> bool:

@@ -6,7 +6,18 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.api.core import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, STATEFUL_SETS
+import msgspec
+
+from penstock.api.core import (
+    BUDGETS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    SECRETS,
+    SERVICE_MONITORS,
+    SERVICES,
+    STATEFUL_SETS,
+    ConfigMap,
+)
 from penstock.api.meta import Json, KubeObject, ObjectMeta
 from penstock.api.resource import Resource
 from penstock.controllers.report import Events
@@ -20,6 +31,9 @@ from penstock.kube import (
     NotFoundError,
 )
 from penstock.kube.store import version_of
+
+UPSTREAM = "manager"
+"""The field manager of slurm-operator: the name of its program."""
 
 
 class Objects:
@@ -35,7 +49,9 @@ class Objects:
             "StatefulSet": (STATEFUL_SETS, world.stateful_sets),
             "Deployment": (DEPLOYMENTS, world.deployments),
             "PodDisruptionBudget": (BUDGETS, world.budgets),
+            "ServiceMonitor": (SERVICE_MONITORS, world.monitors),
         }
+        self._config_maps = world.own_config_maps
         self._settled: dict[str, tuple[str, Json]] = {}
         """By uid the version that was found to hold a manifest: not compared again."""
         self._written: dict[str, tuple[int, Json]] = {}
@@ -70,17 +86,27 @@ class Objects:
                 continue
             # The cache of Secrets has no JSON: one is looked up when it may differ.
             live = cache.raw(key) if cache.keep_raw else None
-            applied = await self._applier.ensure(resource, manifest, live)
+            # What it wrote besides goes with ours, unless its pods stay as they are.
+            adopts = () if _pods_stay(manifest) else (UPSTREAM,)
+            applied = await self._applier.ensure(resource, manifest, live, adopts=adopts)
             if seen.uid and applied.done == "unchanged":
                 self._settled[seen.uid] = (seen.resource_version, manifest)
             told = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
                 events.normal(of, "CreateSucceeded", f"Created {told}", "Create")
             elif applied.done == "updated":
+                if resource is CONFIG_MAPS:
+                    self._config_maps.wrote(msgspec.convert(applied.live, ConfigMap))
                 now = applied.live["metadata"].get("resourceVersion", "")
                 self._written[seen.uid] = version_of(now), manifest
                 shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
                 events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
+
+    def live(self, manifest: Json) -> Json | None:
+        """The whole object of a manifest as it was last seen; not for Secrets."""
+        _, cache = self._caches[manifest["kind"]]
+        meta = manifest["metadata"]
+        return cache.raw(f"{meta['namespace']}/{meta['name']}")
 
     async def remove(self, of: KubeObject, events: Events, kind: str, name: str) -> None:
         """Delete an object that `of` needs no more; one that is not its own is left."""
@@ -105,3 +131,8 @@ class Objects:
             return
         name = manifest["metadata"]["name"]
         events.normal(of, "CreateSucceeded", f"Generated Secret {name}", "Create")
+
+
+def _pods_stay(manifest: Json) -> bool:
+    """Whether it is a workload's without the template of its pods."""
+    return manifest["kind"] in ("StatefulSet", "Deployment") and "template" not in manifest["spec"]

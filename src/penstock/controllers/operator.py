@@ -14,7 +14,7 @@ from penstock.api.slinky import wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
-from penstock.api.slinky.nodeset import NODESETS
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.token import TOKENS
 from penstock.controllers.accounting import AccountingLoop
@@ -28,10 +28,12 @@ from penstock.controllers.objects import Objects
 from penstock.controllers.partition import PartitionLoop
 from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
+from penstock.controllers.reach import Dial, Reach, dial
 from penstock.controllers.report import Events
 from penstock.controllers.restapi import RestApiLoop
+from penstock.controllers.set_back import SetBacks
 from penstock.controllers.settings import Settings
-from penstock.controllers.unserved import TokenLoop
+from penstock.controllers.token import TokenLoop
 from penstock.controllers.webhooks import Webhooks
 from penstock.controllers.world import World, cluster_keys, keys, owned_by, shared_by, worker_of
 from penstock.kube import (
@@ -68,13 +70,16 @@ class Operator:
         *,
         url_of: Callable[[RestApi], str] = service_url,
         exchange: Exchange = exchange,
+        dial: Dial = dial,
     ) -> None:
         self._client = client
         self._manager = manager
         self._recorder = recorder
         self._settings = settings
         self.world = World(manager, settings)
-        self._tools = Tools(client, self.world, Objects(client, self.world))
+        self._tools = Tools(
+            client, self.world, Objects(client, self.world), Reach(client.clock, dial)
+        )
         self._links = Links(self.world, self._slurm_changed, url_of, client.clock, exchange)
         self._changes = PartitionChanges(self.world, self._links, client.clock)
         self._drift = PartitionDrift(
@@ -84,12 +89,13 @@ class Operator:
             self._changes,
             {one.kind: self._events(one) for one in (CONTROLLERS, NODESETS, PARTITIONS)},
         )
+        self._set_backs = self._watched_fields()
         for metric in ALL:
             client.metrics.registry.register(metric)
         self._controller = self._loop(
             "controller",
             ControllerLoop(
-                self._tools, self._events(CONTROLLERS), self._changes, self._drift
+                self._tools, self._events(CONTROLLERS), self._links, self._changes, self._drift
             ).reconcile,
         )
         self._partition = self._loop(
@@ -115,6 +121,7 @@ class Operator:
         self._token = self._loop("token", TokenLoop(self._tools, self._events(TOKENS)).reconcile)
         self._wire_controller()
         self._wire_members()
+        self._wire_token()
         self._wire_accounting()
         self._wire_nodeset()
         self._wire_partition()
@@ -125,6 +132,18 @@ class Operator:
 
     def _events(self, resource: Resource[Any]) -> Events:
         return Events(self._recorder, resource)
+
+    def _watched_fields(self) -> list[SetBacks]:
+        """Of the kinds that a release has objects of."""
+        world = self.world
+        kinds: tuple[tuple[Cache[Any], Resource[Any]], ...] = (
+            (world.controllers, CONTROLLERS),
+            (world.nodesets, NODESETS),
+            (world.restapis, RESTAPIS),
+            (world.loginsets, LOGINSETS),
+            (world.accountings, ACCOUNTINGS),
+        )
+        return [SetBacks(self._client, cache, self._events(kind)) for cache, kind in kinds]
 
     def _loop(self, name: str, reconcile: Callable[[str], Awaitable[Result]]) -> Controller:
         loop = Controller(
@@ -140,10 +159,10 @@ class Operator:
     def _wire_controller(self) -> None:
         world, loop, link = self.world, self._controller, self._link
         loop.watches(world.controllers, lambda one: [one.metadata.key])
-        loop.watches(world.nodesets, cluster_keys, when=_declared)
+        loop.watches(world.nodesets, cluster_keys, when=_declared_or_fits_more)
         loop.watches(world.secrets, self._controllers_of_secret)
         loop.watches(world.config_maps, world.users_of_config_map)
-        for cache in _any(world.services, world.config_maps, world.stateful_sets):
+        for cache in _any(world.services, world.config_maps, world.stateful_sets, world.monitors):
             loop.watches(cache, owned_by("Controller"))
         loop.watches(world.pods, pod_to_controller)
         link.watches(world.controllers, lambda one: [one.metadata.key], when=_declared)
@@ -178,7 +197,16 @@ class Operator:
             ],
         )
         login.watches(world.secrets, self._loginsets_of_secret)
-        self._token.watches(world.tokens, lambda one: [one.metadata.key])
+
+    def _wire_token(self) -> None:
+        world, loop = self.world, self._token
+        loop.watches(world.tokens, lambda one: [one.metadata.key])
+        loop.watches(world.secrets, world.tokens_of_secret)
+        loop.watches(world.secrets, owned_by("Token"))
+        # A key that is missing may be about to be generated by a Controller.
+        loop.watches(world.controllers, world.tokens_beside, when=_declared)
+        # slurm.conf says whether tokens may tell who their user is.
+        self._controller.watches(world.tokens, world.honoured_by, when=_declared)
 
     def _wire_accounting(self) -> None:
         world, loop = self.world, self._accounting
@@ -210,10 +238,13 @@ class Operator:
         loop.watches(world.claims, worker_of)
         for cache in _any(world.services, world.budgets):
             loop.watches(cache, shared_by("NodeSet"))
+        loop.watches(world.secrets, self._members_of_secret(world.nodesets_of))
+        loop.watches(world.secrets, lambda one: world.users_of_sssd_conf(one).get("NodeSet", []))
+        # gres.conf is compared with what a NodeSet says.
         loop.watches(
-            world.secrets,
+            world.config_maps,
             lambda one: [
-                k for c in world.users_of_secret(one) for k in keys(world.nodesets_of.get(c))
+                k for c in world.users_of_config_map(one) for k in keys(world.nodesets_of.get(c))
             ],
         )
 
@@ -247,9 +278,15 @@ class Operator:
     def _partitions_heard(self, key: str) -> None:
         self._drift.heard(key)
         self._partitions_changed(key)
+        one = self.world.controllers.get(key)
+        if one is not None and one.spec.external:
+            self._own_partitions_changed(key)
 
     def _drift_changed(self, key: str) -> None:
         self._controller.queue.add(key)
+        self._own_partitions_changed(key)
+
+    def _own_partitions_changed(self, key: str) -> None:
         for one in self.world.nodesets_of.get(key):
             if one.spec.partition is not None:
                 self._nodeset.queue.add(one.metadata.key)
@@ -270,11 +307,14 @@ class Operator:
     def _slurm_changed(self, key: str) -> None:
         for nodeset in self.world.nodesets_of.get(key):
             self._nodeset.queue.add(nodeset.metadata.key)
-        if any(map(_one_by_one, self.world.partitions_of.get(key))):
+        one = self.world.controllers.get(key)
+        outside = one is not None and one.spec.external
+        if outside or any(map(_one_by_one, self.world.partitions_of.get(key))):
             self._controller.queue.add(key)
 
     def _controllers_of_secret(self, secret: Secret) -> list[str]:
-        return [*self.world.users_of_secret(secret), *owned_by("Controller")(secret)]
+        by_sssd = self.world.users_of_sssd_conf(secret).get("Controller", [])
+        return [*self.world.users_of_secret(secret), *by_sssd, *owned_by("Controller")(secret)]
 
     def _members_of_secret(self, members: Index[Any]) -> Callable[[Secret], list[str]]:
         def keys_of(secret: Secret) -> list[str]:
@@ -284,15 +324,8 @@ class Operator:
         return keys_of
 
     def _loginsets_of_secret(self, secret: Secret) -> list[str]:
-        world, meta = self.world, secret.metadata
-        by_cluster = self._members_of_secret(world.loginsets_of)(secret)
-        by_sssd = [
-            one.metadata.key
-            for one in world.loginsets
-            if one.metadata.namespace == meta.namespace
-            and one.spec.sssd_conf_ref is not None
-            and one.spec.sssd_conf_ref.name == meta.name
-        ]
+        by_cluster = self._members_of_secret(self.world.loginsets_of)(secret)
+        by_sssd = self.world.users_of_sssd_conf(secret).get("LoginSet", [])
         return [*by_cluster, *by_sssd, *owned_by("LoginSet")(secret)]
 
     def _nodesets_on(self, node: Node) -> list[str]:
@@ -315,6 +348,13 @@ def _declared(old: Any, new: Any) -> bool:
         or before.deleting != after.deleting
         or before.uid != after.uid
     )
+
+
+def _declared_or_fits_more(old: NodeSet | None, new: NodeSet | None) -> bool:
+    """Whether more changed than the status, or machines in DaemonSet mode came or went."""
+    if _declared(old, new) or old is None or new is None:
+        return True
+    return new.spec.scaling_mode == "DaemonSet" and old.status.desired != new.status.desired
 
 
 def _declared_or_told(old: Any, new: Any) -> bool:
@@ -374,8 +414,10 @@ async def run(settings: Settings) -> None:
             client.metrics.registry,
             alive=lambda: None,
             ready=manager.not_ready,
+            host=settings.health_host,
             health_port=settings.health_port,
-            metrics_port=settings.metrics_port,
+            metrics_host=settings.metrics_host,
+            metrics_port=settings.metrics_port or None,
         ):
             log.info("starting", server=config.server, identity=settings.identity)
             await manager.run(signals=True)

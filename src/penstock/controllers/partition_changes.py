@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.api.conditions import Check
 from penstock.api.slinky.controller import Controller
+from penstock.controllers import partition_gone
 from penstock.controllers.links import Link, Links
 from penstock.controllers.partition_proof import PartitionProof
 from penstock.controllers.report import Events
@@ -24,7 +25,7 @@ from penstock.decide.partitions import refused as refused_check
 from penstock.kube.clock import Clock
 from penstock.render import partitions as render
 from penstock.render.context import Cluster
-from penstock.render.slurm_conf import slurm_conf
+from penstock.render.slurm_conf import keep_partitions, slurm_conf
 from penstock.slurm.conf import Document
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition import (
@@ -35,7 +36,6 @@ from penstock.slurm.partition import (
     Difference,
     changes,
     feature,
-    keep,
     live_only,
 )
 from penstock.slurm.partition import declared as declared_in
@@ -90,7 +90,7 @@ class State:
     def base(self, text: str) -> str:
         """What slurmctld has: a slurm.conf, and what it was told since."""
         for name in self.sent:
-            text = keep(self.lines[name], text, {name})
+            text = keep_partitions(self.lines[name], text, {name})
         return text
 
     by_file: str = ""
@@ -116,6 +116,10 @@ class PartitionChanges:
     def refusals(self, key: str) -> Mapping[str, str]:
         """Slurmctld's words by partition."""
         return {name: one.words for name, one in self._state(key).refused.items()}
+
+    def told(self, key: str) -> frozenset[str]:
+        """Partitions of which slurmctld was told what the file does not show yet."""
+        return frozenset(self._state(key).sent)
 
     def judged(self, key: str) -> bool:
         """Whether this process has compared what is declared with the file once."""
@@ -207,6 +211,7 @@ class PartitionChanges:
         self._proof.forget(key)
         self._judged.discard(key)
         self._world.kept_partitions.pop(key, None)
+        self._world.refused_files.pop(key, None)
 
     async def bring(self, controller: Controller, events: Events) -> Brought:
         """Change slurmctld's partitions to what is declared, as far as it takes them.
@@ -224,7 +229,7 @@ class PartitionChanges:
             return Brought(cluster)
         wanted = slurm_conf(cluster)
         if invalid:
-            wanted = keep(state.base(old), wanted, invalid)
+            wanted = keep_partitions(state.base(old), wanted, invalid)
         changed = self._changes(state, old, wanted)
         self._tidy(state, old, wanted)
         link = self._links.get(key)
@@ -246,8 +251,9 @@ class PartitionChanges:
         if changed and not live_only(old, wanted):
             state.by_file = ""
         elif changed:
-            told = _Told(events, controller, wanted)
-            await self._call(told, link, changed, members, state)
+            told, before = _Told(events, controller, wanted), state.base(old)
+            done = await self._call(told, link, changed, members, state)
+            partition_gone.tell(world, events, controller, (before, wanted), only=done)
         world.kept_partitions[key] = invalid | state.refused.keys(), state.base(old)
         if state.refused:
             self.again(key, AGAIN_S)
@@ -310,13 +316,13 @@ class PartitionChanges:
         changed: list[Change],
         members: Mapping[str, frozenset[str]],
         state: State,
-    ) -> None:
-        """One call for each change."""
+    ) -> list[str]:
+        """One call for each change; returns the partitions that slurmctld has taken."""
         client = link.client if link is not None else None
         if link is None or client is None:
             known = link.mirror.snapshot.nodes if link is not None else None
             state.by_file = known.why if isinstance(known, Unknown) else "slurmrestd is not there"
-            return
+            return []
         state.by_file = ""
         done: list[str] = []
         drifted = await self._drifted(told.controller.metadata.key, client, changed)
@@ -355,6 +361,7 @@ class PartitionChanges:
                 "Configure",
             )
         link.partitions.poke()
+        return done
 
     async def _drifted(
         self, key: str, client: Slurmrestd, changed: list[Change]

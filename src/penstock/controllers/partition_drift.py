@@ -60,7 +60,13 @@ class PartitionDrift:
     def heard(self, key: str) -> None:
         """Slurmctld was asked for its partitions."""
         controller, link = self._world.controllers.get(key), self._links.get(key)
-        if controller is None or link is None or not isinstance(link.partitions.records, Known):
+        if controller is None or link is None:
+            return
+        if controller.spec.external:
+            # Its partitions are its own, and nothing here says what they should be.
+            self._watches.pop(controller.metadata.uid, None)
+            return
+        if not isinstance(link.partitions.records, Known):
             return
         watch = self._watches.setdefault(controller.metadata.uid, Watch())
         nodes = link.mirror.snapshot.nodes
@@ -84,7 +90,7 @@ class PartitionDrift:
         key = cluster.controller.metadata.key
         watch, link = self._watches.get(cluster.controller.metadata.uid), self._links.get(key)
         found = watch.found if watch is not None else None
-        if watch is None or found is None:
+        if watch is None or found is None or cluster.controller.spec.external:
             return None
         own = {n: d for n, d in found.items() if _same(self._owner(cluster.controller, n), owner)}
         due = {name: own[name] for name in watch.due(self._client.clock.monotonic()) if name in own}

@@ -46,6 +46,10 @@ class Events:
         self._recorder = recorder
         self._resource = resource
 
+    def of(self, resource: Resource[Any]) -> Events:
+        """Events about objects of another kind."""
+        return Events(self._recorder, resource)
+
     def normal(self, obj: KubeObject, reason: str, note: str, action: str = "Reconcile") -> None:
         """Something was done."""
         self._recorder.event(self._resource, obj, reason=reason, note=note, action=action)

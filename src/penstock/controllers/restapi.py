@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.controllers import hold
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
-from penstock.decide import accounting
+from penstock.decide import accounting, host_network
 from penstock.decide.words import some
 from penstock.decide.workload import crashed, workload
 from penstock.render import restapi as render
@@ -36,10 +37,14 @@ class RestApiLoop(Loop[RestApi]):
         if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
             # There is no slurm.conf before.
             return waiting
-        await self.objects.ensure(obj, self.events, render.objects(cluster, obj))
+        made = render.objects(cluster, obj)
+        found = hold.look(self.objects, obj, made, render.declared(cluster, obj))
+        await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))
-        return [workload("slurmrestd", obj.spec.replicas, pods)]
+        listens = "slurmrestd listens on 6820"
+        exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
+        return [workload("slurmrestd", obj.spec.replicas, pods), *found.checks, *exposed]
 
     async def _after_change(self, obj: RestApi, pods: Iterable[Pod], wanted: str) -> None:
         """Let a slurmrestd that ended on a bad slurm.conf start at once on the next one."""

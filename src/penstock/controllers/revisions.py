@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from penstock.api.core import REVISIONS
 from penstock.api.slinky import wellknown
@@ -13,14 +14,15 @@ from penstock.controllers.world import World
 from penstock.decide import live_conf
 from penstock.decide.history import history
 from penstock.kube import AlreadyExistsError, Client, NotFoundError
-from penstock.render import worker
+from penstock.render import meaning, worker
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
     """Hashes of revisions that need no other pod than the wanted one.
 
-    `confs` are the extraConf of those that differ in what changes live only, and of the wanted one.
+    `confs` are the extraConf of the wanted one, and of those that differ from it in what changes
+    live or in how it is written only.
     """
 
     hashes: frozenset[str] = frozenset()
@@ -55,6 +57,7 @@ async def keep_revisions(
     for one in found.gone:
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
-    confs = live_conf.alike(nodeset, revision.data, records, fixed)
+    means = partial(meaning.of_revision, nodeset)
+    confs = live_conf.alike(nodeset, revision.data, records, fixed, means)
     confs[revision.hash] = nodeset.spec.extra_conf
     return Same(frozenset({*found.same, *confs} - {revision.hash}), confs)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from penstock.render.context import Images
 
@@ -47,7 +48,12 @@ class Settings:
     lease_namespace: str = "default"
     identity: str = "penstock"
     metrics_port: int = 8080
+    """0 for no metrics."""
     health_port: int = 8081
+    metrics_host: str | None = None
+    """The address at which metrics are served; None for that of the health probes."""
+    health_host: str | None = None
+    """The same for the health probes; None for all."""
     workers: int = 4
     """Reconciles of one kind that may run side by side."""
     workers_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -80,13 +86,28 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         "slurmdbd or login (default: %(default)s)",
     )
     add("--cluster-domain", default=cluster_domain(), help="DNS domain (default: %(default)s)")
-    add("--leader-elect", action="store_true", help="act only while holding the Lease")
-    add("--lease-namespace", default=environment.get("POD_NAMESPACE", "default"))
-    add("--metrics-port", type=int, default=8080, help="0 switches metrics off")
-    add("--health-port", type=int, default=8081)
+    _add_switch(parser, "--leader-elect", "act only while holding the Lease")
+    add(
+        "--lease-namespace",
+        "--leader-elect-namespace",
+        default=environment.get("POD_NAMESPACE", "default"),
+    )
+    where: dict[str, Any] = {"type": _address, "metavar": "[[HOST]:]PORT"}
+    add("--metrics-port", "--metrics-addr", default="8080", help="0: no metrics", **where)
+    add("--health-port", "--health-addr", default="8081", **where)
+    add("--profile-addr", metavar="[[HOST]:]PORT", help="of --profile")
+    for option, what in _NOT_SERVED.items():
+        _add_switch(parser, option, f"only as false: {what}")
     add("--workers", type=int, default=4, help="reconciles of one kind side by side")
     for kind in KINDS:
         add(f"--{kind}-workers", type=int, metavar="N", help=f"the same for {kind}s only")
+    add(
+        "--slurm-workers",
+        "--slurmclient-workers",  # by this name slurm-operator takes it
+        type=int,
+        metavar="N",
+        help="the same for connections to Slurm only",
+    )
     add(
         "--propagated-node-conditions",
         default="",
@@ -94,10 +115,13 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
     )
     _add_webhooks(parser, environment)
-    add("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    add("--log-level", "--zap-log-level", default="info", type=_level, choices=_LEVELS)
     given = parser.parse_args(arguments)
     if "{role}" not in given.slurm_image:
         parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
+    for option, what in _NOT_SERVED.items():
+        if getattr(given, option.removeprefix("--").replace("-", "_")):
+            parser.error(f"{option}: {what}")
     return Settings(
         namespaces=_words(given.namespaces),
         images=Images.of(given.slurm_image),
@@ -105,10 +129,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         leader_elect=given.leader_elect,
         lease_namespace=given.lease_namespace,
         identity=environment.get("POD_NAME") or f"{os.uname().nodename}-{os.getpid()}",
-        metrics_port=given.metrics_port,
-        health_port=given.health_port,
+        metrics_port=given.metrics_port.port,
+        metrics_host=given.metrics_port.host,
+        health_port=given.health_port.port,
+        health_host=given.health_port.host,
         workers=given.workers,
-        workers_by_kind=_given(given, "workers", KINDS),
+        workers_by_kind=_given(given, "workers", (*KINDS, "slurm")),
         propagated_node_conditions=_words(given.propagated_node_conditions),
         log_level=given.log_level,
         namespace=environment.get("POD_NAMESPACE", "default"),
@@ -121,6 +147,41 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
             hosts=_words(given.webhook_hosts),
         ),
     )
+
+
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+_NOT_SERVED = {
+    "--enable-http2": "metrics and webhooks speak HTTP/1.1",
+    "--metrics-secure": "metrics are served without TLS; put a proxy before them",
+    "--profile": "there is no pprof here; see the metrics",
+}
+"""Arguments of slurm-operator that ask for what there is not; as false they are taken."""
+
+
+def _add_switch(parser: argparse.ArgumentParser, option: str, words: str) -> None:
+    """An option that may have a value, as slurm-operator's have: `--option=false`."""
+    parser.add_argument(
+        option, nargs="?", type=_switch, const=True, default=False, metavar="BOOL", help=words
+    )
+
+
+def _switch(text: str) -> bool:
+    """As Go reads one. Source: strconv.ParseBool."""
+    if text in {"1", "t", "T", "true", "TRUE", "True"}:
+        return True
+    if text in {"0", "f", "F", "false", "FALSE", "False"}:
+        return False
+    raise ValueError(text)
+
+
+def _level(text: str) -> str:
+    """A level of ours, or one of zap's: `panic`, or a number, the greater the more is logged.
+
+    Source: controller-runtime, flag zap-log-level.
+    """
+    if text.isdecimal() and int(text) > 0:
+        return "debug"
+    return {"panic": "critical", "warn": "warning"}.get(text.lower(), text.lower())
 
 
 def _add_webhooks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

@@ -50,7 +50,7 @@ class Triggers:
             if pod.metadata.uid in found.delete and not pod.metadata.deleting:
                 note = f"{pod.metadata.name} is made anew: a restart was asked for by an annotation"
                 await self._anew.make(controller, events, pod, note)
-        self._tell(controller, events, found)
+        tell(controller, events, found)
         return found
 
     async def _mark(self, pod: Pod, mark: str) -> None:
@@ -63,16 +63,18 @@ class Triggers:
         except NotFoundError:
             return
 
-    def _tell(self, controller: Controller, events: Events, found: Triggered) -> None:
-        before = controller.status.triggers
-        for one in found.status:
-            if one in before or one.result == WAITING:
-                continue
-            note = f"{one.name} {one.value}: {one.message}"
-            if one.result == REFUSED:
-                events.warning(controller, "TriggerRefused", note, "Trigger")
-            else:
-                events.normal(controller, "TriggerDone", note, "Trigger")
+
+def tell(controller: Controller, events: Events, found: Triggered) -> None:
+    """An event for each that is over now and was not before."""
+    before = controller.status.triggers
+    for one in found.status:
+        if one in before or one.result == WAITING:
+            continue
+        note = f"{one.name} {one.value}: {one.message}"
+        if one.result == REFUSED:
+            events.warning(controller, "TriggerRefused", note, "Trigger")
+        else:
+            events.normal(controller, "TriggerDone", note, "Trigger")
 
 
 def _daemon(pod: Pod) -> Daemon:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from penstock.api.conditions import Check
 from penstock.api.core import (
     BUDGETS,
     CLAIMS,
@@ -19,6 +20,7 @@ from penstock.api.core import (
     PODS,
     REVISIONS,
     SECRETS,
+    SERVICE_MONITORS,
     SERVICES,
     STATEFUL_SETS,
     ConfigMap,
@@ -34,13 +36,18 @@ from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.shared import ConfigMapKeySelector, SecretKeySelector
-from penstock.api.slinky.token import TOKENS
+from penstock.api.slinky.token import TOKENS, Token
+from penstock.controllers.own_writes import OwnWrites
 from penstock.controllers.settings import Settings
+from penstock.decide.backups import is_active
 from penstock.kube import Manager
 from penstock.render.canonical import secret_digest
-from penstock.render.config import config_hash, config_maps_read, files
+from penstock.render.config import config_hash, config_maps_read, files, mounted
 from penstock.render.context import Cluster
-from penstock.render.slurm_conf import extra_conf_of
+from penstock.render.slurm_conf import extra_conf_of, node_count_of
+from penstock.slurm import keyring
+from penstock.slurm.keyring import Ring
+from penstock.slurm.partition import live_only
 
 T = TypeVar("T", bound=KubeObject)
 Member = NodeSet | RestApi | LoginSet | Partition
@@ -54,23 +61,25 @@ class World:
 
     def __init__(self, manager: Manager, settings: Settings) -> None:
         self.settings = settings
-        self.controllers = manager.cache(CONTROLLERS)
-        self.nodesets = manager.cache(NODESETS)
-        self.restapis = manager.cache(RESTAPIS)
-        self.loginsets = manager.cache(LOGINSETS)
-        self.accountings = manager.cache(ACCOUNTINGS)
+        self.controllers = manager.cache(CONTROLLERS, raw=True)
+        self.nodesets = manager.cache(NODESETS, raw=True)
+        self.restapis = manager.cache(RESTAPIS, raw=True)
+        self.loginsets = manager.cache(LOGINSETS, raw=True)
+        self.accountings = manager.cache(ACCOUNTINGS, raw=True)
         self.tokens = manager.cache(TOKENS)
         self.partitions = manager.cache(PARTITIONS)
         self.pods = manager.cache(PODS, labels=OURS)
         self.nodes = manager.cache(NODES)
         self.claims = manager.cache(CLAIMS, labels=f"{wellknown.APP_NAME}=slurmd")
         self.secrets = manager.cache(SECRETS)
+        self.secrets_of = self.secrets.index(_owner_uid)
         self.config_maps = manager.cache(CONFIG_MAPS, raw=True)
         self.services = manager.cache(SERVICES, raw=True)
         self.stateful_sets = manager.cache(STATEFUL_SETS, raw=True)
         self.deployments = manager.cache(DEPLOYMENTS, raw=True)
         self.budgets = manager.cache(BUDGETS, raw=True)
         self.revisions = manager.cache(REVISIONS)
+        self.monitors = manager.cache(SERVICE_MONITORS, labels=OURS, raw=True)
         self.nodesets_of = self.nodesets.index(cluster_keys)
         self.nodesets_on_machines = self.nodesets.index(_minds_machines)
         self.restapis_of = self.restapis.index(cluster_keys)
@@ -85,10 +94,14 @@ class World:
         self.pods_on = self.pods.index(lambda pod: [pod.spec.node_name or ""])
         self.claims_of = self.claims.index(worker_of)
         self.revisions_of = self.revisions.index(_owner_uid)
+        self.own_config_maps = OwnWrites[ConfigMap]()
         self.kept_partitions: dict[str, tuple[frozenset[str], str]] = {}
         """By Controller the partitions that stay, and the slurm.conf that says how."""
+        self.refused_files: dict[str, Mapping[str, str]] = {}
+        """By Controller all files that Slurm refused last, as they are at /etc/slurm."""
         self._hashes: dict[str, tuple[str, str]] = {}
         """Version and hash of Secrets by key: each look at a cluster asks for them."""
+        self._rings: dict[str, tuple[str, Ring | None]] = {}
 
     def controller_of(self, member: Member) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
@@ -110,20 +123,32 @@ class World:
         held = dataclasses.replace(cluster, controller=replace(controller, spec=spec))
         data, space = files(held), controller.metadata.namespace
         ours = (names.config_map(controller), names.config_map_alias(controller))
-        there = [self.config_maps.get(f"{space}/{name}") for name in ours]
+        there = [self.config_map(f"{space}/{name}") for name in ours]
         return cluster if all(one is not None and one.data == data for one in there) else held
 
     def refused(self, controller: Controller) -> str:
-        """The words with which Slurm refuses what is declared now; empty when it does not."""
-        status = controller.status
-        if not status.last_error or status.config_hash != config_hash(self.declared(controller)):
+        """The words with which Slurm refuses what is declared now; empty when it does not.
+
+        What differs from it in partitions only is refused as well, until it was tried itself: a
+        partition is not to wait for a trial of somebody else's mistake.
+        """
+        status, cluster = controller.status, self.declared(controller)
+        if not status.last_error:
             return ""
-        return status.last_error
+        if status.config_hash == config_hash(cluster):
+            return status.last_error
+        before = self.refused_files.get(controller.metadata.key, {})
+        now = mounted(cluster, files(cluster))
+        old, new = before.get("slurm.conf", ""), now.get("slurm.conf", "")
+        alike = live_only(old, new) and {**before, "slurm.conf": new} == now
+        return status.last_error if alike else ""
 
     def declared(self, controller: Controller) -> Cluster:
         """The cluster as it is declared, but for partitions that Slurm refused."""
         spec, namespace = controller.spec, controller.metadata.namespace
         kept, text = self.kept_partitions.get(controller.metadata.key, (frozenset[str](), ""))
+        given = self.secret_hash(namespace, names.slurm_key_ref(controller))
+        ring = self.ring(controller) if given else None
         accounting: Accounting | None = None
         if spec.accounting_ref is not None:
             accounting = self.accountings.get(f"{namespace}/{spec.accounting_ref.name}")
@@ -134,12 +159,23 @@ class World:
             accounting=accounting,
             cluster_domain=self.settings.cluster_domain,
             config_maps=self.config_data(controller),
-            slurm_key_hash=self.secret_hash(namespace, names.slurm_key_ref(controller)),
+            slurm_key_hash=ring.origin if ring else given,
+            clients_key_hash=ring.clients if ring else given,
+            ring=ring,
+            node_count=node_count_of(self.slurm_conf(controller) or ""),
             jwt_key_hash=self.secret_hash(namespace, names.jwt_key_ref(controller)),
+            identities=any(
+                one.spec.identity is not None and controller.metadata.key in self.honoured_by(one)
+                for one in _beside(controller, self.tokens)
+            ),
             partitions=self.partitions_of.get(controller.metadata.key),
             kept_partitions=kept,
             slurm_conf=text if kept else "",
         )
+
+    def config_map(self, key: str) -> ConfigMap | None:
+        """One of ours by `namespace/name`, as it was seen or as our last write has left it."""
+        return self.own_config_maps.latest(key, self.config_maps.get(key))
 
     def slurm_conf(self, controller: Controller) -> str | None:
         """The slurm.conf that slurmctld is given; None before its first one."""
@@ -148,7 +184,7 @@ class World:
     def real_config(self, controller: Controller) -> Mapping[str, str] | None:
         """The files of ours that slurmctld is given; None before its first ones."""
         key = f"{controller.metadata.namespace}/{names.config_map(controller)}"
-        found = self.config_maps.get(key)
+        found = self.config_map(key)
         return (found.data or {}) if found is not None else None
 
     def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
@@ -168,7 +204,7 @@ class World:
             for name in config_maps_read(Cluster(controller, self.settings.images))
             if name not in found
         ]
-        jwks = controller.spec.jwks_key_ref
+        jwks = None if controller.spec.external else controller.spec.jwks_key_ref
         if jwks and jwks.name not in absent and jwks.key not in found.get(jwks.name, {}):
             absent.append(jwks.name)
         return absent
@@ -185,6 +221,64 @@ class World:
         if seen != version:
             found = secret_digest(secret.data)
             self._hashes[key] = version, found
+        return found
+
+    def ring(self, controller: Controller) -> Ring | None:
+        """The key ring of a cluster, once there is one; none of an outside slurmctld."""
+        key = f"{controller.metadata.namespace}/{names.key_ring(controller)}"
+        secret = None if controller.spec.external else self.secrets.get(key)
+        if secret is None:
+            self._rings.pop(key, None)
+            return None
+        version = f"{secret.metadata.uid} {secret.metadata.resource_version}"
+        seen, found = self._rings.get(key, ("", None))
+        if seen != version:
+            found = keyring.read(secret.data)
+            self._rings[key] = version, found
+        return found
+
+    def rings_of(self, accounting: Accounting) -> list[Controller]:
+        """The Controllers with whose slurm.key slurmdbd is to go along, by name."""
+        ref = accounting.spec.slurm_key_ref
+        return sorted(
+            (
+                one
+                for one in _beside(accounting, self.controllers)
+                if one.spec.accounting_ref is not None
+                if one.spec.accounting_ref.name == accounting.metadata.name
+                if ref is not None and not one.spec.external
+                if (own := names.slurm_key_ref(one)).name == ref.name and own.key == ref.key
+            ),
+            key=lambda one: one.metadata.name,
+        )
+
+    def sssd_hash(self, namespace: str, ref: SecretKeySelector | None) -> str | Check:
+        """Hash of the Secret with sssd.conf, empty without a reference, or that it is absent."""
+        found = self.secret_hash(namespace, ref) if ref is not None else ""
+        if ref is None or found:
+            return found
+        return Check(
+            False,
+            "SecretNotFound",
+            f"sssdConfRef: there is no Secret {ref.name} with a key {ref.key} in namespace "
+            f"{namespace}. Create it, or leave the reference out",
+        )
+
+    def sssd_of(self, nodeset: NodeSet) -> str | Check:
+        """As `sssd_hash`, of the sssd.conf that workers are given."""
+        return self.sssd_hash(nodeset.metadata.namespace, nodeset.spec.workers_sssd_conf_ref)
+
+    def users_of_sssd_conf(self, secret: Secret) -> Mapping[str, list[str]]:
+        """By kind the keys of the objects that name this Secret as that with sssd.conf."""
+        refs: list[tuple[KubeObject, SecretKeySelector | None]] = [
+            *((one, one.spec.sssd_conf_ref) for one in _beside(secret, self.controllers)),
+            *((one, one.spec.sssd_conf_ref) for one in _beside(secret, self.loginsets)),
+            *((one, one.spec.workers_sssd_conf_ref) for one in _beside(secret, self.nodesets)),
+        ]
+        found: dict[str, list[str]] = {}
+        for one, ref in refs:
+            if ref is not None and ref.name == secret.metadata.name:
+                found.setdefault(type(one).__name__, []).append(one.metadata.key)
         return found
 
     def secret_value(self, namespace: str, ref: SecretKeySelector) -> bytes | None:
@@ -226,13 +320,14 @@ class World:
         )
 
     def slurmctld_pods(self, controller: Controller) -> tuple[Pod, ...]:
-        """The pods of a Controller's slurmctld, the primary first."""
+        """The pods of a Controller's slurmctld: the active one first, else as Slurm has them."""
         space = controller.metadata.namespace
         keys = [
             f"{space}/{names.controller_pod(controller, number)}"
             for number in range(controller.spec.replicas)
         ]
-        return tuple(pod for key in keys if (pod := self.pods.get(key)) is not None)
+        found = [pod for key in keys if (pod := self.pods.get(key)) is not None]
+        return tuple(sorted(found, key=lambda pod: not is_active(pod)))
 
     def pods_labelled(self, namespace: str, component: str, instance: str) -> tuple[Pod, ...]:
         """Pods of one workload of ours, by name."""
@@ -249,7 +344,8 @@ class World:
         return [
             one.metadata.key
             for one in _beside(secret, self.controllers)
-            if secret.metadata.name in (names.slurm_key_ref(one).name, names.jwt_key_ref(one).name)
+            if secret.metadata.name
+            in (names.slurm_key_ref(one).name, names.jwt_key_ref(one).name, names.key_ring(one))
         ]
 
     def accounted_by(self, accounting: Accounting) -> list[str]:
@@ -261,11 +357,12 @@ class World:
         ]
 
     def accountings_of_secret(self, secret: Secret) -> list[str]:
-        """Keys of the Accountings that name this Secret."""
+        """Keys of the Accountings that name this Secret, or that show it as a key ring."""
         return [
             one.metadata.key
             for one in _beside(secret, self.accountings)
             if secret.metadata.name in _secrets_of(one)
+            or any(secret.metadata.name == names.key_ring(c) for c in self.rings_of(one))
         ]
 
     def accountings_of_config_map(self, config_map: KubeObject) -> list[str]:
@@ -279,6 +376,31 @@ class World:
     def accountings_beside(self, obj: KubeObject) -> list[str]:
         """Keys of the Accountings of an object's namespace."""
         return keys(_beside(obj, self.accountings))
+
+    def tokens_of_secret(self, secret: Secret) -> list[str]:
+        """Keys of the Tokens that are signed with a key of this Secret, or put into it."""
+        name = secret.metadata.name
+        return [
+            one.metadata.key
+            for one in _beside(secret, self.tokens)
+            if names.token_secret(one).name == name
+            or ((ref := one.spec.effective_jwt_key_ref) is not None and ref.name == name)
+        ]
+
+    def honoured_by(self, token: Token) -> list[str]:
+        """Keys of the Controllers whose slurmctld has the key that a Token is signed with."""
+        ref = token.spec.effective_jwt_key_ref
+        return [
+            one.metadata.key
+            for one in _beside(token, self.controllers)
+            if ref is not None
+            and (found := names.jwt_key_ref(one)).name == ref.name
+            and found.key == ref.key
+        ]
+
+    def tokens_beside(self, obj: KubeObject) -> list[str]:
+        """Keys of the Tokens of an object's namespace."""
+        return keys(_beside(obj, self.tokens))
 
     def users_of_config_map(self, config_map: KubeObject) -> list[str]:
         """Keys of the Controllers that name this ConfigMap."""

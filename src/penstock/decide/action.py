@@ -165,6 +165,37 @@ class DeleteNodeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SetReservation:
+    """Make a reservation, or give the one of that name other nodes. Times are Unix seconds.
+
+    `start` is None where only the nodes change.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    flags: tuple[str, ...]
+    why: Why
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReservation:
+    """Delete a reservation. That there is none is success."""
+
+    name: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedReservation:
+    """What slurmctld said to one of these, and when it is asked again (Unix seconds)."""
+
+    words: str
+    again_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class PatchPod:
     """Set labels and annotations (None removes a key) of the pod with this uid.
 
@@ -224,5 +255,7 @@ Action: TypeAlias = (
     | SetPodConditions
     | DeletePod
     | DeleteNodeRecord
+    | SetReservation
+    | DeleteReservation
     | RemoveFinalizer
 )

@@ -8,7 +8,9 @@ from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.decide import claims, drain, topology
+from penstock.decide.daemon import machine_of
 from penstock.decide.guard import Verdict
+from penstock.decide.maintenance import scheduled
 from penstock.decide.pods import slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
 from penstock.decide.slurm_view import SlurmView
@@ -34,6 +36,7 @@ def checks(
     roles: Roles,
     held: Mapping[str, Verdict],
     refused: Mapping[str, topology.Refusal],
+    planned: Check | None = None,
 ) -> tuple[Check, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.
 
@@ -55,6 +58,7 @@ def checks(
         _silent(view, slurm),
         _not_registered(roles, slurm),
         _updating(view, roles, held),
+        planned,
         _old_revision(view, roles),
         _nowhere(view),
     )
@@ -238,12 +242,15 @@ def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> C
     ]
     shown += [f"{pod.metadata.name} is new and not in use yet" for pod in update.broken]
     shown += [f"{pod.metadata.name} is cordoned by a user and stays" for pod in update.left]
+    shown += [
+        f"{pod.metadata.name} stays, as {machine_of(pod)} takes no new pod" for pod in update.last
+    ]
     return Check(None, "RollingUpdate", f"{told}: {some(shown, '; ')}" if shown else told)
 
 
 def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
     names = _names(old_ones(view, roles.kept))
-    if not names or view.deleting or roles.update.budget:
+    if not names or view.deleting or roles.update.budget or scheduled(view.nodeset):
         return None
     message = (
         f"{len(names)} pods have an older template and keep it until they are deleted: "

@@ -11,7 +11,7 @@ No pod is made while a claim of its place is on its way out: it would get that o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from penstock.api.core import PersistentVolumeClaim, Pod
 from penstock.api.meta import Json, OwnerReference
@@ -48,10 +48,18 @@ def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
             claim = view.claims.get(name)
             if claim is None:
                 continue
-            dead = any(o.kind == "Pod" and o.uid not in living for o in _owners(claim))
-            if claim.metadata.deleting or dead:
+            if claim.metadata.deleting or any(_gone(view, o, living) for o in _owners(claim)):
                 found[slot.pod] = name
     return found
+
+
+def _gone(view: NodeSetView, owner: OwnerReference, living: Collection[str]) -> bool:
+    """Whether an owner is gone, and takes the claim along: a pod, or a former NodeSet."""
+    meta = view.nodeset.metadata
+    if owner.kind == "Pod":
+        return owner.uid not in living
+    ours = owner.kind == "NodeSet" and owner.api_version.startswith("slinky.slurm.net/")
+    return ours and owner.name == meta.name and owner.uid != meta.uid
 
 
 def actions(view: NodeSetView, roles: Roles) -> tuple[CreateClaims | OwnClaim, ...]:

@@ -23,6 +23,7 @@ from penstock.slurm.force import Force, Plan, needs
 from penstock.slurm.force_table import TABLE
 
 Files = Mapping[str, str]
+_JOINED = frozenset({"authaltparameters", "authinfo", "slurmctldparameters"})
 
 
 class Stage(Enum):
@@ -70,6 +71,8 @@ class ConfigView:
     why: str = ""
     persistent: bool = True
     applied_live: bool = False
+    held: bool = False
+    """Whether slurmctld's pod is as another operator made it: nobody in it can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ def decide(view: ConfigView) -> Decision:
 
 def _step(view: ConfigView) -> Decision:
     wanted, acks = view.wanted, view.acks or Acks()
+    if view.held:
+        return _held(view)
     if not view.worked or not view.speaks:
         return _direct(view, acks)
     good = _good(view, acks)
@@ -178,6 +183,24 @@ def _good(view: ConfigView, acks: Acks) -> Version | None:
     return next(iter(fit or known), None)
 
 
+def same_meaning(one: Files, other: Files) -> bool:
+    """Whether files differ at most in remarks, and in how lists of options are written.
+
+    slurm-operator writes the options that it joins to a user's in small letters.
+    """
+    return {k: _lines(v) for k, v in one.items()} == {k: _lines(v) for k, v in other.items()}
+
+
+def _lines(text: str) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        key, _, value = line.strip().partition("=")
+        if key and not key.startswith("#"):
+            joined = key.lower() in _JOINED
+            found.append((key.lower(), sorted(value.lower().split(",")) if joined else [value]))
+    return found
+
+
 def _direct(view: ConfigView, acks: Acks) -> Decision:
     wanted = view.wanted
     told = wanted.hash in (acks.effective, view.effective)
@@ -192,6 +215,27 @@ def _direct(view: ConfigView, acks: Acks) -> Decision:
         view.why or acks.waits,
         told,
     )
+
+
+def _held(view: ConfigView) -> Decision:
+    """What takes effect without the pod is written; for anything else the pod has to go first.
+
+    slurmctld goes on with the file that it has, and the new pod starts with that.
+    """
+    wanted, before = view.wanted, view.real or view.wanted
+    plan = needs(before.data, wanted.data, TABLE)
+    live = plan.force is Force.NOTHING or (plan.force is Force.REST and view.applied_live)
+    if live or same_meaning(before.data, wanted.data):
+        words = "its pod is as slurm-operator made it"
+        return Decision(Stage.EFFECTIVE, wanted.data, wanted.data, {}, plan, "", words, told=False)
+    words = "slurmctld's pod, which slurm-operator made, has to be replaced first"
+    if not view.persistent:
+        words += (
+            f". slurmctld's state is in it, and all jobs would be lost: the annotation "
+            f"{wellknown.ADOPTED_PODS}: {wellknown.REPLACE} of the Controller has it replaced"
+        )
+    alias = (view.alias or before).data
+    return Decision(Stage.TRYING, before.data, alias, {}, plan, view.effective, words)
 
 
 def _undone(view: ConfigView, good: Version | None, words: str, plan: Plan) -> Decision:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.api.slinky.controller import Trigger
-from penstock.api.slinky.wellknown import RECONFIGURE, RESTART
+from penstock.api.slinky.wellknown import RECONFIGURE, RESTART, RESTART_TRIGGER
 from penstock.decide.config_acks import Acks
 
 SLURMCTLD = "slurmctld"
@@ -21,6 +21,7 @@ WAITING = "Waiting"
 DONE = "Done"
 REFUSED = "Refused"
 
+_RESTARTS = (("restart", RESTART), ("restart-trigger", RESTART_TRIGGER))
 _FOREIGN = "the pod's reconfigure container is not Penstock's own"
 _UNKNOWN = f"only {SLURMCTLD} can be restarted: write {SLURMCTLD}, or {SLURMCTLD}@ and any text"
 _STATE_IN_POD = (
@@ -74,21 +75,37 @@ def pending(annotations: Mapping[str, str], done: Sequence[Trigger]) -> bool:
     over = {(one.name, one.value) for one in done if one.result != WAITING}
     return any(
         (name, annotations[key]) not in over
-        for name, key in (("reconfigure", RECONFIGURE), ("restart", RESTART))
+        for name, key in (("reconfigure", RECONFIGURE), *_RESTARTS)
         if annotations.get(key)
     )
 
 
+def began_with(
+    annotations: Mapping[str, str], done: Sequence[Trigger], now: str
+) -> tuple[Trigger, ...]:
+    """What counts as done when a cluster is seen first: a restart by slurm-operator's annotation.
+
+    slurmctld needs none for a value that was there before. The other annotations are Penstock's.
+    """
+    value, name = annotations.get(RESTART_TRIGGER, ""), "restart-trigger"
+    if not value or any(one.name == name for one in done):
+        return tuple(done)
+    told = "slurmctld began with it"
+    return (*done, Trigger(name=name, value=value, result=DONE, time=now, message=told))
+
+
 def triggered(view: TriggerView) -> Triggered:
-    """The next step of both."""
+    """The next step of each."""
     before = {one.name: one for one in view.done}
     status, mark, delete = dict(before), "", frozenset[str]()
     value = view.annotations.get(RECONFIGURE, "")
     if value and not _over(before.get("reconfigure"), value):
         status["reconfigure"], mark = _reconfigure(view, _begun(before, "reconfigure", value, view))
-    value = view.annotations.get(RESTART, "")
-    if value and not _over(before.get("restart"), value):
-        status["restart"], delete = _restart(view, _begun(before, "restart", value, view))
+    for name, key in _RESTARTS:
+        value = view.annotations.get(key, "")
+        if value and not _over(before.get(name), value):
+            status[name], pods = _restart(view, _begun(before, name, value, view))
+            delete |= pods
     return Triggered(tuple(status[name] for name in sorted(status)), mark, delete)
 
 
@@ -126,7 +143,7 @@ def _reconfigure(view: TriggerView, state: Trigger) -> tuple[Trigger, str]:
 
 
 def _restart(view: TriggerView, state: Trigger) -> tuple[Trigger, frozenset[str]]:
-    if state.value.partition("@")[0] != SLURMCTLD:
+    if state.name == "restart" and state.value.partition("@")[0] != SLURMCTLD:
         return _end(state, REFUSED, _UNKNOWN, view), frozenset()
     if not view.persistent:
         return _end(state, REFUSED, _STATE_IN_POD, view), frozenset()

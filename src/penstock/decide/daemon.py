@@ -81,12 +81,15 @@ def places(
     having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(pod)}
     network = bool(nodeset.spec.template.spec.get("hostNetwork"))
     hosts: dict[str, str] = {}
+    last: set[str] = set()
     for machine in sorted(machines, key=lambda one: one.metadata.name):
         name = machine.metadata.name
         # A template that is written wrong says nothing about any machine.
         fits = fit(wished, machine) if wished is not None else Fit.KEPT
         if fits is Fit.WANTED or (fits is Fit.KEPT and name in having):
             hosts[name] = host_of(machine, host_network=network)
+        if fits is Fit.KEPT:
+            last.add(name)
     problems = _problems(nodeset, hosts, having, nodes)
     if problems:
         # What is there goes on under the name that it has.
@@ -95,7 +98,7 @@ def places(
     slots = (
         Slot(daemon_pod_name(nodeset, name), host, machine=name) for name, host in hosts.items()
     )
-    return Places(tuple(slots), hosts, problems)
+    return Places(tuple(slots), hosts, problems, frozenset(last | problems.keys()))
 
 
 def _problems(
@@ -173,6 +176,11 @@ def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
         slot for slot in found.slots if slot.machine not in machines and slot.host not in names
     )
     return Placed(tuple(kept), tuple(surplus), missing)
+
+
+def last_there(view: NodeSetView, pod: Pod) -> bool:
+    """Whether a pod is in its place, and no other one would come there if it went."""
+    return view.places is not None and is_daemon(pod) and machine_of(pod) in view.places.last
 
 
 def misnamed(view: NodeSetView, pod: Pod) -> bool:

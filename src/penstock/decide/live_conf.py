@@ -9,7 +9,7 @@ Source: scontrol(1), "update" of nodes (AvailableFeatures, ActiveFeatures, Weigh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,16 +97,18 @@ def alike(
     data: Json,
     records: Iterable[ControllerRevision],
     fixed: Collection[str] = (),
+    meaning: Callable[[Json], Any] = lambda data: data,
 ) -> dict[str, str]:
     """By hash, the extraConf of recorded revisions that differ from `data` in live words only.
 
     `fixed` are the counts of generic resources that slurmctld did not take: they need another pod.
+    Data of one `meaning` make one and the same pod, whoever wrote them.
     """
-    form, most = _without_live_words(data), read(_extra_conf(data)).gres
+    form, most = meaning(_without_live_words(data)), read(_extra_conf(data)).gres
     return {
         hash_of(nodeset, one): conf
         for one in records
-        if _without_live_words(one.data) == form
+        if meaning(_without_live_words(one.data)) == form
         if (has := read(conf := _extra_conf(one.data)).gres) == most
         or (most not in fixed and gres.within(gres.counts(most), gres.counts(has)))
     }

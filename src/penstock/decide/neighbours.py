@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from penstock.api.meta import KubeObject
 from penstock.api.penstock.partition import Partition
 from penstock.api.slinky import names
-from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.accounting import Accounting, AccountingSpec
+from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.api.slinky.token import Token
+from penstock.api.slinky.token import Token, TokenSpec
 from penstock.api.slinky.validate import Problem
 from penstock.decide.words import some
 
@@ -75,10 +75,7 @@ def references(obj: KubeObject) -> Iterator[Reference]:
     match obj:
         case Controller():
             spec = obj.spec
-            if spec.slurm_key_ref is not None:
-                yield Reference("spec.slurmKeyRef.name", "Secret", spec.slurm_key_ref.name)
-            if spec.effective_jwt_key_ref is not None:
-                yield _jwt(spec.effective_jwt_key_ref.name, older=spec.jwt_key_ref is None)
+            yield from _keys(spec)
             if spec.jwks_key_ref is not None:
                 yield Reference("spec.jwksKeyRef.name", "ConfigMap", spec.jwks_key_ref.name)
             if spec.accounting_ref is not None:
@@ -98,19 +95,22 @@ def references(obj: KubeObject) -> Iterator[Reference]:
             yield Reference("spec.controllerRef.name", "Controller", obj.spec.controller_ref.name)
         case Accounting():
             spec = obj.spec
-            if spec.slurm_key_ref is not None:
-                yield Reference("spec.slurmKeyRef.name", "Secret", spec.slurm_key_ref.name)
-            if spec.effective_jwt_key_ref is not None:
-                yield _jwt(spec.effective_jwt_key_ref.name, older=spec.jwt_key_ref is None)
+            yield from _keys(spec)
             if spec.storage_config is not None:
                 password = spec.storage_config.password_key_ref.name
                 yield Reference("spec.storageConfig.passwordKeyRef.name", "Secret", password)
         case Token():
-            spec = obj.spec
-            if spec.effective_jwt_key_ref is not None:
-                yield _jwt(spec.effective_jwt_key_ref.name, older=spec.jwt_key_ref is None)
+            yield from _keys(obj.spec)
         case _:
             pass
+
+
+def _keys(spec: ControllerSpec | AccountingSpec | TokenSpec) -> Iterator[Reference]:
+    """The keys that it names; a Token has no slurm.key."""
+    if not isinstance(spec, TokenSpec) and spec.slurm_key_ref is not None:
+        yield Reference("spec.slurmKeyRef.name", "Secret", spec.slurm_key_ref.name)
+    if spec.effective_jwt_key_ref is not None:
+        yield _jwt(spec.effective_jwt_key_ref.name, older=spec.jwt_key_ref is None)
 
 
 def conflicts(obj: KubeObject, around: Neighbours) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from penstock.decide import (
     deadline,
     drain,
     gres_settle,
+    maintenance,
     node_features,
     protect,
     records,
@@ -30,15 +31,18 @@ from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeleteReservation,
     DrainNode,
     Ground,
     OwnClaim,
     PatchPod,
+    RemoveFinalizer,
     ResumeNode,
     SetNodeComment,
     SetNodeFeatures,
     SetNodeTopology,
     SetPodConditions,
+    SetReservation,
     UndrainNode,
     Why,
 )
@@ -47,12 +51,12 @@ from penstock.decide.daemon import placed
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
 from penstock.decide.pod_conditions import LATER_S, conditions_action, must_wait
-from penstock.decide.pods import ENDED, finished, slurm_node_name
+from penstock.decide.pods import ENDED, finished, missing_labels, slurm_node_name
 from penstock.decide.quiet import Looked, Quiet
 from penstock.decide.remake import outdated, remake_in
 from penstock.decide.roles import Roles, assign
 from penstock.decide.slurm_view import SlurmView
-from penstock.decide.status import available_in, current, status
+from penstock.decide.status import available_in, current, old_ones, status
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.decide.words import some
 from penstock.slurm.model import Node
@@ -139,9 +143,12 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
 
     wait = bool(doing.conditions) and must_wait(view.pods, view.now)
     defunct = records.defunct(view, roles.wanted, slurm)
+    old = old_ones(view, (*roles.kept, *roles.updating))
+    planned = maintenance.maintenance(view, slurm, old)
     last = finalizer_action(view, slurm, defunct)
+    late = (*planned.actions, *((last,) if last is not None else ()))
     actions: tuple[Action, ...] = (
-        *((last,) if isinstance(last, AddFinalizer) else ()),
+        *(one for one in late if isinstance(one, AddFinalizer)),
         *_renewals(view, roles, slurm),
         *_creates(view, roles),
         *of_claims,
@@ -154,14 +161,15 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *(() if wait else doing.conditions),
         *doing.deletes,
         *defunct.actions,
-        *((last,) if last is not None and not isinstance(last, AddFinalizer) else ()),
+        *(one for one in late if isinstance(one, SetReservation | DeleteReservation)),
+        *(one for one in late if isinstance(one, RemoveFinalizer)),
     )
     refused = topology.standing(view.refused_topologies, view.pods, view.kubernetes_nodes, slurm)
-    said = checks(view, slurm, roles, held, refused)
+    said = checks(view, slurm, roles, held, refused, planned.check)
     if shared:
         said = (_shared(shared), *said)
     again = topology.again_in(refused, view.now)
-    waits = (_wake_after(view), LATER_S if wait else None, again, *doing.waits)
+    waits = (_wake_after(view), LATER_S if wait else None, again, planned.wake, *doing.waits)
     wake = [seconds for seconds in waits if seconds]
     return Plan(actions, status(view, slurm, said), said, min(wake, default=None))
 
@@ -216,7 +224,7 @@ def _tend(
     cordon = drain.cordon_changes(pod, node, wish, view.now)
     place = topology.annotation(pod, node, machine)
     annotations = {**cordon, **deadline.changes(pod, slurm), **place}
-    labels = protect.labels(view.nodeset, pod, slurm)
+    labels = {**protect.labels(view.nodeset, pod, slurm), **missing_labels(pod)}
     if annotations or labels:
         why = wish.why if wish and cordon else None
         meta = pod.metadata

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from penstock.api.conditions import Check
 from penstock.decide.words import some
 from penstock.slurm.known import Fact, Unknown
-from penstock.slurm.partition import Difference
+from penstock.slurm.partition import Difference, Gone
 
 CONFIG_APPLIED = "ConfigApplied"
 
@@ -99,3 +99,17 @@ def _live(view: PartitionView) -> Check:
 def told(differences: Iterable[Difference]) -> str:
     """Differences in words."""
     return some([str(one) for one in differences], "; ")
+
+
+def without(name: str, found: Iterable[Gone]) -> str:
+    """Keys that are not declared of a partition any more, in words; never empty."""
+    every = list(found)
+    default = some([_went(one) for one in every if not one.inherited])
+    other = some([_went(one) for one in every if one.inherited])
+    told = [f"{default}: Slurm's default holds again"] if default else []
+    told += [f"{other}: the value of PartitionName=DEFAULT holds"] if other else []
+    return f"Partition {name} is declared without what it had: {'; '.join(told)}"
+
+
+def _went(one: Gone) -> str:
+    return f"{one.key}={one.was}" + (f" (now {one.now})" if one.now else "")

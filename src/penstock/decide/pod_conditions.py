@@ -1,15 +1,19 @@
-"""Slurm's state of a node as conditions of its pod: `SlurmNodeState<X>`, with the reason."""
+"""Slurm's state of a node as conditions of its pod: `SlurmNodeState<X>`, with the reason.
+
+And why its slurmd fails, from the moment it ended with an error until it is ready.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from penstock.api.core import Pod, PodCondition
-from penstock.api.slinky.wellknown import NODE_STATE_PREFIX
+from penstock.api.slinky.wellknown import NODE_STATE_PREFIX, SLURMD_FAILING
 from penstock.decide import times
 from penstock.decide.action import SetPodConditions
-from penstock.decide.pods import slurm_node_name
+from penstock.decide.pods import slurm_node_name, slurmd_container
 from penstock.decide.slurm_view import SlurmView
+from penstock.decide.trouble import last_words
 from penstock.slurm.model import Node
 
 BASES = {
@@ -63,21 +67,42 @@ def shown_states(node: Node) -> tuple[str, ...]:
     return ((base,) if base else ()) + flags
 
 
+def failing(pod: Pod) -> str | None:
+    """Why slurmd fails, in one line; None when it does not.
+
+    A slurmd that runs again may end on the same thing once more: until it is ready the last answer
+    stays.
+    """
+    slurmd = slurmd_container(pod)
+    if slurmd is None or slurmd.ready:
+        return None
+    if slurmd.state.running is not None:
+        told = pod.condition(SLURMD_FAILING)
+        return told.message or "" if told is not None else None
+    ended = slurmd.state.terminated or slurmd.last_state.terminated
+    if ended is None or ended.exit_code == 0:
+        return None
+    return last_words(slurmd) or f"slurmd ended with status {ended.exit_code}"
+
+
 def conditions_action(pod: Pod, slurm: SlurmView, now: float) -> SetPodConditions | None:
     """What must change, None for nothing. While Slurm is silent its last word stays."""
-    if slurm.silence is not None:
-        return None
-    node = slurm.node(slurm_node_name(pod))
-    types = [f"{NODE_STATE_PREFIX}{shown}" for shown in (shown_states(node) if node else ())]
-    # An empty message is sent, not left out: a strategic merge would keep the old one.
-    message = node.reason if node else ""
+    wanted: dict[str, str] = {}
+    if slurm.silence is None:
+        node = slurm.node(slurm_node_name(pod))
+        for shown in shown_states(node) if node else ():
+            # An empty message is sent, not left out: a strategic merge would keep the old one.
+            wanted[f"{NODE_STATE_PREFIX}{shown}"] = node.reason if node else ""
+    if not pod.ready and (why := failing(pod)) is not None:
+        wanted[SLURMD_FAILING] = why
     have = {
         condition.type: condition
         for condition in pod.status.conditions or ()
-        if condition.type.startswith(NODE_STATE_PREFIX)
+        if condition.type == SLURMD_FAILING
+        or (slurm.silence is None and condition.type.startswith(NODE_STATE_PREFIX))
     }
     changed: list[PodCondition] = []
-    for type_ in types:
+    for type_, message in wanted.items():
         old = have.pop(type_, None)
         if old is not None and old.status == "True":
             if (old.message or "") == message:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from penstock.api.core import ContainerStatus, Pod
+from penstock.api.slinky import wellknown
+from penstock.decide import times
 
 SLURMD = "slurmd"
 ENDED = frozenset({"Failed", "Succeeded"})
@@ -17,9 +19,22 @@ def slurm_node_name(pod: Pod) -> str:
     return pod.host
 
 
+def missing_labels(pod: Pod) -> dict[str, str | None]:
+    """What users look for a worker by, and slurm-operator does not give it."""
+    given = wellknown.COMPONENT in pod.metadata.labels
+    return {} if given else {wellknown.COMPONENT: SLURMD}
+
+
 def slurmd_container(pod: Pod) -> ContainerStatus | None:
     """What the kubelet says of the slurmd container; None while it said nothing yet."""
     return next((c for c in pod.status.container_statuses or () if c.name == SLURMD), None)
+
+
+def slurmd_began(pod: Pod) -> float | None:
+    """When the slurmd that runs was started, in Unix seconds; None when none runs."""
+    slurmd = slurmd_container(pod)
+    running = slurmd.state.running if slurmd is not None else None
+    return times.parse(running.started_at) if running is not None else None
 
 
 def finished(pod: Pod) -> bool:

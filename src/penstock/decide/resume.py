@@ -8,9 +8,9 @@ RESUME clears DOWN, DRAIN and FAIL, so it is done only where no drain of somebod
 from __future__ import annotations
 
 from penstock.api.core import Pod
-from penstock.decide import drain_reason, records, times
+from penstock.decide import drain_reason, records
 from penstock.decide.action import ResumeNode, Why
-from penstock.decide.pods import slurmd_container
+from penstock.decide.pods import slurmd_began
 from penstock.slurm.model import Node
 
 SKEW_S = 2
@@ -18,13 +18,13 @@ SKEW_S = 2
 
 
 def resume_action(pod: Pod, node: Node) -> ResumeNode | None:
-    """Bring the node back, if it is DOWN by us or because its former pod fell silent."""
+    """Bring the node back, if it is DOWN by us or because it fell silent and answers again."""
     if "DOWN" not in node.state or not registered(pod, node):
         return None
     ours = drain_reason.is_ours(node.reason)
     if node.drain and not ours:
         return None
-    if not ours and not (node.reason.startswith(drain_reason.NOT_RESPONDING) and _moved(pod, node)):
+    if not ours and not _was_silent(pod, node):
         return None
     if node.state & {"FAIL", "FAILING"}:
         return None
@@ -42,12 +42,16 @@ def registered(pod: Pod, node: Node) -> bool:
     """Whether Slurm's record comes from the slurmd that runs in the pod now."""
     if not pod.ready or "NOT_RESPONDING" in node.state:
         return False
-    slurmd = slurmd_container(pod)
-    running = slurmd.state.running if slurmd else None
-    started = times.parse(running.started_at if running else None)
+    started = slurmd_began(pod)
     if not node.slurmd_start_time or started is None:
         return True
     return node.slurmd_start_time >= started - SKEW_S
+
+
+def _was_silent(pod: Pod, node: Node) -> bool:
+    """Whether slurmctld alone has set it DOWN; somebody's reason may begin with its words."""
+    said = drain_reason.NOT_RESPONDING
+    return node.reason == said or (node.reason.startswith(said) and _moved(pod, node))
 
 
 def _moved(pod: Pod, node: Node) -> bool:

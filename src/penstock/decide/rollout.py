@@ -1,4 +1,4 @@
-"""RollingUpdate: which pods of an older revision go now.
+"""RollingUpdate, and ScheduledUpdate in its window: which pods of an older revision go now.
 
 No more than `maxUnavailable` pods are out at once, for whatever reason. Out is every wanted ordinal
 without a pod (missing or terminating), every pod that does not work, new ones above all, and every
@@ -15,7 +15,10 @@ do not work first, then idle ones, and busy ones when no other is left; a job is
 - A node that somebody else drained is out, too, and is among the first to go: its drain is
   remembered and stands when the new pod is there. A pod that a user cordoned is out and stays as it
   is until the cordon is gone, which would be lost with the pod.
+- In DaemonSet mode the pod of a machine that takes no new one, as by a taint, stays as it is: the
+  machine would be out for as long as that lasts, and not count any more.
 - While no pod can be made, or with another strategy, nothing is taken and what was is given back.
+  With ScheduledUpdate only those count that `maintenance.free` names.
 - A pod of the other scaling mode counts as one of an older revision, and so does one in DaemonSet
   mode whose Slurm node shall be called otherwise; these go with any strategy.
 """
@@ -29,7 +32,8 @@ from enum import IntEnum
 
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import drain
+from penstock.decide import drain, maintenance
+from penstock.decide.daemon import last_there
 from penstock.decide.pods import never_started, slurm_node_name
 from penstock.decide.resume import registered
 from penstock.decide.scale_in_order import rank
@@ -57,7 +61,7 @@ class Rollout:
     """`condemned` pods go, in this order; of these `idle` are the names of those without a job.
 
     `budget` is how many pods may be out. `broken` are pods of the wanted revision that do not work,
-    `left` older ones that a user's cordon keeps.
+    `left` older ones that a user's cordon keeps, `last` those whose machine takes no new one.
     """
 
     condemned: tuple[Pod, ...] = ()
@@ -65,6 +69,7 @@ class Rollout:
     budget: int = 0
     broken: tuple[Pod, ...] = ()
     left: tuple[Pod, ...] = ()
+    last: tuple[Pod, ...] = ()
 
 
 def max_unavailable(nodeset: NodeSet, wanted: int) -> int:
@@ -90,9 +95,10 @@ def to_replace(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
     What is of the other scaling mode, or called as its machine no more, goes with any strategy.
     """
     old = old_ones(view, pods)
-    if view.nodeset.spec.update_strategy.type == "RollingUpdate":
+    if not old or view.nodeset.spec.update_strategy.type == "RollingUpdate":
         return old
-    return [pod for pod in old if not in_place(view, pod)]
+    free = maintenance.free(view, old) if maintenance.scheduled(view.nodeset) else frozenset[str]()
+    return [pod for pod in old if pod.metadata.name in free or not in_place(view, pod)]
 
 
 def absent(view: NodeSetView, kept: Sequence[Pod]) -> int:
@@ -114,17 +120,22 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
     if not old or not serves(view):
         return Rollout()
     budget = max_unavailable(view.nodeset, view.replicas)
+    last: list[Pod] = []
     left: list[Pod] = []
     going: list[Pod] = []
     rest: list[Pod] = []
     for pod in old:
+        if last_there(view, pod):
+            last.append(pod)
+            continue
         node = slurm.node(slurm_node_name(pod))
         cordoned = drain.cordoned_by_user(pod, node)
         (left if cordoned else going if _under_way(pod, node) else rest).append(pod)
     if slurm.silence is not None:
-        return Rollout(tuple(going), budget=budget, left=tuple(left))
+        return Rollout(tuple(going), budget=budget, left=tuple(left), last=tuple(last))
     broken = [pod for pod in kept if current(view, pod) and not works(view, slurm, pod)]
     free = budget - absent(view, kept) - len(broken) - len(left) - len(going)
+    free -= sum(1 for pod in last if not works(view, slurm, pod))
     uses = {pod.metadata.name: _use(view, slurm, pod) for pod in rest}
     order = sorted(
         rest,
@@ -138,7 +149,8 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
     alive = [pod for pod in order if not never_started(pod)]
     chosen = (*dead, *alive[: max(0, free - len(dead))])
     idle = (name for pod in chosen if uses[name := pod.metadata.name] is _Use.IDLE)
-    return Rollout((*going, *chosen), frozenset(idle), budget, tuple(broken), tuple(left))
+    condemned = (*going, *chosen)
+    return Rollout(condemned, frozenset(idle), budget, tuple(broken), tuple(left), tuple(last))
 
 
 def _under_way(pod: Pod, node: Node | None) -> bool:

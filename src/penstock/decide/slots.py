@@ -25,9 +25,11 @@ class Places:
     """Where a NodeSet in DaemonSet mode shall have pods.
 
     `slots` are in the order of the machines, `hosts` their Slurm nodes' names by machine, and
-    `problems` says by machine why it gets no pod though it fits.
+    `problems` says by machine why it gets no pod though it fits. `last` are the machines whose pod
+    goes on while no other one would come in its place.
     """
 
     slots: tuple[Slot, ...] = ()
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
+    last: frozenset[str] = frozenset()

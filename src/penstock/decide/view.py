@@ -10,10 +10,14 @@ from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import PersistentVolumeClaim, Pod
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.action import RefusedReservation
 from penstock.decide.slots import Places
 from penstock.decide.topology import Refusal
-from penstock.slurm.known import Fact
+from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.model import Job, Node
+from penstock.slurm.reservation import Reservation
+
+_NOT_ASKED = Unknown("Slurm was not asked for reservations")
 
 
 class ControllerState(Enum):
@@ -38,6 +42,8 @@ class NodeSetView:
     `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
     `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
     `claims` are the PersistentVolumeClaims of its pods, by name.
+    `reservations` are those of its cluster, asked for when `maintenance.asks` says so, and
+    `refused_reservation` is what slurmctld said to the last one that was asked for.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
@@ -61,6 +67,8 @@ class NodeSetView:
     claims: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
+    reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
+    refused_reservation: RefusedReservation | None = None
 
     @property
     def deleting(self) -> bool:

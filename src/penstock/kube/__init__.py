@@ -29,6 +29,7 @@ from penstock.kube.expectations import Expectations
 from penstock.kube.lease import Lease, Timing
 from penstock.kube.manager import Manager
 from penstock.kube.metrics import Metrics
+from penstock.kube.ownership import made_by_others
 from penstock.kube.queue import QueueClosedError, WorkQueue
 from penstock.kube.rest import Retry
 from penstock.kube.serve import serve
@@ -86,5 +87,6 @@ __all__ = [
     "from_kubeconfig",
     "in_cluster",
     "load",
+    "made_by_others",
     "serve",
 ]

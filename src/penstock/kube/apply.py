@@ -47,8 +47,18 @@ class Applier:
         self._adopts = frozenset({self._manager, *adopts})
         self._memos: dict[str, _Memo] = {}
 
-    async def ensure(self, resource: Resource[Any], manifest: Json, live: Json | None) -> Applied:
+    async def ensure(
+        self,
+        resource: Resource[Any],
+        manifest: Json,
+        live: Json | None,
+        *,
+        adopts: Collection[str] = (),
+    ) -> Applied:
         """Create or update; `live` is the whole object as last seen, with its managedFields.
+
+        `adopts` names more managers whose updates become ours: what they wrote and the manifest
+        does not ask for goes.
 
         An object that is missing in a cache is looked for once more before it is made, so that
         a lagging cache never overwrites what somebody else has put there. Raises NotOursError
@@ -65,7 +75,7 @@ class Applier:
         changed = drift(manifest, live, self._manager)
         if not changed or self._known(manifest, live, changed):
             return Applied("unchanged", live)
-        patch = adopt(live, self._manager, self._adopts)
+        patch = adopt(live, self._manager, self._adopts.union(adopts))
         if patch is not None:
             meta = live["metadata"]
             await self._client.patch_raw(

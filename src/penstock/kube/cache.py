@@ -92,6 +92,11 @@ class Cache(Generic[T]):
         """Wait for `synced`."""
         await self._synced.wait()
 
+    @property
+    def absent(self) -> str:
+        """Why an optional resource is not served, as far as is known; empty when it is."""
+        return next((part.missing for part in self._parts.values() if part.missing), "")
+
     def version(self, namespace: str = "") -> int:
         """The resourceVersion up to which everything of that namespace has been seen."""
         part = self._parts.get(None) or self._parts.get(namespace)
@@ -119,7 +124,7 @@ class Cache(Generic[T]):
                 group.create_task(reflector.run())
 
     def _listed(self) -> None:
-        if all(part.version for part in self._parts.values()):
+        if all(part.version or part.missing for part in self._parts.values()):
             self._synced.set()
 
 
@@ -131,6 +136,7 @@ class _Part(Generic[T]):
     ) -> None:
         self.selector = selector
         self.version = 0
+        self.missing = ""
         self.alive_at = clock.monotonic()
         self._store = store
         self._clock = clock
@@ -145,7 +151,13 @@ class _Part(Generic[T]):
     def remove(self, obj: T) -> None:
         self._store.remove(obj)
 
+    def absent(self, why: str) -> None:
+        self._store.replace({}, namespace=self.selector.namespace, keep=frozenset())
+        self.version, self.missing = 0, why or "it is not served"
+        self.alive_at = self._clock.monotonic()
+        self._listed()
+
     def reached(self, version: int) -> None:
-        self.version = version
+        self.version, self.missing = version, ""
         self.alive_at = self._clock.monotonic()
         self._listed()

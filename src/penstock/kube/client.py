@@ -102,13 +102,18 @@ class Client:
         request = Request("GET", resource.path(namespace, name))
         return await self._send("get", resource, request)
 
-    async def log(self, namespace: str, pod: str, container: str, lines: int) -> str:
-        """The last lines that a container wrote since it started.
+    async def log(
+        self, namespace: str, pod: str, container: str, lines: int, *, since_s: int | None = None
+    ) -> str:
+        """The last lines that a container wrote since it started, or in the last seconds.
 
         Raises BadRequestError while it has not started, NotFoundError without the pod.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        request = Request("GET", path, {"container": container, "tailLines": str(lines)})
+        query = {"container": container, "tailLines": str(lines)}
+        if since_s is not None:
+            query["sinceSeconds"] = str(since_s)
+        request = Request("GET", path, query)
         call = Call("get", "pods/log", request, timeout=10.0)
         return (await self._rest.send(call)).body.decode(errors="replace")
 

@@ -69,3 +69,22 @@ def _union(one: Json, other: Json) -> Json:
     for key, value in other.items():
         merged[key] = _union(cast("Json", merged.get(key) or {}), cast("Json", value))
     return merged
+
+
+def made_by_others(live: Json, manager: str, *path: str) -> bool:
+    """Whether others wrote a field of an object, and `manager` never did."""
+    meta = cast("Json", live.get("metadata") or {})
+    owners = {
+        entry.get("manager")
+        for entry in cast("list[Json]", meta.get("managedFields") or [])
+        if not entry.get("subresource") and _has(cast("Json", entry.get("fieldsV1") or {}), path)
+    }
+    return bool(owners) and manager not in owners
+
+
+def _has(fields: Json, path: tuple[str, ...]) -> bool:
+    for step in path:
+        if f"f:{step}" not in fields:
+            return False
+        fields = cast("Json", fields[f"f:{step}"] or {})
+    return True

@@ -14,7 +14,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The ports that are served; of use when 0 was asked for."""
+    """The ports that are served, of use when 0 was asked for; 0 for none."""
 
     health_port: int
     metrics_port: int
@@ -28,11 +28,13 @@ async def serve(
     ready: Callable[[], str | None],
     host: str | None = None,
     health_port: int = 8081,
-    metrics_port: int = 8080,
+    metrics_host: str | None = None,
+    metrics_port: int | None = 8080,
 ) -> AsyncGenerator[Bound]:
     """Serve while the block runs.
 
-    `alive` and `ready` say what is wrong, or None. Without `host` all interfaces are served.
+    `alive` and `ready` say what is wrong, or None. Without a host all interfaces are served, and
+    without `metrics_port` no metrics.
 
     Raises OSError when a port is taken.
     """
@@ -41,14 +43,19 @@ async def serve(
     health.router.add_get("/readyz", _probe(ready))
     metrics = web.Application()
     metrics.router.add_get("/metrics", _metrics(registry))
-    runners = [web.AppRunner(app, access_log=None) for app in (health, metrics)]
+    served = [(health, host, health_port)]
+    if metrics_port is not None:
+        served.append((metrics, metrics_host or host, metrics_port))
+    runners: list[web.AppRunner] = []
     try:
         ports: list[int] = []
-        for runner, port in zip(runners, (health_port, metrics_port), strict=True):
+        for app, where, port in served:
+            runner = web.AppRunner(app, access_log=None)
+            runners.append(runner)
             await runner.setup()
-            await web.TCPSite(runner, host, port).start()
+            await web.TCPSite(runner, where, port).start()
             ports.append(int(runner.addresses[0][1]))
-        yield Bound(*ports)
+        yield Bound(ports[0], ports[1] if len(ports) > 1 else 0)
     finally:
         for runner in runners:
             await runner.cleanup()

@@ -21,9 +21,11 @@ from penstock.kube.client import Client, Selector, list_all
 from penstock.kube.clock import Watchdog, deadline
 from penstock.kube.errors import (
     BadRequestError,
+    ForbiddenError,
     GoneError,
     InvalidError,
     KubeError,
+    NotFoundError,
     Status,
     UnreachableError,
     status_error,
@@ -53,6 +55,10 @@ class Sink(Protocol[T]):
         """An object is gone."""
         ...
 
+    def absent(self, why: str) -> None:
+        """The server has no such resource, or shows it to nobody like us: there are no objects."""
+        ...
+
     def reached(self, version: int) -> None:
         """Everything up to this resourceVersion was delivered; also a sign of life."""
         ...
@@ -64,7 +70,8 @@ class Pace:
 
     `silence` is how long a watch may show nothing: kube-apiserver sends a bookmark to each watch
     every 60 to 75 s, so a longer silence is a dead connection. `session` is how long the server
-    is asked to keep one watch open. After `patience` failures in a row it lists again.
+    is asked to keep one watch open. After `patience` failures in a row it lists again. After
+    `absent` it is asked again for an optional resource that it does not have.
     """
 
     silence: float = 90.0
@@ -72,6 +79,7 @@ class Pace:
     backoff: Backoff = field(default_factory=lambda: Backoff(0.5, 30.0))
     settled: float = 10.0
     patience: int = 5
+    absent: float = 30.0
 
 
 class _Event(Struct):
@@ -86,6 +94,7 @@ class _Restart(StrEnum):
     GONE = "gone"
     STALLED = "stalled"
     ERROR = "error"
+    ABSENT = "absent"
 
 
 class Reflector(Generic[T]):
@@ -119,6 +128,10 @@ class Reflector(Generic[T]):
         while True:
             started = clock.monotonic()
             reason = await self._session()
+            if reason is _Restart.ABSENT:
+                failures = 0
+                await clock.sleep(self._pace.absent)
+                continue
             if clock.monotonic() - started >= self._pace.settled:
                 failures = 0
             if reason is not _Restart.ENDED or clock.monotonic() - started < 1.0:
@@ -146,6 +159,10 @@ class Reflector(Generic[T]):
             self._warn(_Restart.STALLED, error)
             return _Restart.STALLED
         except (KubeError, msgspec.DecodeError) as error:
+            if self._resource.optional and isinstance(error, (NotFoundError, ForbiddenError)):
+                self._version = ""
+                self._sink.absent(str(error))
+                return _Restart.ABSENT
             self._warn(_Restart.ERROR, error)
             return _Restart.ERROR
         return _Restart.ENDED

@@ -21,6 +21,7 @@ from penstock.local.recipes import (
     SLURM_RECIPES,
     TAG,
     Recipe,
+    architecture,
     operator_context,
     reference,
 )
@@ -67,7 +68,7 @@ def build_operator() -> dict[str, ImageArchive]:
     """The operator's image, from this checkout's source and locked requirements."""
     with tempfile.TemporaryDirectory(prefix="penstock-operator-") as name:
         context = Path(name)
-        operator_context(context)
+        operator_context(context, architecture())
         python = {PYTHON.role: PYTHON.key(buildah.BASE_KEY)}
         keys = {OPERATOR.role: OPERATOR.key(buildah.BASE_KEY, context)}
 
@@ -78,6 +79,28 @@ def build_operator() -> dict[str, ImageArchive]:
                 _export(store, keys, folder)
 
         return _archives("images-operator", keys[OPERATOR.role], keys, build)
+
+
+def key_of(role: str) -> str:
+    """A digest of all that decides what is in a Slurm image."""
+    return _recipe(role).key(buildah.BASE_KEY)
+
+
+def stored(store: buildah.Store, role: str) -> str:
+    """The name of a Slurm image in the store, built there if need be: to build others on it."""
+
+    def below(recipe: Recipe) -> None:
+        if recipe.parent is not None:
+            below(recipe.parent)
+        _build(store, recipe, IMAGES, keys)
+
+    keys = {recipe.role: recipe.key(buildah.BASE_KEY) for recipe in SLURM_RECIPES}
+    below(_recipe(role))
+    return _exact(role, keys)
+
+
+def _recipe(role: str) -> Recipe:
+    return next(recipe for recipe in SLURM_RECIPES if recipe.role == role)
 
 
 def _build_children(store: buildah.Store, parent: Recipe | None, keys: Mapping[str, str]) -> None:

@@ -1,5 +1,6 @@
 """What the images are made from: a Containerfile each, what it copies, and the image below it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ TAG = "26.05"
 OPERATOR_PARTS = ("api", "slurm", "render", "decide", "kube", "controllers")
 OPERATOR_PYTHON = "3.14"
 """Python of Debian forky, which the operator's wheels must fit."""
+WHEELS = {"amd64": "x86_64-unknown-linux-gnu", "arm64": "aarch64-unknown-linux-gnu"}
+"""By architecture of images what uv calls the machine that wheels are for."""
 _COPY = re.compile(r"^COPY (?!--from)(.+) \S+$", re.MULTILINE)
 _BIND = re.compile(r"--mount=type=bind,source=([^,\s]+)")
 
@@ -76,14 +79,20 @@ def reference(role: str, tag: str = TAG, registry: str = "localhost/penstock") -
     return f"{registry}/{role}:{tag}"
 
 
-def operator_context(folder: Path) -> None:
+def architecture(machine: str = "") -> str:
+    """The architecture of images for a machine (os.uname().machine); this one when it is empty."""
+    name = machine or os.uname().machine
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(name, name)
+
+
+def operator_context(folder: Path, arch: str) -> None:
     """Fill the build context of the operator's image: its wheels and its source.
 
-    Raises LocalError when the wheels cannot be fetched.
+    Raises LocalError when the wheels cannot be fetched, or when there are none.
     """
     if not IMAGES.is_dir():
         raise LocalError(f"Images are built from a checkout of the project; {IMAGES} is none.")
-    shutil.copytree(_wheels(), folder / "site")
+    shutil.copytree(_wheels(arch), folder / "site")
     source, target = ROOT / "src/penstock", folder / "src/penstock"
     target.mkdir(parents=True)
     for path in source.glob("*.py"):
@@ -93,10 +102,12 @@ def operator_context(folder: Path) -> None:
         shutil.copytree(source / part, target / part, ignore=ignore)
 
 
-def _wheels() -> Path:
+def _wheels(arch: str) -> Path:
     """The libraries of requirements/operator.txt for the image's Python, by uv, cached."""
     locked = ROOT / "requirements/operator.txt"
-    platform = "x86_64-unknown-linux-gnu"
+    if arch not in WHEELS:
+        raise LocalError(f"There are no wheels for {arch}: images are for {', '.join(WHEELS)}.")
+    platform = WHEELS[arch]
 
     def build(folder: Path) -> None:
         command = [_uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]

@@ -6,7 +6,7 @@ import json
 import tarfile
 from pathlib import Path
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+from penstock.local.recipes import architecture
 
 
 def archive(program: Path, image: str, machine: str) -> bytes:
@@ -17,7 +17,7 @@ def archive(program: Path, image: str, machine: str) -> bytes:
     layer = _tar({program.name: (program.read_bytes(), 0o755)})
     config = json.dumps(
         {
-            "architecture": ARCHITECTURES.get(machine, machine),
+            "architecture": architecture(machine),
             "os": "linux",
             "config": {"Entrypoint": [f"/{program.name}"], "User": "65535:65535"},
             "rootfs": {

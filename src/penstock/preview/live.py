@@ -22,7 +22,15 @@ from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.controllers.links import Tokens, oldest
 from penstock.controllers.settings import Settings, Webhooks, parse
 from penstock.controllers.world import World, cluster_keys
-from penstock.kube import Client, KubeError, Manager, Request, Selector
+from penstock.kube import (
+    Client,
+    ForbiddenError,
+    KubeError,
+    Manager,
+    NotFoundError,
+    Request,
+    Selector,
+)
 from penstock.kube.client import list_all
 from penstock.slurm.model import Job, Node
 from penstock.slurm.rest.client import Slurmrestd
@@ -54,6 +62,8 @@ class Live:
     objects: Mapping[str, Mapping[Key, Json]]
     slurm: Mapping[str, Slurm | str] = field(default_factory=dict[str, "Slurm | str"])
     settings: Settings = field(default_factory=Settings)
+    absent: frozenset[str] = frozenset()
+    """Resources that the cluster does not have."""
 
 
 async def look(client: Client, namespaces: Iterable[str]) -> Live:
@@ -63,16 +73,23 @@ async def look(client: Client, namespaces: Iterable[str]) -> Live:
     manager = Manager(client)
     World(manager, settings)
     found: dict[str, dict[Key, Json]] = {}
+    absent = set[str]()
     for resource, labels in manager.watched:
         scopes = spaces if resource.namespaced else (None,)
         held = found.setdefault(f"{resource.group}/{resource.plural}", {})
         for space in scopes:
-            items, _ = await list_all(client, resource, Selector(space, labels))
+            try:
+                items, _ = await list_all(client, resource, Selector(space, labels))
+            except (NotFoundError, ForbiddenError):
+                if not resource.optional:
+                    raise
+                absent.add(f"{resource.group}/{resource.plural}")
+                continue
             for item in items:
                 obj: Json = msgspec.json.decode(item)
                 obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
                 held[obj["metadata"].get("namespace", ""), obj["metadata"]["name"]] = obj
-    live = Live(found, settings=settings)
+    live = Live(found, settings=settings, absent=frozenset(absent))
     return replace(live, slurm=await _slurms(client, live))
 
 

@@ -59,6 +59,7 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     clock = LoopClock()
     clock.jump(now - EPOCH)
     server = ApiServer(clock.time)
+    server.absent |= live.absent
     slurms = {key: _slurm(said, clock) for key, said in live.slurm.items()}
     for key, slurm in slurms.items():
         # What somebody changed of partitions in Slurm itself is not part of the plan.
@@ -102,6 +103,7 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
         live.settings,
         url_of=_url,
         exchange=_Exchange(slurms).exchange,
+        dial=_connected,
     )
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(LONG_S)
@@ -147,6 +149,11 @@ class _Exchange:
         if slurm is None:
             raise ConnectionRefusedError(111, "Connection refused")
         return await slurm.exchange(url, method, headers, body)
+
+
+async def _connected(host: str, port: int) -> None:
+    """Whether hosts outside can be reached is no part of the plan."""
+    del host, port
 
 
 def _url(restapi: RestApi) -> str:

@@ -17,7 +17,7 @@ SLURMDBD_CONF = "data.slurmdbd.conf"
 WHEN = {
     "RollingUpdate": "they are replaced within maxUnavailable, each when its jobs have ended",
     "OnDelete": "they stay as they are until somebody deletes them",
-    "ScheduledUpdate": "they stay as they are until their time has come",
+    "ScheduledUpdate": "they are replaced in a reservation of Slurm, each when its jobs have ended",
 }
 
 

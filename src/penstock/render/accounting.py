@@ -12,6 +12,7 @@ from penstock.api.slinky.shared import SecretKeySelector
 from penstock.render import merge
 from penstock.render.canonical import digest
 from penstock.render.context import owner
+from penstock.render.held import Declared
 from penstock.render.pod import (
     ETC,
     config_map_source,
@@ -19,12 +20,14 @@ from penstock.render.pod import (
     memory,
     object_metadata,
     projected,
+    ring_sources,
     secret_source,
     tcp_probe,
     template,
 )
 from penstock.render.script import script
 from penstock.render.service import Port, service
+from penstock.slurm.keyring import CLIENTS
 
 CONF = "slurmdbd.conf"
 _COMMAND = ["tini", "-g", "--", "bash", "-c", script("slurmdbd"), "slurmdbd"]
@@ -43,6 +46,8 @@ class Given:
     slurm_key_hash: str
     jwt_key_hash: str
     jwks_hash: str = ""
+    ring: str = ""
+    """Secret with the key ring of the cluster that it keeps the records of."""
 
     @property
     def conf_hash(self) -> str:
@@ -113,6 +118,21 @@ def objects(accounting: Accounting, given: Given) -> list[Json]:
     ]
 
 
+def declared(accounting: Accounting, given: Given) -> Declared:
+    """What is declared of slurmdbd's pod."""
+    more = {"conf": given.conf_hash, "jwks": given.jwks_hash}
+    return Declared(accounting.spec.template, {"slurmdbd": accounting.spec.slurmdbd}, more)
+
+
+def fits(given: Given, text: str) -> bool:
+    """Whether another operator's slurmdbd.conf says what ours does."""
+    return _lines(text) == _lines(given.conf)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
+
+
 def _pod_spec(accounting: Accounting, given: Given) -> Json:
     user = {
         "runAsNonRoot": True,
@@ -123,7 +143,7 @@ def _pod_spec(accounting: Accounting, given: Given) -> Json:
         "automountServiceAccountToken": False,
         "securityContext": {**user, "fsGroup": wellknown.SLURM_UID},
         "containers": [_slurmdbd(accounting, given, user)],
-        "volumes": [_etc(accounting), memory("run")],
+        "volumes": [_etc(accounting, given), memory("run")],
     }
 
 
@@ -152,13 +172,15 @@ def _slurmdbd(accounting: Accounting, given: Given, user: Json) -> Json:
     return merge.container(base, accounting.spec.slurmdbd)
 
 
-def _etc(accounting: Accounting) -> Json:
+def _etc(accounting: Accounting, given: Given) -> Json:
     spec = accounting.spec
     keys = ((spec.slurm_key_ref, names.SLURM_KEY), (spec.effective_jwt_key_ref, names.JWT_KEY))
     sources = [
         secret_source(names.accounting_workload(accounting), (CONF, CONF, None)),
         *(_key(ref, file) for ref, file in keys if ref is not None),
     ]
+    if given.ring:
+        sources += ring_sources(given.ring, CLIENTS)
     if jwks := spec.jwks_key_ref:
         sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
     return projected(ETC, 0o600, sources)

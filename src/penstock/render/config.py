@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.shared import ConfigMapKeySelector
 from penstock.render.canonical import digest
 from penstock.render.cgroup_conf import CGROUP_CONF
 from penstock.render.context import Cluster, owner
@@ -26,6 +27,13 @@ def files(cluster: Cluster) -> dict[str, str]:
     given = {file for name in own for file in cluster.config_maps.get(name, {})}
     generated = {"cgroup.conf": CGROUP_CONF, "slurm.conf": slurm_conf(cluster)}
     return {k: v for k, v in generated.items() if k == "slurm.conf" or k not in given}
+
+
+def cgroup_conf(cluster: Cluster) -> str:
+    """The cgroup.conf that slurmctld gives to whoever fetches it."""
+    own = (cluster.config_maps.get(name, {}) for name in config_maps_of(cluster))
+    given = [files["cgroup.conf"] for files in own if "cgroup.conf" in files]
+    return given[-1] if given else CGROUP_CONF
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +65,10 @@ def config_map(cluster: Cluster, name: str, data: Mapping[str, str]) -> Json:
 
 
 def config_maps_of(cluster: Cluster) -> list[str]:
-    """Names of the user's ConfigMaps that are mounted beside ours, sorted."""
+    """Names of the user's ConfigMaps that are mounted beside ours, sorted; none outside."""
     spec = cluster.controller.spec
+    if spec.external:
+        return []
     return sorted(
         names_of(
             spec.config_file_refs,
@@ -72,25 +82,32 @@ def config_maps_of(cluster: Cluster) -> list[str]:
 
 def config_maps_read(cluster: Cluster) -> list[str]:
     """Names of all ConfigMaps of the user that the configuration depends on."""
-    jwks = cluster.controller.spec.jwks_key_ref
+    jwks = _jwks(cluster)
     return sorted({*config_maps_of(cluster), *([jwks.name] if jwks and jwks.name else [])})
 
 
 def mounted(cluster: Cluster, data: Mapping[str, str]) -> dict[str, str]:
-    """All files at /etc/slurm but the keys, when our ConfigMap has `data`; the user's come last."""
+    """All files at /etc/slurm but single keys when our ConfigMap has `data`; users' come last."""
     out = dict(data)
     for name in config_maps_of(cluster):
         out.update(cluster.config_maps.get(name, {}))
-    if jwks := cluster.controller.spec.jwks_key_ref:
+    if cluster.ring is not None and (keys := cluster.ring.slurmctld) is not None:
+        out[names.SLURM_JWKS] = keys
+    if jwks := _jwks(cluster):
         found = cluster.config_maps.get(jwks.name, {}).get(jwks.key)
         out.update({"jwks.json": found} if found is not None else {})
     return out
 
 
+def _jwks(cluster: Cluster) -> ConfigMapKeySelector | None:
+    spec = cluster.controller.spec
+    return None if spec.external else spec.jwks_key_ref
+
+
 def content_hash(found: Mapping[str, str]) -> str:
     """SHA-256 over the names and contents of files, as the reconfigure container computes it.
 
-    Keys are left out, and so are names that a shell's `*` does not match.
+    Single keys are left out, and so are names that a shell's `*` does not match.
     """
     left_out = (names.SLURM_KEY, names.JWT_KEY)
     shown = [name for name in sorted(found) if name not in left_out and name[0] != "."]

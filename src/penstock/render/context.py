@@ -13,6 +13,7 @@ from penstock.api.resource import Resource
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.slurm.keyring import Ring
 
 _RESOURCES: dict[type[KubeObject], Resource[Any]] = {
     info.resource.type: info.resource for info in KINDS
@@ -52,9 +53,18 @@ class Cluster:
     config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """`data` of the ConfigMaps that the Controller names, by name; absent ones are left out."""
     slurm_key_hash: str = ""
-    """`secret_digest` of the slurm key's Secret; empty while it is not known."""
+    """`secret_digest` of the slurm key's Secret as slurmctld's pod was first made with it; empty
+    while it is not known. What changes afterwards comes by the key ring, without a restart."""
+    clients_key_hash: str = ""
+    """As `slurm_key_hash`, of the key that logins begin with: it follows a changed key."""
+    node_count: int = 0
+    """MaxNodeCount that slurm.conf has already, if it is one of ours."""
+    ring: Ring | None = None
+    """The keys of auth/slurm that are in use; None before they were first looked at."""
     jwt_key_hash: str = ""
     """`secret_digest` of the JWT key's Secret; empty while it is not known."""
+    identities: bool = False
+    """Whether tokens say who their user is, so that slurmctld need not look the user up."""
     partitions: tuple[Partition, ...] = ()
     kept_partitions: frozenset[str] = frozenset()
     """Partitions of which the lines in `slurm_conf` stay: what is declared now was refused."""

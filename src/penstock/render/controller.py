@@ -11,28 +11,31 @@ from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Persistence
 from penstock.api.slinky.volumes import ClaimSpec
-from penstock.render import aliases, merge
+from penstock.render import aliases, merge, sssd
 from penstock.render.config import Contents, config_map, config_maps_of, declared, files
 from penstock.render.context import Cluster, owner
+from penstock.render.held import Declared
 from penstock.render.pod import (
     ETC,
     LOGS,
     config_map_source,
     etc_mount,
     http_probe,
+    key_sources,
     logfile,
     logs_mount,
     memory,
     object_metadata,
     projected,
+    ring_sources,
     secret_source,
-    slurm_key_source,
     spread,
     template,
 )
 from penstock.render.script import script
 from penstock.render.service import Port, service
 from penstock.render.slurm_conf import state_directory
+from penstock.slurm.keyring import SLURMCTLD
 
 _STATE = "statesave"
 _SOCKET = "slurm-authsocket"
@@ -65,6 +68,19 @@ def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
         _service(cluster, ports),
         *aliases.objects(cluster, ports, contents.alias),
     ]
+
+
+def declared_pods(cluster: Cluster) -> Declared:
+    """What is declared of slurmctld's pods."""
+    spec = cluster.controller.spec
+    wishes = {"slurmctld": spec.slurmctld, "reconfigure": spec.reconfigure, "logfile": spec.logfile}
+    # slurm-operator has the reconfigure container only where inplaceReconfigure is true.
+    return Declared(
+        spec.template,
+        wishes,
+        {"replicas": str(spec.replicas)},
+        optional=frozenset({_RECONFIGURE}),
+    )
 
 
 def _written(cluster: Cluster, name: str, data: Mapping[str, str] | None) -> list[Json]:
@@ -115,12 +131,19 @@ def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
         },
         ports,
         owner(cluster.controller),
-        labels=wellknown.labels("slurmctld", _instance(cluster)),
+        labels=_service_labels(cluster),
         user=cluster.controller.spec.service,
         # The pod is not ready either while a container beside slurmctld starts again. Nobody must
         # lose slurmctld for that.
         unready=True,
     )
+
+
+def _service_labels(cluster: Cluster) -> dict[str, str]:
+    labels = wellknown.labels("slurmctld", _instance(cluster))
+    if cluster.controller.spec.metrics.enabled:
+        labels[wellknown.METRICS] = wellknown.TRUE
+    return labels
 
 
 def stateful_set(cluster: Cluster) -> Json:
@@ -137,6 +160,7 @@ def stateful_set(cluster: Cluster) -> Json:
     hashes = {
         wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
         wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+        wellknown.KEY_RING: wellknown.TRUE,
         wellknown.TRIES_CONFIG: wellknown.TRUE if tries_configuration(cluster) else "",
     }
     spec: Json = {
@@ -171,6 +195,7 @@ def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
         "initContainers": [
             _reconfigure(cluster, slurmctld["image"]),
             logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
+            *sssd.sidecars(cluster),
         ],
         "containers": [slurmctld],
         "volumes": [
@@ -180,6 +205,7 @@ def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
             memory("run"),
             {"name": _SOCKET, "emptyDir": {}},
             memory(_RECONFIGURE),
+            *sssd.volumes(cluster),
             *state,
         ],
     }
@@ -214,6 +240,7 @@ def _slurmctld(cluster: Cluster) -> Json:
             {"name": _STATE, "mountPath": state_directory(cluster)},
             {"name": _SOCKET, "mountPath": "/run/slurmctld"},
             logs_mount(),
+            *sssd.mounts(cluster),
         ],
     }
     return merge.container(base, spec.slurmctld)
@@ -243,7 +270,7 @@ def _etc(cluster: Cluster) -> Json:
     jwt = names.jwt_key_ref(controller)
     sources = [
         config_map_source(names.config_map(controller)),
-        slurm_key_source(cluster),
+        *key_sources(cluster, SLURMCTLD),
         secret_source(jwt.name, (jwt.key, names.JWT_KEY, None)),
         *_users_files(cluster),
     ]
@@ -258,7 +285,8 @@ def _candidates(cluster: Cluster) -> Json:
         {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
         for path, key in ((".live", wellknown.CONFIG_LIVE), (".reconfigure", wellknown.RECONFIGURE))
     ]
-    sources = [ours, *_users_files(cluster), {"downwardAPI": {"items": asked}}]
+    ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD)
+    sources = [ours, *ring, *_users_files(cluster), {"downwardAPI": {"items": asked}}]
     return projected(_CANDIDATES, 0o640, sources)
 
 

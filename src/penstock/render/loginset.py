@@ -12,6 +12,7 @@ from penstock.api.slinky.loginset import LoginSet
 from penstock.render import merge
 from penstock.render.canonical import config_digest
 from penstock.render.context import Cluster, owner
+from penstock.render.held import Declared
 from penstock.render.hostkeys import FILES
 from penstock.render.keys import key_secret
 from penstock.render.pod import (
@@ -19,11 +20,12 @@ from penstock.render.pod import (
     config_map_source,
     config_server,
     etc_mount,
+    key_sources,
     memory,
     object_metadata,
     projected,
     secret_source,
-    slurm_key_source,
+    strategy,
     tcp_probe,
     template,
     worker_search,
@@ -31,6 +33,7 @@ from penstock.render.pod import (
 from penstock.render.script import script
 from penstock.render.service import Port, service
 from penstock.render.sshd_config import LOGIN, sshd_config
+from penstock.slurm.keyring import CLIENTS
 
 _HOST_KEYS = "ssh-host-keys"
 _SSH = "ssh-config"
@@ -42,7 +45,7 @@ _SACKD = "sackd-dir"
 def host_keys(loginset: LoginSet, keys: Mapping[str, str]) -> Json:
     """The Secret with the SSH host keys that `hostkeys.generate` made."""
     labels = wellknown.labels("login", loginset.metadata.name)
-    return key_secret(loginset, names.login_host_keys(loginset), keys, labels)
+    return key_secret(loginset, names.login_host_keys(loginset), keys, labels, immutable=True)
 
 
 def ssh_files(loginset: LoginSet) -> dict[str, str]:
@@ -70,7 +73,7 @@ def objects(
     wish = loginset.spec.service
     files = ssh_files(loginset)
     hashes = {
-        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+        wellknown.SLURM_KEY_HASH: cluster.clients_key_hash,
         wellknown.SSH_HOST_KEYS_HASH: host_keys_hash,
         wellknown.SSHD_CONF_HASH: config_digest(files),
         wellknown.SSSD_CONF_HASH: sssd_conf_hash,
@@ -81,8 +84,9 @@ def objects(
         "selector": {"matchLabels": selector},
         "template": template(loginset.spec.template, labels, hashes, _pod_spec(cluster, loginset)),
     }
-    if strategy := msgspec.to_builtins(loginset.spec.strategy):
-        spec["strategy"] = strategy
+    how = msgspec.to_builtins(loginset.spec.strategy) or strategy(loginset.spec.template)
+    if how:
+        spec["strategy"] = how
     return [
         {
             "apiVersion": "v1",
@@ -112,12 +116,26 @@ def objects(
     ]
 
 
+def declared(cluster: Cluster, loginset: LoginSet) -> Declared:
+    """What is declared of the login pods."""
+    spec = loginset.spec
+    return Declared(
+        spec.template,
+        {"login": spec.login, "initconf": spec.initconf},
+        {
+            "server": config_server(cluster),
+            "sshd": config_digest(ssh_files(loginset)),
+            "key": cluster.clients_key_hash,
+        },
+    )
+
+
 def _pod_spec(cluster: Cluster, loginset: LoginSet) -> Json:
     login = _login(cluster, loginset)
     volumes = [
         memory(ETC),
         memory(_SACKD),
-        projected(_KEYS, 0o600, [slurm_key_source(cluster)]),
+        projected(_KEYS, 0o600, key_sources(cluster, CLIENTS)),
         projected(
             _HOST_KEYS,
             0o600,

@@ -140,7 +140,9 @@ def pod_spec(base: Json, user: Json | None) -> Json:
 
     Containers of our names are merged, others appended; volumes of the same name are replaced
     whole (two sources in one volume are invalid); tolerations, DNS searches and anti-affinity terms
-    are ours and the user's. `dNSPolicy`, an old spelling, means `dnsPolicy`.
+    are ours and the user's. `dNSPolicy`, an old spelling, means `dnsPolicy`. In the host's network
+    a pod asks the cluster's DNS unless the user says otherwise: Slurm's daemons find each other by
+    names of the cluster, which its machine does not know.
     """
     wish = {k: v for k, v in (user or {}).items() if v is not None}
     if (policy := wish.pop("dNSPolicy", None)) and not wish.get("dnsPolicy"):
@@ -157,7 +159,10 @@ def pod_spec(base: Json, user: Json | None) -> Json:
         out["affinity"] = _affinity(base.get("affinity", {}), terms)
     if dns := wish.pop("dnsConfig", None):
         out["dnsConfig"] = _dns(base.get("dnsConfig", {}), dns)
-    return deep(out, wish)
+    out = deep(out, wish)
+    if out.get("hostNetwork"):
+        out.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
+    return out
 
 
 def _containers(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:

@@ -67,6 +67,17 @@ def template(
     return {"metadata": metadata(user, labels, hashes, spec), "spec": spec}
 
 
+def strategy(template: PodTemplate) -> Json:
+    """How a Deployment replaces pods of which a machine has room for one only; empty for others.
+
+    A new pod in the host's network waits for the ports of the one that it replaces, which by
+    default goes after it. Source: Deployment, maxSurge, whose default is 25 % rounded up.
+    """
+    if not template.spec.get("hostNetwork"):
+        return {}
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
 def object_metadata(name: str, namespace: str, labels: Mapping[str, str], *owners: Json) -> Json:
     """Metadata of an object that we make."""
     out: Json = {"name": name, "namespace": namespace}
@@ -124,6 +135,27 @@ def slurm_key_source(cluster: Cluster) -> Json:
     """The key of auth/slurm as the file `slurm.key`."""
     ref = names.slurm_key_ref(cluster.controller)
     return secret_source(ref.name, (ref.key, names.SLURM_KEY, None))
+
+
+def key_sources(cluster: Cluster, ring: str) -> list[Json]:
+    """The key of auth/slurm, and beside it `slurm.jwks` from that entry of the key ring, if any.
+
+    The ring is optional: without it Slurm takes slurm.key.
+    """
+    key = slurm_key_source(cluster)
+    return [key, *ring_sources(names.key_ring(cluster.controller), ring)] if own(cluster) else [key]
+
+
+def ring_sources(name: str, ring: str) -> list[Json]:
+    """`slurm.jwks` from an entry of a key ring, where there is one."""
+    source = secret_source(name, (ring, names.SLURM_JWKS, None))
+    source["secret"]["optional"] = True
+    return [source]
+
+
+def own(cluster: Cluster) -> bool:
+    """Whether the operator has the keys of the cluster follow: not those of an outside one."""
+    return not cluster.controller.spec.external
 
 
 def http_probe(path: str, port: str, **settings: int) -> Json:

@@ -8,6 +8,7 @@ from penstock.api.slinky.restapi import RestApi
 from penstock.render import merge
 from penstock.render.canonical import digest
 from penstock.render.context import Cluster, owner
+from penstock.render.held import Declared
 from penstock.render.pod import (
     ETC,
     config_map_source,
@@ -15,6 +16,7 @@ from penstock.render.pod import (
     object_metadata,
     projected,
     slurm_key_source,
+    strategy,
     tcp_probe,
     template,
 )
@@ -34,9 +36,17 @@ def objects(cluster: Cluster, restapi: RestApi) -> list[Json]:
     # slurmrestd reads slurm.conf and the key once: what concerns it restarts it, a changed
     # partition does not.
     hashes = {
-        wellknown.SLURM_CONFIG_HASH: digest(identity(slurm_conf(cluster))),
+        wellknown.SLURM_CONFIG_HASH: _identity(cluster),
         wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
     }
+    spec: Json = {
+        "replicas": restapi.spec.replicas,
+        "revisionHistoryLimit": 0,
+        "selector": {"matchLabels": selector},
+        "template": template(restapi.spec.template, labels, hashes, _pod_spec(cluster, restapi)),
+    }
+    if how := strategy(restapi.spec.template):
+        spec["strategy"] = how
     return [
         service(
             names.restapi_service(restapi),
@@ -53,16 +63,23 @@ def objects(cluster: Cluster, restapi: RestApi) -> list[Json]:
             "metadata": object_metadata(
                 names.restapi_workload(restapi), restapi.metadata.namespace, labels, owner(restapi)
             ),
-            "spec": {
-                "replicas": restapi.spec.replicas,
-                "revisionHistoryLimit": 0,
-                "selector": {"matchLabels": selector},
-                "template": template(
-                    restapi.spec.template, labels, hashes, _pod_spec(cluster, restapi)
-                ),
-            },
+            "spec": spec,
         },
     ]
+
+
+def declared(cluster: Cluster, restapi: RestApi) -> Declared:
+    """What is declared of slurmrestd's pods."""
+    accounted = "yes" if cluster.controller.spec.accounting_ref else "no"
+    return Declared(
+        restapi.spec.template,
+        {"slurmrestd": restapi.spec.slurmrestd},
+        {"slurm.conf": _identity(cluster), "accounted": accounted, "key": cluster.slurm_key_hash},
+    )
+
+
+def _identity(cluster: Cluster) -> str:
+    return digest(identity(slurm_conf(cluster)))
 
 
 def _pod_spec(cluster: Cluster, restapi: RestApi) -> Json:

@@ -7,9 +7,10 @@ Source: slurm.conf(5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from penstock.api.slinky import names
+from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.wellknown import SLURMCTLD_PORT, SLURMD_PORT
 from penstock.render import partitions
 from penstock.render.context import Cluster
@@ -44,20 +45,39 @@ def slurm_conf(cluster: Cluster) -> str:
             *_extra(cluster),
         ]
     text = "".join(
-        f"#\n### {title} ###\n" + "".join(f"{line}\n" for line in lines)
-        for title, lines in sections
-        if lines
+        _title(title) + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines
     )
     if cluster.kept_partitions:
-        return keep(cluster.slurm_conf, text, cluster.kept_partitions)
+        return keep_partitions(cluster.slurm_conf, text, cluster.kept_partitions)
     return text
 
 
 def extra_conf_of(text: str) -> str:
     """The user's own lines in a slurm.conf of ours; empty when it has none."""
-    _, _, after = text.partition(f"#\n### {_EXTRA} ###\n")
-    own, merged, _ = after.rpartition(f"#\n### {_MERGED} ###\n")
-    return own if merged else after
+    return _parts(text)[1]
+
+
+def keep_partitions(old_text: str, new_text: str, names: Collection[str]) -> str:
+    """`new_text` in which the partitions of these names are as `old_text` has them.
+
+    Each stays in its part of the file: among the Controller's own lines that of a NodeSet or of a
+    Partition would be taken for one of these from then on, and come after what those declare.
+    """
+    (old_head, old_own, _), (head, own, merged) = _parts(old_text), _parts(new_text)
+    head, own = keep(old_head, head, names), keep(old_own, own, names)
+    after = (_EXTRA, own), (_MERGED, merged)
+    return head + "".join(f"{_title(title)}{lines}" for title, lines in after if lines)
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """What comes before the user's own lines, these, and what was joined to them."""
+    head, _, after = text.partition(_title(_EXTRA))
+    own, mark, merged = after.rpartition(_title(_MERGED))
+    return (head, own, merged) if mark else (head, after, "")
+
+
+def _title(section: str) -> str:
+    return f"#\n### {section} ###\n"
 
 
 def identity(text: str) -> str:
@@ -71,6 +91,10 @@ def identity(text: str) -> str:
     )
 
 
+_MOST_NODES = 1024
+"""MaxNodeCount of every cluster of slurm-operator: a cluster that fits sees no other line."""
+_SLURMS_MOST = 65536
+"""Source: slurm.conf(5), MaxNodeCount."""
 _LOGGING = [
     "SlurmctldLogFile=/var/log/slurm/slurmctld.log",
     "SlurmSchedLogFile=/var/log/slurm/slurmctld.log",
@@ -92,8 +116,36 @@ def _general(cluster: Cluster) -> list[str]:
         "SlurmdUser=root",
         f"SlurmdPort={SLURMD_PORT}",
         "SlurmdSpoolDir=/var/spool/slurmd",
-        "MaxNodeCount=1024",
+        f"MaxNodeCount={max_node_count(cluster)}",
     ]
+
+
+def max_node_count(cluster: Cluster) -> int:
+    """How many nodes slurmctld is to have room for.
+
+    slurmctld makes the room when it reads its files (slurm.conf(5), MaxNodeCount), so the number
+    grows in steps that double, and never shrinks: a cluster that shrinks and grows again changes
+    nothing.
+    """
+    found = max(_MOST_NODES, cluster.node_count)
+    while found < min(sum(map(_workers, cluster.nodesets)), _SLURMS_MOST):
+        found *= 2
+    return found
+
+
+def node_count_of(text: str) -> int:
+    """The MaxNodeCount in a slurm.conf of ours; 0 when the line there is not of our making."""
+    line = next((one for one in text.splitlines() if one.startswith("MaxNodeCount=")), "")
+    number = line.partition("=")[2].strip()
+    count = int(number) if number.isdecimal() else 0
+    steps, rest = divmod(count, _MOST_NODES)
+    return count if steps and not rest and steps & (steps - 1) == 0 else 0
+
+
+def _workers(nodeset: NodeSet) -> int:
+    """Workers that are declared; in DaemonSet mode one for each machine that fits."""
+    counted = nodeset.spec.scaling_mode == "StatefulSet"
+    return (nodeset.spec.replicas if counted else nodeset.status.desired) or 0
 
 
 def state_directory(cluster: Cluster) -> str:
@@ -116,7 +168,9 @@ def _external(cluster: Cluster) -> tuple[str, list[str]]:
 
 def _alt_parameters(cluster: Cluster) -> str:
     jwks = ",jwks=/etc/slurm/jwks.json" if cluster.controller.spec.jwks_key_ref else ""
-    return f"jwt_key=/etc/slurm/jwt.key{jwks}"
+    # Slurm 26.05 and later; an older one leaves a word that it does not know alone.
+    identities = ",use_jwt_client_ids" if cluster.identities else ""
+    return f"jwt_key=/etc/slurm/jwt.key{jwks}{identities}"
 
 
 def _required(cluster: Cluster) -> dict[str, str]:
@@ -174,12 +228,17 @@ def _node_scripts(cluster: Cluster) -> list[str]:
 def _nodesets(cluster: Cluster) -> list[str]:
     lines: list[str] = []
     for nodeset in sorted(cluster.nodesets, key=lambda n: n.metadata.name):
-        name = names.partition_name(nodeset)
-        lines.append(f"NodeSet={name} Feature={name}")
-        partition = nodeset.spec.partition
-        if partition and partition.enabled:
-            lines.append(f"PartitionName={name} Nodes={name} {partition.config}".rstrip())
+        lines += nodeset_lines(nodeset)
     return [*lines, *partitions.lines(cluster)]
+
+
+def nodeset_lines(nodeset: NodeSet) -> list[str]:
+    """A NodeSet's nodes as one of Slurm's node sets, and the partition over them if it has one."""
+    name, partition = names.partition_name(nodeset), nodeset.spec.partition
+    lines = [f"NodeSet={name} Feature={name}"]
+    if partition and partition.enabled:
+        lines.append(f"PartitionName={name} Nodes={name} {partition.config}".rstrip())
+    return lines
 
 
 def _extra(cluster: Cluster) -> list[tuple[str, list[str]]]:

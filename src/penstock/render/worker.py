@@ -11,7 +11,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.render import merge
 from penstock.render.canonical import config_digest
 from penstock.render.context import Cluster, owner
-from penstock.render.pod import metadata, object_metadata
+from penstock.render.pod import metadata, object_metadata, own
 from penstock.render.revision import Revision, controller_revision, revision
 from penstock.render.service import Port, service
 from penstock.render.worker_spec import claim_volumes, only_on, pod_spec, ssh_files
@@ -136,12 +136,14 @@ def pod(
     revision_hash: str = "",
     topology: str = "",
     machine: str = "",
+    sssd_conf_hash: str = "",
 ) -> Json:
     """The pod of an ordinal, as it is to be created.
 
     `revision_hash` is that of `revision(nodeset)`, which is taken when it is empty. `topology` is
     what is known of the pod's place before it is scheduled; the annotation may also be set later.
-    `machine` is the Kubernetes node that it must run on; any when it is empty.
+    `machine` is the Kubernetes node that it must run on; any when it is empty. `sssd_conf_hash`
+    says with which sssd.conf the pod begins; a later one does not replace it.
     """
     name = names.pod_name(nodeset, ordinal)
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
@@ -151,11 +153,20 @@ def pod(
         only_on(spec, machine)
     labels = {wellknown.POD_INDEX: names.padded(nodeset, ordinal)}
     host = names.slurm_node_name(nodeset, ordinal)
-    return _pod(nodeset, name, host, spec, labels, revision_hash, topology)
+    hashes = {wellknown.TOPOLOGY: topology, wellknown.SSSD_CONF_HASH: sssd_conf_hash}
+    hashes |= _ring(cluster)
+    return _pod(nodeset, name, host, spec, labels, revision_hash, hashes)
 
 
 def daemon_pod(
-    cluster: Cluster, nodeset: NodeSet, name: str, host: str, machine: str, *, revision_hash: str
+    cluster: Cluster,
+    nodeset: NodeSet,
+    name: str,
+    host: str,
+    machine: str,
+    *,
+    revision_hash: str,
+    sssd_conf_hash: str = "",
 ) -> Json:
     """The pod of a Kubernetes node, `machine`, in DaemonSet mode.
 
@@ -169,7 +180,12 @@ def daemon_pod(
         tolerated.append(tolerations.HOST_NETWORK)
     spec["tolerations"] = merge.union(spec["tolerations"], tolerated)
     only_on(spec, machine)
-    return _pod(nodeset, name, host, spec, {}, revision_hash, "")
+    hashes = {wellknown.SSSD_CONF_HASH: sssd_conf_hash} | _ring(cluster)
+    return _pod(nodeset, name, host, spec, {}, revision_hash, hashes)
+
+
+def _ring(cluster: Cluster) -> dict[str, str]:
+    return {wellknown.KEY_RING: wellknown.TRUE} if own(cluster) else {}
 
 
 def _pod(
@@ -179,7 +195,7 @@ def _pod(
     spec: Json,
     own: Mapping[str, str],
     revision_hash: str,
-    topology: str,
+    hashes: Mapping[str, str],
 ) -> Json:
     labels = {
         **wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name),
@@ -194,15 +210,16 @@ def _pod(
     else:
         spec["hostname"] = host
         labels[wellknown.POD_HOSTNAME] = host
-    hashes = {wellknown.TOPOLOGY: topology}
+    known = {key: hashes.get(key, "") for key in (wellknown.TOPOLOGY, wellknown.KEY_RING)}
     if files := ssh_files(nodeset):
-        hashes[wellknown.SSHD_CONF_HASH] = config_digest(files)
+        known[wellknown.SSHD_CONF_HASH] = config_digest(files)
+        known[wellknown.SSSD_CONF_HASH] = hashes.get(wellknown.SSSD_CONF_HASH, "")
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             **object_metadata(name, nodeset.metadata.namespace, {}, owner(nodeset)),
-            **metadata(nodeset.spec.template, labels, hashes, spec),
+            **metadata(nodeset.spec.template, labels, known, spec),
         },
         "spec": spec,
     }

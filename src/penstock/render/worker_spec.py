@@ -18,12 +18,13 @@ from penstock.render.pod import (
     config_server,
     etc_mount,
     http_probe,
+    key_sources,
     logfile,
     logs_mount,
     memory,
+    own,
     projected,
     secret_source,
-    slurm_key_source,
     spread_expression,
     worker_search,
 )
@@ -31,6 +32,7 @@ from penstock.render.quantity import quantity
 from penstock.render.script import script
 from penstock.render.slurmd_conf import node_conf
 from penstock.render.sshd_config import WORKER, sshd_config
+from penstock.slurm.keyring import WORKERS
 
 _MIB = 1024 * 1024
 
@@ -45,7 +47,7 @@ def ssh_files(nodeset: NodeSet) -> dict[str, str]:
 
 def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
     """Our part of the spec of one pod, before the user's template is laid over it."""
-    slurmd = _slurmd(cluster, nodeset)
+    slurmd = container(cluster, nodeset)
     spec: Json = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -57,7 +59,7 @@ def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
         ],
         "containers": [slurmd],
         "volumes": [
-            projected(ETC, 0o600, [slurm_key_source(cluster)]),
+            projected(ETC, 0o600, key_sources(cluster, WORKERS)),
             memory(LOGS),
             *_ssh_volumes(nodeset),
         ],
@@ -118,7 +120,8 @@ _SSH_MOUNTS = {
 }
 
 
-def _slurmd(cluster: Cluster, nodeset: NodeSet) -> Json:
+def container(cluster: Cluster, nodeset: NodeSet) -> Json:
+    """The container of slurmd, with the user's wishes."""
     ports: list[Json] = [
         {"name": "slurmd", "containerPort": wellknown.SLURMD_PORT, "protocol": "TCP"}
     ]
@@ -141,7 +144,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet) -> Json:
             "--conf",
             f"'{node_conf(nodeset)}'",
         ],
-        "env": [*_limits(nodeset), *_topology()],
+        "env": [*_limits(nodeset), *_topology(), *_keys(cluster)],
         "ports": ports,
         # A slurmd that waits for slurmctld has not failed: an hour, then something is wrong.
         "startupProbe": http_probe("/livez", "slurmd", periodSeconds=1, failureThreshold=3600),
@@ -167,6 +170,17 @@ def _topology() -> list[Json]:
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
         for name in ("SLINKY_TOPOLOGY", "POD_TOPOLOGY")
     ]
+
+
+def _keys(cluster: Cluster) -> list[Json]:
+    """Where slurmd finds its keys, said each time that it starts.
+
+    It has its configuration elsewhere, and would go on with the file that it began with when
+    another kind of file comes or goes. Source: slurmd(8), SLURM_SACK_JWKS and SLURM_SACK_KEY.
+    """
+    files = (("SLURM_SACK_JWKS", names.SLURM_JWKS), ("SLURM_SACK_KEY", names.SLURM_KEY))
+    found: list[Json] = [{"name": name, "value": f"/etc/slurm/{file}"} for name, file in files]
+    return found if own(cluster) else []
 
 
 def _limits(nodeset: NodeSet) -> list[Json]:

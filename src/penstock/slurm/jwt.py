@@ -52,6 +52,20 @@ def verify(key: bytes, token: str, now: float) -> dict[str, Any]:
 
     Raises JwtError with the reason otherwise.
     """
+    body = signed_claims(key, token)
+    expires, begins = body.get("exp"), body.get("nbf")
+    if isinstance(expires, int | float) and now >= expires:
+        raise JwtError("token has expired")
+    if isinstance(begins, int | float) and now < begins:
+        raise JwtError("token is not valid yet")
+    return body
+
+
+def signed_claims(key: bytes, token: str) -> dict[str, Any]:
+    """Return the claims of a token that `key` signed, whether or not its time has passed.
+
+    Raises JwtError with the reason otherwise.
+    """
     signed, dot, signature = token.strip().rpartition(".")
     if not dot or signed.count(".") != 1:
         raise JwtError("not a token: it must have three parts separated by dots")
@@ -60,11 +74,6 @@ def verify(key: bytes, token: str, now: float) -> dict[str, Any]:
         raise JwtError(f"signed with {head.get('alg')!r}, expected HS256")
     if not hmac.compare_digest(_signature(key, signed), _decode(signature)):
         raise JwtError("signature does not match the key")
-    expires, begins = body.get("exp"), body.get("nbf")
-    if isinstance(expires, int | float) and now >= expires:
-        raise JwtError("token has expired")
-    if isinstance(begins, int | float) and now < begins:
-        raise JwtError("token is not valid yet")
     return body
 
 

@@ -25,6 +25,8 @@ class Unknown:
     """Why there is no value, in words for a condition's message."""
 
     why: str
+    denied: bool = False
+    """Whether Slurm did answer, and did not believe who asks: a key differs, or a clock."""
 
 
 Fact: TypeAlias = Known[T_co] | Unknown

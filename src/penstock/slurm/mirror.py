@@ -24,7 +24,7 @@ from typing import TypeVar
 from penstock.slurm.known import Unknown
 from penstock.slurm.model import BUSY, Job, Node, drains
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.slurm.rest.errors import SlurmError
+from penstock.slurm.rest.errors import AuthError, SlurmError
 from penstock.slurm.snapshot import (
     LATE,
     NOT_ASKED,
@@ -209,14 +209,14 @@ class Mirror:
             return None
         self._polled_at, self._asked_at = self._clock(), asked_at
         if isinstance(nodes, SlurmError):
-            self._nodes.fail(str(nodes))
+            self._nodes.fail(str(nodes), denied=isinstance(nodes, AuthError))
         elif nodes is None:
             self._nodes.unchanged(asked_at)
         else:
             table = MappingProxyType(reusing(self._nodes.value, nodes.items))
             self._nodes.offer(table, nodes.last_update, asked_at)
         if isinstance(jobs, SlurmError):
-            self._jobs.fail(str(jobs))
+            self._jobs.fail(str(jobs), denied=isinstance(jobs, AuthError))
         elif jobs is None:
             self._jobs.unchanged(asked_at)
         else:

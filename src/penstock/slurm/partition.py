@@ -51,6 +51,19 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """A key that a line had and has no more, what it was, and what holds in its place.
+
+    `now` is empty for a key without a value of its own, `inherited` if it is a DEFAULT line's.
+    """
+
+    key: str
+    was: str
+    now: str
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Adoption:
     """The merge patch of a spec that declares what Slurm has, and by partition what it cannot."""
 

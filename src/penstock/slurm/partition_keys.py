@@ -49,7 +49,7 @@ def canonical(keys: Mapping[str, str]) -> dict[str, str]:
     Keys of which nothing is known stay as they are. Raises ValueError, naming key and value.
     """
     found = {row.key.lower(): row.absent for row in ROWS}
-    for key, value in _resolved(dict(keys)).items():
+    for key, value in resolved(dict(keys)).items():
         row = BY_KEY.get(key)
         try:
             found[key] = value if row is None else row.read(value)
@@ -58,8 +58,11 @@ def canonical(keys: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _resolved(keys: dict[str, str]) -> dict[str, str]:
-    """Older spellings as the keys that they set. Source: slurm.conf(5) and slurmctld's answers."""
+def resolved(keys: dict[str, str]) -> dict[str, str]:
+    """Older spellings as the keys that they set, in lower case; changes what it is given.
+
+    Source: slurm.conf(5) and slurmctld's answers.
+    """
     if (both := keys.pop("priority", None)) is not None:
         keys |= {"priorityjobfactor": both, "prioritytier": both}
     if (shared := keys.pop("shared", None)) is not None:

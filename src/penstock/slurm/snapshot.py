@@ -53,6 +53,7 @@ class Belief(Generic[T]):
         self._value: T | None = None
         self._as_of = float("-inf")
         self._failure = NOT_ASKED
+        self._denied = False
         self._failing = False
         self._doubt: str | None = None
         self.update_time: int | None = None
@@ -67,17 +68,17 @@ class Belief(Generic[T]):
         """Believe a whole list."""
         self._value, self.update_time = value, update_time or None
         self._as_of, self._failure, self._doubt = asked_at, LATE, None
-        self._failing = False
+        self._failing = self._denied = False
 
     def unchanged(self, asked_at: float) -> None:
         """Slurm says that nothing changed since what is believed."""
         if self._value is not None and self._doubt is None:
             self._as_of, self._failure = asked_at, LATE
-            self._failing = False
+            self._failing = self._denied = False
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str, *, denied: bool = False) -> None:
         """Asking failed: what is believed holds until it is stale."""
-        self._failure, self._failing = why, True
+        self._failure, self._failing, self._denied = why, True, denied
 
     def doubt(self, why: str) -> None:
         """The answer contradicts what is believed: neither holds, and changes are no help."""
@@ -88,7 +89,7 @@ class Belief(Generic[T]):
         if self._doubt is not None:
             return Unknown(self._failure if self._failing else self._doubt)
         if self._value is None or (fresh and self._failing) or now - self._as_of > self._stale:
-            return Unknown(self._failure)
+            return Unknown(self._failure, self._denied)
         return Known(self._value, self._as_of)
 
 

@@ -13,26 +13,31 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-import msgspec
-
-from penstock.api.core import Taint
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
+from penstock.api.slinky.names import SLURM_JWKS
+from penstock.api.slinky.wellknown import KEYS
 from penstock.decide.drain_reason import TERMINATING
-from penstock.decide.fit import Toleration
+from penstock.slurm.keyring import WORKERS
 from penstock.testing import slurmdbd
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.status import RefusedError
-from penstock.testing.sidecar import ETC, Files, Sidecar, mounted
+from penstock.testing.keys import Keys
+from penstock.testing.keys import read as keys_in
+from penstock.testing.placing import takes
+from penstock.testing.sidecar import ETC, SECRETS, Data, Files, Sidecar, data_of, mounted
 from penstock.testing.slurm import SimulatedSlurm
 from penstock.testing.slurmdbd import Slurmdbds
+from penstock.testing.volumes import mountable
 from penstock.testing.workloads import image_missing, node_conf, running
 
 PODS, NODES = "/pods", "/nodes"
 MISSING = "missing:1"
 """An image that no machine can pull."""
 LABELS = {"slurm": "worker"}
-"""What machines have."""
+"""What machines have beside the labels that a kubelet gives."""
+LOGIN_KEYS = "slurm-config"
+"""The volume with a login's keys."""
 DAEMONS = ("slurmctld", "slurmrestd")
 Dice = Callable[[float, float], float]
 """A number between the two."""
@@ -68,6 +73,10 @@ class _Life:
     ending: bool = False
     notes: Json = field(default_factory=dict[str, Any])
     sidecar: Sidecar | None = None
+    files: Files = field(default_factory=dict[str, str])
+    """What a worker or a login is shown at /etc/slurm."""
+    keys: Keys | None = None
+    """What it read of that when it started."""
     timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
 
 
@@ -103,12 +112,14 @@ class Machines:
         for name in names:
             self.add(name)
         server.store.listeners.append(self._changed)
+        server.store.listeners.append(self._rekeyed)
         server.logs = self.log
 
     def add(self, name: str) -> None:
         """A machine joins the cluster."""
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        machine: Json = {"kind": "Node", "metadata": {"name": name, "labels": LABELS}}
+        known = {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
+        machine: Json = {"kind": "Node", "metadata": {"name": name, "labels": LABELS | known}}
         self.server.ask("POST", "/api/v1/nodes", {**machine, "status": {"conditions": [ready]}})
 
     def remove(self, name: str) -> None:
@@ -165,7 +176,7 @@ class Machines:
         """Slurmctld reads the files that its pod has, and forgets what it was told since."""
         for key, life in self._lives.items():
             if life.sidecar is not None and key.startswith(f"{namespace}/"):
-                self.slurms[namespace].reads(life.sidecar.etc)
+                self._reads(namespace, life.sidecar.etc)
 
     def crash_slurmd(self, pod_name: str, namespace: str) -> None:
         """The slurmd container of a pod ends and starts again a while later; its jobs are lost."""
@@ -214,6 +225,11 @@ class Machines:
         ready = self._ready.get((pod["metadata"]["namespace"], _app(pod)), set())
         return pod["metadata"]["uid"] in ready
 
+    def begun_with(self, pod: Json) -> Keys | None:
+        """The keys that a pod which runs has read at its start."""
+        life = self._lives.get(_key(pod))
+        return life.keys if life is not None and life.started and not life.ending else None
+
     def runs_slurmd(self, pod: Json) -> bool:
         """Whether a slurmd runs in that very pod, in truth."""
         slurmd = self._slurm(pod).slurmds.get(node_name(pod))
@@ -242,6 +258,10 @@ class Machines:
             life.notes = notes
             if pod["spec"]["nodeName"] not in self.lazy:
                 self._later(life, self._pace.refresh, lambda: self._refresh(key, uid))
+        if life.started and life.sidecar is None and notes.get(KEYS) != life.notes.get(KEYS):
+            life.notes = notes
+            if pod["spec"]["nodeName"] not in self.lazy:
+                self._later(life, self._pace.refresh, lambda: self._show(key, uid))
         if pod["metadata"].get("deletionTimestamp") and not life.ending:
             life.ending = True
             self._end_soon(key, pod, life)
@@ -255,6 +275,7 @@ class Machines:
             for one in self.server.objects(NODES)
             if takes(one, pod) and one["metadata"]["name"] not in self.silent
         ]
+        machines = machines if mountable(self.server, pod) else []
         if not machines:
             life = self._lives[key]
             self._later(life, self._pace.retry, lambda: self._bind(key, uid))
@@ -275,8 +296,10 @@ class Machines:
             return
         life.started = True
         app = _app(pod)
+        life.files = self._shown(pod)
+        life.keys = keys_in(life.files)
         if app == "slurmd":
-            self._slurm(pod).slurmd_starts(node_name(pod), uid, node_conf(pod))
+            self._slurm(pod).slurmd_starts(node_name(pod), uid, node_conf(pod), life.keys)
             self._later(life, self._pace.register, lambda: self._register(key, uid))
         elif app in DAEMONS:
             space = pod["metadata"]["namespace"]
@@ -285,7 +308,7 @@ class Machines:
                 slurm = self._slurm(pod)
                 life.sidecar = Sidecar(
                     mounted(pod, ETC, self._data(space)),
-                    reads=slurm.reads,
+                    reads=lambda files: self._reads(space, files),
                     up=lambda: slurm.up,
                     spend=lambda end: self._later(life, self._pace.reconfigure, end),
                 )
@@ -296,12 +319,51 @@ class Machines:
             self._daemons(space)
         self._write_status(pod, running(pod, self._stamp()))
 
-    def _data(self, space: str) -> Callable[[str], Files | None]:
-        def data(name: str) -> Files | None:
-            found = self.server.find("/configmaps", space, name)
-            return None if found is None else found.get("data") or {}
+    def _data(self, space: str) -> Data:
+        return data_of(self.server.find, space)
 
-        return data
+    def _shown(self, pod: Json) -> Files:
+        """What a worker or a login finds at /etc/slurm."""
+        data = self._data(pod["metadata"]["namespace"])
+        return mounted(pod, LOGIN_KEYS, data) or mounted(pod, ETC, data)
+
+    def _reads(self, space: str, files: Files) -> None:
+        """Slurmctld reads its files, and one that runs tells its slurmds to read theirs.
+
+        What that does is only of interest where keys change.
+        """
+        slurm = self.slurms[space]
+        before = slurm.keys
+        slurm.reads(files)
+        if not slurm.up or before is None or SLURM_JWKS not in files:
+            return
+        for key, life in list(self._lives.items()):
+            pod = self._find(key, life.uid)
+            if pod is None or not key.startswith(f"{space}/") or not self.runs_slurmd(pod):
+                continue
+            if slurm.rereads(node_name(pod), keys_in(life.files)):
+                self._later(
+                    life, self._pace.register, lambda k=key, u=life.uid: self._register(k, u)
+                )
+
+    def _rekeyed(self, change: Change) -> None:
+        """A key ring changed: kubelets show it in their full pass, if not sooner."""
+        found = change.new.obj if change.new is not None else {}
+        if change.resource != SECRETS or WORKERS not in (found.get("data") or ()):
+            return
+        for key, life in self._lives.items():
+            if life.started and key.startswith(f"{change.key[0]}/"):
+                self._later(life, self._pace.resync, lambda k=key, u=life.uid: self._show(k, u))
+
+    def _show(self, key: str, uid: str) -> None:
+        """The kubelet brings the files of a worker or a login up to date."""
+        pod, life = self._find(key, uid), self._lives.get(key)
+        if pod is None or life is None or life.ending or life.sidecar is not None:
+            return
+        if pod["spec"]["nodeName"] in self.silent:
+            self._later(life, self._pace.retry, lambda: self._show(key, uid))
+            return
+        life.files = self._shown(pod)
 
     def _resync(self, key: str, uid: str) -> None:
         """The kubelet's full pass."""
@@ -367,7 +429,13 @@ class Machines:
 
     def _daemons(self, space: str) -> None:
         slurm = self.slurms[space]
-        ctld = bool(self._ready[space, "slurmctld"])
+        ctld = slurm.outside or bool(self._ready[space, "slurmctld"])
+        running = self._ready[space, "slurmctld"]
+        slurm.ctld.hosts = tuple(
+            pod["metadata"]["name"]
+            for pod in self.server.objects(PODS, space)
+            if pod["metadata"]["uid"] in running
+        )
         if ctld and not slurm.up:
             slurm.start()
         elif not ctld and slurm.up:
@@ -407,28 +475,6 @@ class Machines:
     ) -> None:
         life.timers = [one for one in life.timers if one.when() > self._loop.time()]
         life.timers.append(self._loop.call_later(self._dice(*between), callback))
-
-
-def takes(machine: Json, pod: Json) -> bool:
-    """Whether a scheduler may put a pod on a machine, by its name, its taints and its cordon."""
-    spec, meta = machine.get("spec", {}), machine["metadata"]
-    affinity: Json = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
-    required: Json = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
-    terms: list[Json] = required.get("nodeSelectorTerms", [])
-    if terms and not any(
-        meta["name"] in one["values"] for term in terms for one in term.get("matchFields", ())
-    ):
-        return False
-    if not pod["spec"].get("nodeSelector", {}).items() <= meta.get("labels", {}).items():
-        return False
-    taints: list[Json] = [*(spec.get("taints") or ())]
-    if spec.get("unschedulable"):
-        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
-    tolerated = msgspec.convert(pod["spec"].get("tolerations", ()), tuple[Toleration, ...])
-    return all(
-        any(one.holds(taint) for one in tolerated)
-        for taint in msgspec.convert(taints, tuple[Taint, ...])
-    )
 
 
 def node_name(pod: Json) -> str:

@@ -13,12 +13,16 @@ from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.render.config import content_hash
 from penstock.testing import slurmdbd
+from penstock.testing.keys import decoded
 from penstock.testing.slurmdbd import Slurmdbds
 
 Files = Mapping[str, str]
 ETC, CANDIDATES = "slurm-etc", "slurm-candidate"
-Data = Callable[[str], "Files | None"]
-"""The data of a ConfigMap by its name, None when there is none."""
+SECRETS = "/secrets"
+PROJECTED = {"configMap": "/configmaps", "secret": SECRETS}
+"""Sources of projected volumes that have files, with their resource."""
+Data = Callable[[str, str], "Files | None"]
+"""The data of a ConfigMap or Secret by resource and name, None when there is none."""
 
 
 def refusal(files: Files) -> str | None:
@@ -34,20 +38,36 @@ def refusal(files: Files) -> str | None:
 
 
 def mounted(pod: Json, volume: str, data: Data) -> dict[str, str]:
-    """The files of ConfigMaps that a projected volume of a pod has now."""
+    """The files of ConfigMaps and Secrets that a projected volume of a pod has now."""
     found: dict[str, str] = {}
     for one in pod["spec"].get("volumes", ()):
         if one["name"] != volume:
             continue
-        for source in one["projected"]["sources"]:
-            if (config_map := source.get("configMap")) is None:
-                continue
-            files = data(config_map["name"]) or {}
-            items = config_map.get("items")
-            if items:
-                files = {i["path"]: files[i["key"]] for i in items if i["key"] in files}
-            found.update(files)
+        for source in one.get("projected", {}).get("sources", ()):
+            for kind, resource in PROJECTED.items():
+                if (named := source.get(kind)) is not None:
+                    found.update(_items(named, data(resource, named["name"]) or {}))
     return found
+
+
+def _items(source: Json, files: Files) -> Files:
+    items: list[Json] | None = source.get("items")
+    if not items:
+        return files
+    return {one["path"]: files[one["key"]] for one in items if one["key"] in files}
+
+
+def data_of(find: Callable[[str, str, str], Json | None], namespace: str) -> Data:
+    """Looks up what is mounted in pods of a namespace; `find` is an API server's."""
+
+    def data(resource: str, name: str) -> Files | None:
+        found = find(resource, namespace, name)
+        if found is None:
+            return None
+        content: Files = found.get("data") or {}
+        return decoded(content) if resource == SECRETS else content
+
+    return data
 
 
 def _lines() -> list[str]:
@@ -187,10 +207,7 @@ class Sidecars:
         if pod is None:
             return None
 
-        def data(config_map: str) -> Files | None:
-            found = self._find("/configmaps", namespace, config_map)
-            return None if found is None else found.get("data") or {}
-
+        data = data_of(self._find, namespace)
         uid = pod["metadata"]["uid"]
         one = self._of.get(uid)
         if one is None:

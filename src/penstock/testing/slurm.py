@@ -15,6 +15,7 @@ from penstock.decide import records
 from penstock.slurm.rest.http import Answer
 from penstock.testing import faults
 from penstock.testing.faults import Fault
+from penstock.testing.keys import Keys, read, understand
 from penstock.testing.slurm_answers import JSON, Asked
 from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld
 from penstock.testing.slurmrestd import InMemorySlurmrestd
@@ -50,6 +51,7 @@ class Slurmd:
     pod_uid: str
     started: int
     conf: NodeConf = SILENT
+    keys: Keys | None = None
 
 
 class SimulatedSlurm:
@@ -60,6 +62,8 @@ class SimulatedSlurm:
         self.slurmds: dict[str, Slurmd] = {}
         self.up = False
         """Whether slurmctld runs."""
+        self.outside = False
+        """Whether it runs without a pod of ours."""
         self.rest_up = False
         """Whether a slurmrestd runs."""
         self.lost_jobs: list[FakeJob] = []
@@ -79,16 +83,33 @@ class SimulatedSlurm:
         """Called whenever slurmctld starts."""
         self.shrunk: set[str] = set()
         """Nodes that come back with less memory than they had, when they register next."""
+        self.keys: Keys | None = None
+        """What slurmctld has read; None where keys play no part."""
         self._registered_at: dict[str, float] = {}
         self._clock = clock
 
-    def slurmd_starts(self, name: str, pod_uid: str, conf: NodeConf = SILENT) -> None:
+    def slurmd_starts(
+        self, name: str, pod_uid: str, conf: NodeConf = SILENT, keys: Keys | None = None
+    ) -> None:
         """A slurmd runs; `registers` tells slurmctld of it."""
-        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf)
+        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf, keys)
+
+    def rereads(self, name: str, keys: Keys | None) -> bool:
+        """Slurmctld tells a slurmd to read its files: whether there is a new process of it now."""
+        slurmd = self.slurmds.get(name)
+        if slurmd is None or not self.up or not self.hears(slurmd):
+            return False
+        slurmd.keys, slurmd.started = keys, int(self._clock())
+        return True
+
+    def hears(self, slurmd: Slurmd) -> bool:
+        """Whether slurmctld and a slurmd believe each other."""
+        return understand(self.keys, slurmd.keys)
 
     def reads(self, files: Mapping[str, str]) -> None:
         """Slurmctld reads its files."""
         self.ctld.read(files.get("slurm.conf", ""))
+        self.keys = read(files)
 
     def registers(self, name: str) -> bool:
         """The running slurmd of that name registers; whether slurmctld heard it.
@@ -96,7 +117,7 @@ class SimulatedSlurm:
         With ReturnToService=0 a node that is DOWN stays so. Source: slurm.conf(5).
         """
         slurmd = self.slurmds.get(name)
-        if slurmd is None or not self.up:
+        if slurmd is None or not self.up or not self.hears(slurmd):
             return slurmd is None
         node = self.ctld.nodes.get(name) or self.ctld.register(name, **slurmd.conf.values)
         node.started = slurmd.started
@@ -161,6 +182,7 @@ class SimulatedSlurm:
 
     def free_nodes(self) -> list[FakeNode]:
         """Nodes on which a job could start now."""
+        self.ctld.pass_time()
         return [
             node
             for name, node in sorted(self.ctld.nodes.items())
@@ -168,6 +190,7 @@ class SimulatedSlurm:
             and node.base == "IDLE"
             and not node.flags - {"DYNAMIC_NORM"}
             and name in self.slurmds
+            and name not in self.ctld.maintained
             and not self.jobs_on(name)
         ]
 

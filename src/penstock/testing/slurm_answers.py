@@ -92,6 +92,7 @@ class SlurmAnswers:
         if (instead := faults.answer(fault)) is not None:
             status, body, content_type = instead
             return Answer(status, content_type, body)
+        self.slurmctld.pass_time()
         handler = self._handlers.get((asked.method, parts[2], len(parts) == 4))
         if handler is None:
             return NO_ENDPOINT
@@ -160,11 +161,15 @@ class SlurmAnswers:
         return _reply(status=[])
 
     def _ping(self, asked: Asked, _: str) -> Answer:
-        ping: dict[str, Any] = {"hostname": "slurmctld-0", "latency": 500, "primary": True}
-        ping["responding"] = self.slurmctld.responding
-        if "/v0.0.45/" not in asked.path:
-            ping["pinged"] = "UP" if self.slurmctld.responding else "DOWN"
-        return _reply(pings=[ping])
+        pings: list[dict[str, Any]] = []
+        for number, host in enumerate(self.slurmctld.hosts):
+            up = self.slurmctld.responding and host not in self.slurmctld.deaf
+            ping: dict[str, Any] = {"hostname": host, "latency": 500, "primary": number == 0}
+            ping["responding"] = up
+            if "/v0.0.45/" not in asked.path:
+                ping["pinged"] = "UP" if up else "DOWN"
+            pings.append(ping)
+        return _reply(pings=pings)
 
     def _diag(self, _: Asked, __: str) -> Answer:
         running = sum("RUNNING" in job.state for job in self.slurmctld.jobs.values())

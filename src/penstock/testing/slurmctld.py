@@ -15,7 +15,7 @@ from penstock.slurm import gres, hostlist
 from penstock.slurm.conf import Document
 from penstock.slurm.partition import ALL, NODE_SET, NODES, Change, declared
 from penstock.slurm.partition_calls import Update, call
-from penstock.testing import partitions
+from penstock.testing import partitions, reservations
 
 ASKED_S, ANSWERS_S = 1.0, 0.5
 """When a node that comes back registers, and from when on it may be thought to answer."""
@@ -39,6 +39,7 @@ FEATURES = (2031, "Active features not subset of available features")
 INVALID_JOB = (2017, "Invalid job id specified")
 NODES_BUSY = (2016, "Requested nodes are busy")
 INVALID_TRANSITION = (2180, "Invalid node state transition")
+INVALID_TIME = (2054, "Invalid time specified")
 INVALID_RESERVATION = (2098, "Requested reservation is invalid")
 FILES = (2072, "Invalid generic resource (gres) specification")
 NO_TOPOLOGY = (2178, "Requested topology configuration is not available")
@@ -104,6 +105,8 @@ class FakeSlurmctld:
         self._sets: dict[str, str] = {}
         """Features by the node set that slurm.conf makes of them."""
         self.reservations: dict[str, dict[str, Any]] = {}
+        self.maintained: frozenset[str] = frozenset()
+        """Nodes in a maintenance reservation that has begun, when time last passed."""
         self.topologies: set[str] | None = None
         """Names of topology.yaml, before the colon; None takes any."""
         self.fixed_gres = False
@@ -111,6 +114,10 @@ class FakeSlurmctld:
         self.hungry = False
         """Whether jobs wait that take one of each generic resource in the first moment."""
         self.responding = True
+        self.hosts: tuple[str, ...] = ("slurmctld-0",)
+        """Names of the machines on which a slurmctld runs."""
+        self.deaf: set[str] = set()
+        """Those of them that do not answer."""
         self.reconfigured = 0
         self.changed = int(clock())
         """Unix second of the last change; one stamp does for nodes and jobs."""
@@ -138,7 +145,11 @@ class FakeSlurmctld:
         """These records are gone, as after a restart without saved state; all without names."""
         for name in names or tuple(self.nodes):
             del self.nodes[name]
+            for one in self.reservations.values():
+                if name in (named := reservations.nodes_of(one)):
+                    one |= reservations.placed([other for other in named if other != name])
         self._moved = True
+        self.pass_time()
         self.touch()
 
     def read(self, slurm_conf: str) -> None:
@@ -177,7 +188,8 @@ class FakeSlurmctld:
         self._registered(node)
         held = set[str]().union(*(j.state for j in self.jobs.values() if j.holds(node.name)))
         base = "ALLOCATED" if "RUNNING" in held and node.base == "IDLE" else node.base
-        return [base, *sorted(node.flags | (held & {"COMPLETING"}))]
+        reserved = {"MAINTENANCE", "RESERVED"} if node.name in self.maintained else set[str]()
+        return [base, *sorted(node.flags | (held & {"COMPLETING"}) | reserved)]
 
     def update_node(
         self, name: str, states: Sequence[str], values: dict[str, Any], user: str = "slurm"
@@ -286,30 +298,37 @@ class FakeSlurmctld:
 
     def update_reservation(self, body: dict[str, Any]) -> None:
         """What `scontrol create` and `update reservation` do. Raises RefusedError."""
+        self.pass_time()
         name = body["name"]
-        old: dict[str, Any] = self.reservations.get(name, {"name": name, "flags": ["SPEC_NODES"]})
-        new = {**old, **body}
+        old = self.reservations.get(name)
         nodes = hostlist.expand(",".join(body["node_list"])) if "node_list" in body else None
-        if nodes is not None:
-            if not self.nodes.keys() >= set(nodes):
-                raise RefusedError(*INVALID_NODE)
-            new |= {"node_list": hostlist.compress(nodes), "node_count": len(nodes)}
-        for key in ("users", "accounts", "licenses"):
-            if key in body:
-                new[key] = ",".join(body[key])
-        if "flags" in body:
-            new["flags"] = sorted({*old["flags"], *body["flags"]})
-        if (minutes := new.pop("duration", None)) is not None:
-            end = new["start_time"]["number"] + 60 * minutes["number"]
-            new["end_time"] = {"set": True, "infinite": False, "number": end}
+        if nodes is not None and not self.nodes.keys() >= set(nodes):
+            raise RefusedError(*INVALID_NODE)
+        new = reservations.changed(old, body, nodes)
         if not (new.get("users") or new.get("accounts")) or "start_time" not in new:
             raise RefusedError(*INVALID_RESERVATION)
+        if not reservations.timely(new, body, self.clock(), new=old is None):
+            raise RefusedError(*INVALID_TIME)
         self.reservations[name] = new
+        self.pass_time()
 
     def delete_reservation(self, name: str) -> None:
         """What `scontrol delete reservation` does. Raises RefusedError."""
+        self.pass_time()
         if self.reservations.pop(name, None) is None:
             raise RefusedError(*INVALID_RESERVATION)
+        self.pass_time()
+
+    def pass_time(self) -> None:
+        """Reservations begin, end, and come again."""
+        now = self.clock()
+        left = {name: reservations.later(one, now) for name, one in self.reservations.items()}
+        self.reservations = {name: one for name, one in left.items() if one is not None}
+        running = [one for one in self.reservations.values() if reservations.maintained(one, now)]
+        found = frozenset(name for one in running for name in reservations.nodes_of(one))
+        if found != self.maintained:
+            self.maintained = found
+            self.touch()
 
     def _in_set(self, word: str) -> list[str]:
         feature = self._sets.get(word, word)

@@ -179,4 +179,4 @@ def test_our_own_marks_are_told_from_slurm_operators():
         if isinstance(value, str) and "penstock.dev/" in value
     ]
     assert {wellknown.CORDONED_FOR, wellknown.CONFIG_HASH, wellknown.RESTART} <= {*ours}
-    assert all(re.fullmatch(r"(\w+\.)?penstock\.dev/[a-z-]+", key) for key in ours)
+    assert all(re.fullmatch(r"(\w+\.)?penstock\.dev/([a-z-]+|[A-Z][A-Za-z]+)", key) for key in ours)

@@ -132,6 +132,13 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("Token", {"username": "u"}, "spec.jwtKeyRef", "name the Secret"),
     ("Token", {"username": "u", "jwtKeyRef": KEY, "lifetime": "x"}, "spec.lifetime", "duration"),
+    (
+        "Token",
+        {"username": "u", "jwtKeyRef": KEY, "secretRef": {**KEY, "key": "token"}},
+        "spec.secretRef.name",
+        "name another Secret",
+    ),
+    ("Controller", {"sssdConfRef": {"key": "k"}}, "spec.sssdConfRef.name", "empty"),
 ]
 
 
@@ -170,20 +177,38 @@ def test_other_kinds_are_not_judged():
 
 OUTSIDE: dict[str, Any] = {"service": {"spec": {"externalIPs": ["192.0.2.1"]}}}
 UNSERVED: list[tuple[str, dict[str, Any], str]] = [
-    ("Controller", {"external": True, "externalConfig": {"host": "h"}}, "spec.external"),
-    ("Controller", {"jwksKeyRef": KEY}, "spec.jwksKeyRef"),
-    ("Controller", {"ha": {"enabled": True}}, "spec.ha"),
     ("Controller", {"slurmKeyRef": {**KEY, "optional": True}}, "spec.slurmKeyRef.optional"),
     ("Controller", OUTSIDE, "spec.service.spec.externalIPs"),
     ("RestApi", {**REF, **OUTSIDE}, "spec.service.spec.externalIPs"),
     ("LoginSet", {**REF, **OUTSIDE}, "spec.service.spec.externalIPs"),
     ("LoginSet", {**REF, "sssdConfRef": {**KEY, "optional": True}}, "spec.sssdConfRef.optional"),
-    ("NodeSet", {**REF, "ssh": {"enabled": True}}, "spec.ssh"),
-    ("NodeSet", with_strategy(type="ScheduledUpdate"), "spec.updateStrategy.type"),
+    (
+        "NodeSet",
+        {**REF, "ssh": {"enabled": True, "sssdConfRef": {**KEY, "optional": True}}},
+        "spec.ssh.sssdConfRef.optional",
+    ),
     ("Accounting", {"jwtKeyRef": {**KEY, "optional": True}}, "spec.jwtKeyRef.optional"),
     ("Accounting", OUTSIDE, "spec.service.spec.externalIPs"),
-    ("Token", {"username": "u"}, "Token"),
+    ("Token", {"username": "u", "secretRef": {**KEY, "optional": True}}, "spec.secretRef.optional"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("extraConf", "A=b"),
+        ("persistence", {"enabled": False}),
+        ("metrics", {"enabled": True}),
+        ("service", {"port": 7817}),
+        ("slurmctld", {"image": "a"}),
+        ("prologScriptRefs", [{"name": "scripts"}]),
+    ],
+)
+def test_what_an_outside_slurmctld_cannot_be_given_is_named(field: str, value: Any):
+    outside = {"external": True, "externalConfig": {"host": "h"}}
+    assert not_served(make("Controller", outside)) == []
+    (line,) = not_served(make("Controller", {**outside, field: value}))
+    assert line.startswith(f"spec.{field}: not used, slurmctld is outside")
 
 
 @pytest.mark.parametrize(("kind", "spec", "path"), UNSERVED)
@@ -196,6 +221,8 @@ def test_what_is_not_served_is_named(kind: str, spec: dict[str, Any], path: str)
     ("kind", "spec"),
     [
         ("Controller", {"ha": {"enabled": False}, "prologScriptRefs": [{"name": "p"}]}),
+        ("NodeSet", {**REF, "ssh": {"enabled": True}}),
+        ("Token", {"username": "u", "jwtKeyRef": KEY}),
         ("NodeSet", {**REF, "ssh": {"enabled": False}, "volumeClaimTemplates": []}),
         ("NodeSet", with_strategy(type="OnDelete")),
         ("NodeSet", with_strategy(rollingUpdate={"maxUnavailable": 1})),

@@ -17,6 +17,7 @@ from penstock.controllers.act import Actor
 from penstock.controllers.links import Link
 from penstock.controllers.loop import Tools
 from penstock.controllers.objects import Objects
+from penstock.controllers.reach import Reach
 from penstock.controllers.report import Events
 from penstock.controllers.settings import Settings
 from penstock.controllers.world import World
@@ -24,6 +25,7 @@ from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.store import Entry
 from penstock.slurm.mirror import Mirror
 from penstock.slurm.partition_mirror import PartitionMirror
+from penstock.slurm.reservation_mirror import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import FakeSlurmrestd
@@ -98,7 +100,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     client = Client(api)
     world = World(Manager(client), Settings())
     events = Events(Recorder(client, "test", "test"), NODESETS)
-    tools = Tools(client, world, Objects(client, world))
+    tools = Tools(client, world, Objects(client, world), Reach(client.clock))
     actor = Actor(tools, events, Expectations(world.pods, client.clock))
     async with FakeSlurmrestd() as rest:
         for name in nodes:
@@ -106,6 +108,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
         link = Link(
             Mirror(),
             PartitionMirror(lambda: None),
+            ReservationMirror(lambda: None),
             Slurmrestd(rest.url, lambda: "token", timeout_s=2.0),
         )
         link.mirror.endpoint(link.client)

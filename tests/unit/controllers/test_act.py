@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import msgspec
@@ -239,7 +240,7 @@ async def test_the_record_of_a_reserved_node_stays_as_long_as_the_reservation():
     async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
         for name in ("compute-0", "compute-1"):
             scene.slurm.nodes[name].flags.add("DRAIN")
-        start = {"set": True, "number": 1}
+        start = {"set": True, "number": int(time.time()) + 3600}
         body = {"name": "class", "start_time": start, "users": ["a"], "node_list": ["compute-1"]}
         scene.slurm.update_reservation(body)
         actions = [DeleteNodeRecord(name, WHY) for name in ("compute-0", "compute-1")]
@@ -253,7 +254,7 @@ async def test_the_record_of_a_reserved_node_stays_as_long_as_the_reservation():
 async def test_a_deleted_nodeset_takes_the_records_of_reserved_nodes_with_it():
     async with stage(nodesets.nodeset(deleted=nodesets.NOW), "compute-0") as scene:
         scene.slurm.nodes["compute-0"].flags.add("DRAIN")
-        start = {"set": True, "number": 1}
+        start = {"set": True, "number": int(time.time()) + 3600}
         body = {"name": "class", "start_time": start, "users": ["a"], "node_list": ["compute-0"]}
         scene.slurm.update_reservation(body)
         assert await scene.act(DeleteNodeRecord("compute-0", WHY))

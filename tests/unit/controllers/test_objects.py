@@ -49,7 +49,9 @@ async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_tw
 ) -> None:
     compared: list[int] = []
 
-    async def compare(_: Applier, __: Resource[Any], asked: Json, live: Json | None) -> Applied:
+    async def compare(
+        _: Applier, __: Resource[Any], asked: Json, live: Json | None, **___: Any
+    ) -> Applied:
         compared.append(asked["spec"]["port"])
         return Applied("unchanged", live or {})
 
@@ -71,7 +73,9 @@ async def test_an_update_that_the_cache_does_not_show_yet_is_not_made_again(
 ) -> None:
     made: list[int] = []
 
-    async def update(_: Applier, __: Resource[Any], asked: Json, live: Json | None) -> Applied:
+    async def update(
+        _: Applier, __: Resource[Any], asked: Json, live: Json | None, **___: Any
+    ) -> Applied:
         made.append(asked["spec"]["port"])
         return Applied("updated", {"metadata": {"resourceVersion": "5"}}, ("spec.port",))
 

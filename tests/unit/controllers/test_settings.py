@@ -77,7 +77,12 @@ def test_the_address_of_webhooks_may_be_written_as_slurm_operator_takes_it(
     ("arguments", "words"),
     [
         (["--slurm-image", "registry/slurm:26.05"], "{role}"),
-        (["--metrics-port", "many"], "invalid int value"),
+        (["--metrics-port", "many"], "invalid port value"),
+        (["--enable-http2"], "HTTP/1.1"),
+        (["--metrics-secure=true"], "without TLS"),
+        (["--profile", "true"], "no pprof"),
+        (["--leader-elect=perhaps"], "invalid"),
+        (["--zap-log-level", "0"], "invalid choice"),
         (["--log-level", "loud"], "invalid choice"),
         (["--webhook-certificates", "none"], "invalid choice"),
         (["--server-addr", "localhost"], "invalid port value"),
@@ -113,3 +118,29 @@ def test_conditions_of_machines_that_explain_a_drain_are_named():
     """Feature row 34."""
     found = parse(["--propagated-node-conditions", "GpuBroken,DiskBroken"], {})
     assert found.propagated_node_conditions == ("GpuBroken", "DiskBroken")
+
+
+def test_arguments_of_slurm_operator_are_taken_with_their_meaning() -> None:
+    """So that a Deployment that somebody wrote for it works: facts of its `cmd/manager`."""
+    given = parse(
+        [
+            "--zap-log-level=3",
+            "--metrics-addr=127.0.0.1:9090",
+            "--health-addr=:9091",
+            "--leader-elect=true",
+            "--leader-elect-namespace=slinky",
+            "--enable-http2=false",
+            "--metrics-secure=false",
+            "--profile=false",
+            "--nodeset-workers=7",
+            "--slurmclient-workers=2",
+            "--profile-addr=localhost:6060",
+        ]
+    )
+    assert given.log_level == "debug"
+    assert (given.metrics_host, given.metrics_port) == ("127.0.0.1", 9090)
+    assert (given.health_host, given.health_port) == (None, 9091)
+    assert (given.leader_elect, given.lease_namespace) == (True, "slinky")
+    assert (given.workers_of("nodeset"), given.workers_of("slurm")) == (7, 2)
+    off = parse(["--metrics-addr=0", "--leader-elect=false", "--zap-log-level=panic"])
+    assert (off.metrics_port, off.leader_elect, off.log_level) == (0, False, "critical")

@@ -20,6 +20,9 @@ POD_OWNER = OwnerReference(api_version="v1", kind="Pod", name="compute-1", uid="
 SET_OWNER = OwnerReference(
     api_version="slinky.slurm.net/v1beta1", kind="NodeSet", name="compute", uid="nodeset-uid"
 )
+FORMER_SET = OwnerReference(
+    api_version="slinky.slurm.net/v1beta1", kind="NodeSet", name="compute", uid="former-uid"
+)
 GOING = {POD_CORDON: "true", CORDONED_FOR: "scale-in since 2026-01-01T00:00:00Z"}
 DRAINED = model.Node(
     "compute-1",
@@ -124,7 +127,9 @@ def test_owners_that_others_set_stay():
     assert owned(found) == {"cache-compute-0": ["ConfigMap", "NodeSet"]}
 
 
-@pytest.mark.parametrize("left", [claim(0, deleting=True), claim(0, POD_OWNER)])
+@pytest.mark.parametrize(
+    "left", [claim(0, deleting=True), claim(0, POD_OWNER), claim(0, FORMER_SET)]
+)
 def test_no_pod_comes_to_a_claim_that_is_on_its_way_out(left: dict[str, PersistentVolumeClaim]):
     found = plan(view(claimed(1), claims=left))
     assert not [one for one in found.actions if isinstance(one, CreatePod)]

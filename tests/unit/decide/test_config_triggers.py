@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.api.slinky.controller import Trigger
-from penstock.api.slinky.wellknown import RECONFIGURE, RESTART
+from penstock.api.slinky.wellknown import RECONFIGURE, RESTART, RESTART_TRIGGER
 from penstock.decide.config_acks import Acks
 from penstock.decide.config_triggers import (
     DONE,
@@ -15,6 +15,7 @@ from penstock.decide.config_triggers import (
     WAITING,
     Daemon,
     TriggerView,
+    began_with,
     mark_of,
     pending,
     triggered,
@@ -81,6 +82,26 @@ def test_a_restart_is_told_with_its_pods_before_any_of_them_is_deleted():
     after = replace(view, done=ended.status, pods=(Daemon("b", True, {}),))
     assert triggered(after).delete == frozenset()
     assert triggered(replace(after, annotations={RESTART: "slurmctld@2"})).waits
+
+
+def test_any_new_value_of_the_older_annotation_restarts_once():
+    """S065."""
+    first = triggered(replace(VIEW, annotations={RESTART_TRIGGER: "1763800000"}))
+    assert first.status[0].pods == ("a",)
+    second = triggered(
+        replace(VIEW, annotations={RESTART_TRIGGER: "1763800000"}, done=first.status)
+    )
+    assert second.delete == {"a"}
+
+
+def test_a_value_that_a_slurmctld_began_with_restarts_nothing():
+    annotations = {RESTART_TRIGGER: "1763800000", RESTART: "slurmctld"}
+    noted = began_with(annotations, (), VIEW.now)
+    assert [(one.name, one.result) for one in noted] == [("restart-trigger", DONE)]
+    assert began_with(annotations, noted, VIEW.now) == noted
+    assert not pending({RESTART_TRIGGER: "1763800000"}, noted)
+    assert pending({RESTART_TRIGGER: "1763800001"}, noted)
+    assert pending(annotations, noted)
 
 
 @pytest.mark.parametrize(

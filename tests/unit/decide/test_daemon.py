@@ -316,6 +316,38 @@ class TestUpdates:
         found = plan(seen(*self.old(8), machines=machines))
         assert len([p for p in only(found, PatchPod) if POD_CORDON in p.annotations]) == 2
 
+    def test_the_worker_of_a_machine_that_takes_no_new_one_stays(self) -> None:
+        """Found by plan 12047: the machine was lost, and another one taken on top of it."""
+        machines = (machine("m0", "x:NoSchedule"), machine("m1"))
+        one, other = self.old(2)
+        found = plan(seen(one, other, machines=machines, nodes=known_nodes(*idle("m0", "m1"))))
+        assert [p.name for p in only(found, PatchPod)] == [other.metadata.name]
+        alone = plan(seen(one, machines=machines[:1], nodes=known_nodes(*idle("m0"))))
+        assert only(alone, PatchPod) == only(alone, DrainNode) == only(alone, DeletePod) == []
+        (told,) = (one for one in alone.checks if one.reason == "RollingUpdate")
+        assert f"{one.metadata.name} stays, as m0 takes no new pod" in told.message
+
+    def test_so_does_the_worker_of_a_machine_whose_name_another_one_has(self) -> None:
+        """Without a worker it would have no name left."""
+        machines = (machine("m0", host="m1"), machine("m1"))
+        found = plan(seen(*self.old(2), machines=machines))
+        (name,) = (p.name for p in only(found, PatchPod) if POD_CORDON in p.annotations)
+        assert name == daemon_pod_name(daemons(), "m1")
+
+    def test_one_that_was_taken_is_given_back_when_its_machine_takes_no_new_one(self) -> None:
+        mark = {POD_CORDON: "true", CORDONED_FOR: "update since 2026-01-01T00:00:00Z"}
+        labels = {"controller-revision-hash": "old"}
+        marked = pod(machine="m0", labels=labels, annotations=mark)
+        drained = model.Node("m0", frozenset({"IDLE", "DRAIN"}), OURS)
+        machines = (machine("m0", "x:NoSchedule"), machine("m1"))
+        nodes = known_nodes(drained, *idle("m1"))
+        found = plan(seen(marked, self.old(2)[1], machines=machines, nodes=nodes))
+        assert only(found, DeletePod) == []
+        # It is out until then, and nobody else goes.
+        assert [(p.name, p.annotations[POD_CORDON]) for p in only(found, PatchPod)] == [
+            (marked.metadata.name, None)
+        ]
+
     def test_with_on_delete_none_goes(self) -> None:
         """Feature row 38."""
         wanted = daemons(update_strategy=UpdateStrategy(type="OnDelete"))

@@ -247,7 +247,9 @@ class TestComingBack:
             node(0, "DOWN", "NOT_RESPONDING", reason=TERMINATING),
             node(0, "DOWN", "FAIL", reason=TERMINATING),
             node(0, "DOWN", reason=TERMINATING, slurmd_start_time=int(NOW) - 7200),
-            node(0, "DOWN", reason="Not responding"),
+            node(0, "DOWN", "NOT_RESPONDING", reason="Not responding"),
+            node(0, "DOWN", "DRAIN", reason="Not responding"),
+            node(0, "DOWN", reason="Not responding to my calls"),
         ],
     )
     def test_it_stays_down_for_other_reasons(self, down: Node) -> None:
@@ -258,6 +260,10 @@ class TestComingBack:
     )
     def test_it_waits_for_the_pod(self, found: Pod) -> None:
         assert decided(found, node(0, "DOWN", reason=TERMINATING)) is None
+
+    def test_one_that_was_cut_off_is_resumed_when_it_answers_again(self) -> None:
+        """S060: slurmctld leaves it DOWN by default."""
+        assert isinstance(decided(pod(), node(0, "DOWN", reason="Not responding")), ResumeNode)
 
     def test_a_pod_that_moved_brings_a_silent_node_back(self) -> None:
         """D10."""

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from penstock.api.core import PodCondition
+from penstock.api.core import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    Pod,
+    PodCondition,
+)
 from penstock.api.slinky.wellknown import POD_DEADLINE, POD_PROTECT
 from penstock.decide import deadline, protect, records
 from penstock.decide.action import DeleteNodeRecord, DrainNode
 from penstock.decide.pod_conditions import conditions_action
+from penstock.decide.pods import missing_labels
 from penstock.decide.slurm_view import SlurmView
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.model import Job, Node
@@ -40,6 +51,14 @@ def condition(type_: str, message: str = "") -> PodCondition:
 
 def comment(**changes: str) -> str:
     return json.dumps({**COMMENT, **changes}, separators=(",", ":"))
+
+
+def test_a_pod_of_slurm_operator_gets_the_label_that_users_look_for() -> None:
+    """S008."""
+    ours = pod()
+    theirs = replace(ours, metadata=replace(ours.metadata, labels={}))
+    assert missing_labels(ours) == {}
+    assert missing_labels(theirs) == {"slinky.slurm.net/component": "slurmd"}
 
 
 class TestConditions:
@@ -91,6 +110,50 @@ class TestConditions:
     def test_a_silent_slurm_changes_nothing(self, answer: SlurmView) -> None:
         shown = pod(conditions=(condition("SlurmNodeStateIdle"),))
         assert conditions_action(shown, answer, NOW) is None
+
+
+class TestFailing:
+    """S059: why slurmd fails is at the pod, in one line."""
+
+    FATAL = "[2026-11-22T18:14:31.705] error: Bogus\n[2026-11-22T18:14:31.705] fatal: no node\n"
+    ENDED = ContainerTerminated(exit_code=1, message=FATAL)
+    SHOWN = condition("penstock.dev/SlurmdFailing", "error: Bogus / fatal: no node")
+
+    def worker(self, *conditions: PodCondition, **slurmd: Any) -> Pod:
+        found = ContainerStatus(name="slurmd", **slurmd)
+        return pod(ready=False, conditions=conditions, slurmd=found)
+
+    @pytest.mark.parametrize("answer", [slurm(), SlurmView.of(UNKNOWN, UNKNOWN)])
+    def test_the_last_words_are_shown_whatever_slurm_says(self, answer: SlurmView) -> None:
+        for state in (
+            {"state": ContainerState(terminated=self.ENDED)},
+            {
+                "state": ContainerState(waiting=ContainerWaiting(reason="CrashLoopBackOff")),
+                "last_state": ContainerState(terminated=self.ENDED),
+            },
+        ):
+            found = conditions_action(self.worker(**state), answer, NOW)
+            assert found is not None
+            assert [(one.type, one.message) for one in found.conditions] == [
+                (self.SHOWN.type, self.SHOWN.message)
+            ]
+            shown = self.worker(self.SHOWN, **state)
+            assert conditions_action(shown, answer, NOW) is None
+
+    def test_they_stay_while_it_tries_again_and_go_when_it_is_ready(self) -> None:
+        again = {
+            "state": ContainerState(running=ContainerRunning()),
+            "last_state": ContainerState(terminated=self.ENDED),
+        }
+        assert conditions_action(self.worker(self.SHOWN, **again), slurm(), NOW) is None
+        assert conditions_action(self.worker(**again), slurm(), NOW) is None
+        found = conditions_action(self.worker(self.SHOWN, ready=True, **again), slurm(), NOW)
+        assert found is not None
+        assert found.remove == ("penstock.dev/SlurmdFailing",)
+
+    def test_an_end_that_was_asked_for_is_no_failure(self) -> None:
+        ended = ContainerState(terminated=ContainerTerminated(exit_code=0))
+        assert conditions_action(self.worker(state=ended), slurm(), NOW) is None
 
 
 class TestDeadline:

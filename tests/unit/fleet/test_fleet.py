@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from bench.decide import fleet
 from bench.fleet import growth, sizes
 from bench.fleet.operator import Counts
 from bench.fleet.site import BARE, anew
 from bench.fleet.slurm import FleetSlurm
 from bench.plot import Panel, svg, ticks
+from penstock.decide.nodeset import plan
+from penstock.decide.quiet import Quiet
 from penstock.slurm.rest.client import Slurmrestd
 from support import nodesets
 
@@ -92,3 +95,8 @@ async def test_the_fleet_s_slurm_answers_are_as_large_as_real_ones():
         await client.nodes()
         (record,) = slurm.records()
         assert len(json.loads(record)) > 50
+
+
+def test_what_decisions_are_measured_on_is_settled():
+    """Else the bench measures something else, or ends."""
+    assert plan(fleet(3), Quiet()).actions == ()

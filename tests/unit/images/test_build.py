@@ -1,6 +1,7 @@
 """Which image is built from what, without building any."""
 
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -71,12 +72,17 @@ def test_an_archive_names_each_image_as_told(tmp_path: Path):
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Programs that write down how they were called, and no operator context to make."""
     log = tmp_path / "log"
-    for name in ("docker", "kind"):
+    for name in ("docker", "kind", "podman"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n')
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr(engines, "operator_context", Path.is_dir)
+
+    def context(folder: Path, arch: str) -> None:
+        with log.open("a") as lines:
+            lines.write(f"wheels {arch}\n")
+
+    monkeypatch.setattr(engines, "operator_context", context)
     return log
 
 
@@ -89,6 +95,71 @@ def test_an_engine_builds_on_the_public_base_and_pushes(docker: Path):
     assert any("SSH=ghcr.io/example/p/ssh:26.05 --tag ghcr.io/example/p/login" in x for x in lines)
     assert [x for x in lines if " push " in x] == [f"docker push {name}" for name in names]
     assert "ghcr.io/example/p/operator:26.05" in names
+
+
+def test_images_of_two_platforms_are_pushed_one_by_one_and_as_lists(docker: Path):
+    """Feature row 68: each is built on the image below it of its own architecture."""
+    platforms = ["linux/amd64", "linux/arm64"]
+    names = engines.build("docker", engines.BASE, "ghcr.io/example/p", None, platforms)
+    lines = docker.read_text().splitlines()
+    for arch in ("amd64", "arm64"):
+        built = [line for line in lines if f"build --platform linux/{arch} " in line]
+        assert len(built) == len(recipes.SLURM_RECIPES) + 2
+        assert all("--tag ghcr.io/example/p/" in x and f":26.05-{arch} --file" in x for x in built)
+        assert any(f"SSH=ghcr.io/example/p/ssh:26.05-{arch} " in line for line in built)
+        assert f"wheels {arch}" in lines
+        for name in names:
+            assert f"docker push {name}-{arch}" in lines
+    assert names == [f"ghcr.io/example/p/{role}:26.05" for role in recipes.ROLES]
+    lists = [f"imagetools create --tag {one} {one}-amd64 {one}-arm64" for one in names]
+    assert lines[-len(names) :] == [f"docker buildx {one}" for one in lists]
+
+
+def test_podman_makes_the_lists_itself(docker: Path):
+    platforms = ["linux/amd64", "linux/arm64"]
+    name, *_ = engines.build("podman", engines.BASE, "ghcr.io/example/p", None, platforms)
+    lines = docker.read_text().splitlines()
+    assert f"podman manifest create {name}-list {name}-amd64 {name}-arm64" in lines
+    assert f"podman manifest push --all {name}-list docker://{name}" in lines
+
+
+def test_one_other_platform_needs_no_list(docker: Path):
+    names = engines.build("docker", engines.BASE, None, None, ["linux/arm64"])
+    lines = docker.read_text().splitlines()
+    assert "wheels arm64" in lines
+    assert "build --platform linux/arm64 " in lines[0]
+    assert names[0] == "localhost/penstock/slurmctld:26.05"
+    assert not [line for line in lines if "imagetools" in line]
+
+
+def test_platforms_that_cannot_be_are_refused(docker: Path):
+    for platforms, push, words in (
+        (["linux/riscv64"], None, "takes linux/amd64, linux/arm64; not 'linux/riscv64'"),
+        (["linux/amd64", "linux/arm64"], None, "use --push"),
+    ):
+        with pytest.raises(LocalError, match=words):
+            engines.build("docker", engines.BASE, push, None, platforms)
+    assert not docker.exists()
+
+
+def test_nothing_that_images_are_made_of_is_for_one_architecture():
+    """Feature row 68: of the operator's libraries there are wheels for each."""
+    named = re.compile(r"amd64|x86[-_]64|arm64|aarch64")
+    sources = [path for path in recipes.IMAGES.rglob("*") if path.is_file()]
+    sources += (recipes.ROOT / "src/penstock").rglob("*.py")
+    lines = [
+        (path.name, line)
+        for path in sources
+        for line in path.read_bytes().decode(errors="ignore").splitlines()
+        if named.search(line)
+    ]
+    # What is told about platforms, and the one table that has them both.
+    told = [name for name, line in lines if "linux/" in line]
+    assert sorted({name for name, line in lines if "linux/" not in line}) == ["recipes.py"]
+    assert set(told) <= {"engines.py", "images.py"}
+    assert recipes.WHEELS.keys() == {"amd64", "arm64"}
+    assert recipes.architecture("aarch64") == "arm64"
+    assert recipes.architecture("x86_64") == "amd64"
 
 
 def test_images_are_loaded_into_kind(docker: Path):

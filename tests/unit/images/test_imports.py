@@ -9,10 +9,13 @@ ENTRYPOINTS = Path(__file__).parents[3] / "images/entrypoints"
 # Modules seen in libpython3.14-minimal; look there before adding one (shlex, for one, is not).
 MINIMAL = {
     "__future__",
+    "argparse",
     "ast",
     "collections",
     "contextlib",
     "dataclasses",
+    "fnmatch",
+    "io",
     "itertools",
     "os",
     "pathlib",

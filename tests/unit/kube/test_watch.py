@@ -6,7 +6,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.api.core import CONFIG_MAPS, PODS, ConfigMap
+from penstock.api.core import (
+    CONFIG_MAPS,
+    PODS,
+    SERVICE_MONITORS,
+    ConfigMap,
+    ServiceMonitor,
+)
 from penstock.kube import Backoff, Cache, Client, Config, HttpTransport, Pace
 from penstock.kube.credentials import FileCredentials, Material
 from penstock.testing.clock import FakeClock, settle
@@ -339,3 +345,42 @@ async def test_a_cache_follows_a_real_connection_through_its_break() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await transport.close()
+
+
+MONITORS = "/apis/monitoring.coreos.com/v1/namespaces/a/servicemonitors"
+
+
+@asynccontextmanager
+async def optional(api: FakeApi, clock: FakeClock) -> AsyncGenerator[Cache[ServiceMonitor]]:
+    cache = Cache(Client(api, clock=clock), SERVICE_MONITORS, pace=PACE)
+    task = asyncio.ensure_future(cache.run())
+    try:
+        await settle()
+        yield cache
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+async def test_a_kind_that_a_cluster_may_be_without_holds_nothing_up(status: int) -> None:
+    api, clock = FakeApi(), FakeClock()
+    api.put(f"{MONITORS}/x", spec={})
+    api.fail(Fault(status=status, reason="NotFound"))
+    async with optional(api, clock) as cache:
+        assert cache.synced
+        assert cache.absent
+        assert len(cache) == 0
+        await clock.advance(PACE.absent)
+        await settle()
+        assert (cache.absent, len(cache)) == ("", 1)
+
+
+async def test_a_kind_that_every_cluster_has_is_waited_for() -> None:
+    api = FakeApi()
+    api.fail(Fault(status=404, times=2))
+    async with watching(api) as world:
+        assert not world.cache.synced
+        await world.clock.advance(60)
+        await settle()
+        assert world.cache.synced

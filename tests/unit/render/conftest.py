@@ -56,6 +56,7 @@ def _bundle(documents: list[dict[str, Any]]) -> Bundle:
         accounting=next(iter(read(Accounting)), None),
         config_maps=CONFIG_MAPS,
         slurm_key_hash="hash-of-slurm-key",
+        clients_key_hash="hash-of-slurm-key",
         jwt_key_hash="hash-of-jwt-key",
     )
     return Bundle(cluster, next(iter(read(RestApi)), None), next(iter(read(LoginSet)), None))

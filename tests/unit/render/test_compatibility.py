@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from penstock.api.meta import Json
+from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.render import controller, loginset, restapi, worker
-from penstock.render.slurm_conf import slurm_conf
+from penstock.render.slurm_conf import node_count_of, slurm_conf
 from penstock.slurm.conf import Document
 
 GENERATED = {"priorityClassName": "high", "runtimeClassName": "gvisor"}
@@ -42,12 +44,12 @@ def files(pod: Json, volume: str) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("kind", ["Controller", "RestApi", "LoginSet"])
-def test_another_slurm_key_restarts_who_reads_it_once(kind: str, load: Any):
-    """D17, feature row 10: upstream leaves slurmrestd and logins with the old one."""
+def test_another_slurm_key_restarts_who_reads_it_once(load: Any):
+    """D17, feature row 10: upstream leaves logins with the old one."""
     bundle = load("minimal")
-    other = replace(bundle, cluster=replace(bundle.cluster, slurm_key_hash="another"))
-    assert templates(other)[kind]["metadata"] != templates(bundle)[kind]["metadata"]
+    other = replace(bundle, cluster=replace(bundle.cluster, clients_key_hash="another"))
+    before, after = templates(bundle), templates(other)
+    assert {kind for kind in before if before[kind] != after[kind]} == {"LoginSet"}
 
 
 @pytest.mark.parametrize("kind", ["Controller", "RestApi", "LoginSet", "NodeSet"])
@@ -72,8 +74,16 @@ def test_keys_are_mounted_as_the_secrets_have_them_under_slurms_names(load: Any)
     mounted = files(found["Controller"], "slurm-etc")
     assert mounted["slurm.key"] == slurm_key
     assert mounted["jwt.key"] == ("external-auth-jwths256", "jwt_hs256.key")
-    assert files(found["NodeSet"], "slurm-etc") == {"slurm.key": slurm_key}
-    assert files(found["LoginSet"], "slurm-config") == {"slurm.key": slurm_key}
+    ring = "slurm-auth-slurm-ring"
+    assert mounted["slurm.jwks"] == (ring, "slurmctld.jwks")
+    assert files(found["NodeSet"], "slurm-etc") == {
+        "slurm.key": slurm_key,
+        "slurm.jwks": (ring, "workers.jwks"),
+    }
+    assert files(found["LoginSet"], "slurm-config") == {
+        "slurm.key": slurm_key,
+        "slurm.jwks": (ring, "clients.jwks"),
+    }
 
 
 def test_scripts_are_named_and_mounted_by_who_runs_them(load: Any):
@@ -102,9 +112,38 @@ def test_slurmctld_serves_metrics_when_asked(metrics: Json, line: str | None, lo
 
 
 def test_a_users_own_number_of_nodes_counts(load: Any):
-    """D29: it is not raised by itself, as upstream does not."""
+    """D29."""
     text = slurm_conf(load("minimal", controller={"extraConf": "MaxNodeCount=5000"}).cluster)
     assert Document.parse(text).get("MaxNodeCount") == "5000"
+    assert node_count_of(text) == 1024
+
+
+@pytest.mark.parametrize(
+    ("workers", "mode", "had", "count"),
+    [
+        (1, "StatefulSet", 0, 1024),
+        (1024, "StatefulSet", 1024, 1024),
+        (1025, "StatefulSet", 1024, 2048),
+        (5000, "StatefulSet", 0, 8192),
+        (3, "StatefulSet", 4096, 4096),
+        (1500, "DaemonSet", 1024, 2048),
+    ],
+)
+def test_there_is_room_for_all_workers_in_steps_that_double(
+    workers: int, mode: str, had: int, count: int, load: Any
+):
+    """D29, feature row 24: a step is a reconfigure, and one back would be another."""
+    cluster = load("minimal", nodeset={"replicas": workers, "scalingMode": mode}).cluster
+    told = [structs.replace(one, status=NodeSetStatus(desired=workers)) for one in cluster.nodesets]
+    text = slurm_conf(replace(cluster, nodesets=tuple(told), node_count=had))
+    assert Document.parse(text).get("MaxNodeCount") == str(count)
+    assert node_count_of(text) == count
+
+
+@pytest.mark.parametrize("line", ["MaxNodeCount=5000", "MaxNodeCount=", "MaxNodeCount=many", ""])
+def test_a_number_that_is_not_ours_is_not_kept(line: str):
+    """D29."""
+    assert node_count_of(f"ClusterName=x\n{line}\n") == 0
 
 
 def test_a_worker_with_ssh_is_whole_whether_or_not_its_files_exist(load: Any):

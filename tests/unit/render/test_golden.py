@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from penstock.api.slinky import names
-from penstock.render import controller, loginset, restapi, worker
+from penstock.render import controller, loginset, monitor, restapi, worker
 from penstock.render.canonical import canonical_json
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -34,7 +34,7 @@ Dumper.add_representer(str, _text)
 
 def rendered(bundle: Any) -> list[dict[str, Any]]:
     cluster = bundle.cluster
-    out = controller.objects(cluster)
+    out = controller.objects(cluster) + monitor.objects(cluster)
     if bundle.restapi:
         out += restapi.objects(cluster, bundle.restapi)
     if bundle.loginset:
@@ -96,6 +96,18 @@ def test_manifests_hold_no_nulls_and_no_status(name: str, load: Any):
     for manifest in rendered(load(name)):
         check(manifest, manifest["kind"])
         assert "status" not in manifest
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_cluster_domain_will_do(name: str, load: Any):
+    """S179: what names a domain names the cluster's; all else leaves it to the search line."""
+    bundle = load(name)
+    moved = type(bundle)(
+        replace(bundle.cluster, cluster_domain="example.org"), bundle.restapi, bundle.loginset
+    )
+    usual, other = canonical_json(rendered(bundle)), canonical_json(rendered(moved))
+    assert b"cluster.local" in usual
+    assert usual.replace(b"svc.cluster.local", b"svc.example.org") == other
 
 
 @pytest.mark.parametrize("name", NAMES)

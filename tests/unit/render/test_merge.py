@@ -134,6 +134,19 @@ def test_both_spellings_of_the_dns_policy_mean_the_same(key: str):
     assert "dNSPolicy" not in merge.pod_spec(POD, {key: "Default"})
 
 
+@pytest.mark.parametrize(
+    ("user", "policy"),
+    [
+        ({"hostNetwork": True}, "ClusterFirstWithHostNet"),
+        ({"hostNetwork": True, "dNSPolicy": "Default"}, "Default"),
+        ({"hostNetwork": False}, None),
+    ],
+)
+def test_in_the_hosts_network_names_of_the_cluster_are_still_found(user: Any, policy: str | None):
+    """S069: upstream's pods ask their machine, which knows none of them."""
+    assert merge.pod_spec(POD, user).get("dnsPolicy") == policy
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: (

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from penstock.render import controller, hostkeys, loginset, restapi, worker
+from penstock.api.slinky.controller import Metrics, ServiceMonitor
+from penstock.render import controller, hostkeys, loginset, monitor, restapi, worker
 
 
 def find(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
@@ -89,6 +91,28 @@ def test_service_and_configuration_answer_to_both_of_their_names(load: Any):
 def test_each_slurmctld_is_found_once_by_monitoring_on_the_main_service(load: Any):
     alias = find(controller.objects(load("minimal").cluster), "Service", "slurm-controller-slurm")
     assert "labels" not in alias["metadata"]
+
+
+def test_monitoring_finds_one_service_and_reads_slurmctlds_four_paths(load: Any):
+    """D20: both of upstream's Services are found, and each slurmctld is read twice."""
+    cluster = load("minimal").cluster
+    wish = Metrics(enabled=True, service_monitor=ServiceMonitor(enabled=True))
+    spec = structs.replace(cluster.controller.spec, metrics=wish)
+    cluster = replace(cluster, controller=structs.replace(cluster.controller, spec=spec))
+    (found,) = monitor.objects(cluster)
+    assert [one["path"].rpartition("/")[2] for one in found["spec"]["endpoints"]] == [
+        "jobs",
+        "nodes",
+        "partitions",
+        "scheduler",
+    ]
+    wanted = found["spec"]["selector"]["matchLabels"].items()
+    services = [one for one in controller.objects(cluster) if one["kind"] == "Service"]
+    selected = [one for one in services if wanted <= one["metadata"].get("labels", {}).items()]
+    assert [one["metadata"]["name"] for one in selected] == ["slurm-controller"]
+    assert found["spec"]["endpoints"][0]["port"] in [
+        port["name"] for port in selected[0]["spec"]["ports"]
+    ]
 
 
 def test_another_service_port_is_used_everywhere_and_slurmctlds_own_stays_open(load: Any):
@@ -179,9 +203,12 @@ def test_slurmrestds_address_is_its_last_argument(load: Any):
 # LoginSet
 
 
+def login(bundle: Any, **known: str) -> dict[str, Any]:
+    return find(loginset.objects(bundle.cluster, bundle.loginset, **known), "Deployment")
+
+
 def login_template(bundle: Any, **known: str) -> dict[str, Any]:
-    objects = loginset.objects(bundle.cluster, bundle.loginset, **known)
-    return find(objects, "Deployment")["spec"]["template"]
+    return login(bundle, **known)["spec"]["template"]
 
 
 def test_changed_root_keys_roll_the_login_pods(load: Any):
@@ -214,6 +241,21 @@ def test_host_keys_are_kept_in_an_immutable_secret_of_the_loginset(load: Any):
     assert secret["metadata"]["ownerReferences"][0]["kind"] == "LoginSet"
 
 
+def test_in_the_hosts_network_a_pod_goes_before_the_one_that_needs_its_ports(load: Any):
+    """S069: an update of as many pods as there are machines would wait for ever."""
+    shared: Any = {"template": {"spec": {"hostNetwork": True}}}
+    one_by_one = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    found = load("minimal", loginset=shared, restapi=shared)
+    rest = find(restapi.objects(found.cluster, found.restapi), "Deployment")
+    assert rest["spec"]["strategy"] == one_by_one
+    assert login(found)["spec"]["strategy"] == one_by_one
+    chosen = load("minimal", loginset={**shared, "strategy": {"type": "Recreate"}})
+    assert login(chosen)["spec"]["strategy"] == {"type": "Recreate"}
+    plain = load("minimal")
+    rest = find(restapi.objects(plain.cluster, plain.restapi), "Deployment")
+    assert "strategy" not in rest["spec"]
+
+
 # NodeSet
 
 
@@ -230,13 +272,15 @@ def test_a_topology_that_is_known_reaches_slurmd_through_the_annotation(load: An
     fields = {
         e["name"]: e["valueFrom"]["fieldRef"]["fieldPath"]
         for e in made["spec"]["containers"][0]["env"]
+        if "valueFrom" in e
     }
     path = "metadata.annotations['topology.slinky.slurm.net/spec']"
     assert fields == {"SLINKY_TOPOLOGY": path, "POD_TOPOLOGY": path}
 
 
 def env(made: dict[str, Any]) -> dict[str, str]:
-    return {e["name"]: e["value"] for e in made["spec"]["containers"][0]["env"] if "value" in e}
+    found = {e["name"]: e["value"] for e in made["spec"]["containers"][0]["env"] if "value" in e}
+    return {name: value for name, value in found.items() if not name.startswith("SLURM_SACK_")}
 
 
 def test_limits_tell_slurmd_what_it_may_use(load: Any):

@@ -293,8 +293,8 @@ def test_log_lines_come_out_of_the_pipe_and_go_on_after_the_daemon_restarts(tmp_
             daemon.write(line)
         assert process.stdout.readline() == line
     process.terminate()
-    assert process.wait() == 0
     process.communicate()
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -94,3 +94,17 @@ def test_an_external_slurmctld_is_named_with_its_port(port: int | None, load: An
     assert Document.parse(text).get("SlurmctldHost") == "h"
     assert Document.parse(text).get("SlurmctldPort") == str(port or 6817)
     assert "NodeSet" not in text
+
+
+def test_a_kept_partition_stays_in_its_part_of_the_file() -> None:
+    head, own = "PartitionName=a Nodes=ALL MaxTime=1\n", "PartitionName=raw Nodes=ALL\n"
+    extra = "#\n### EXTRA CONFIG ###\n"
+    merged = "#\n### MERGED CONFIG ###\nAuthInfo=use_client_ids\n"
+    told = head + "PartitionName=b Nodes=ALL\n" + extra + own + merged
+    kept = slurm_conf.keep_partitions(told, head + extra + own + merged, {"b"})
+    assert kept == told
+    assert slurm_conf.extra_conf_of(kept) == own
+    # One of the user's own goes with it, and comes again with its heading.
+    gone = slurm_conf.keep_partitions(head, head + extra + own, {"raw"})
+    assert gone == head
+    assert slurm_conf.keep_partitions(head + extra + own, gone, {"raw"}) == head + extra + own

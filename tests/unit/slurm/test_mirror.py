@@ -29,7 +29,7 @@ async def server() -> AsyncIterator[FakeSlurmrestd]:
 
 @pytest.fixture
 def rest(server: FakeSlurmrestd) -> Slurmrestd:
-    return Slurmrestd(server.url, lambda: "token", timeout_s=0.5)
+    return Slurmrestd(server.url, lambda: "token", timeout_s=10)
 
 
 @asynccontextmanager
@@ -210,10 +210,13 @@ async def test_no_fault_is_ever_a_fact_about_nodes(
     async with running(mirror):
         await until(mirror, known)
         server.fault = fault
+        if fault is Fault.HANG:
+            mirror.endpoint(Slurmrestd(server.url, lambda: "token", timeout_s=0.1))
         nodes = (await mirror.fresh()).nodes
         assert isinstance(nodes, Unknown)
         assert words in nodes.why
         server.fault = Fault.NONE
+        mirror.endpoint(rest)
         assert known(await mirror.fresh())
 
 
@@ -305,7 +308,7 @@ async def test_another_endpoint_takes_over_in_the_middle_of_a_poll(
         async with running(mirror), asyncio.timeout(10):
             waiting = asyncio.create_task(mirror.fresh())
             await asyncio.sleep(0)
-            mirror.endpoint(Slurmrestd(dead.url, lambda: "token", timeout_s=0.2))
+            mirror.endpoint(Slurmrestd(dead.url, lambda: "token", timeout_s=1))
             await dead.called(1)
             mirror.endpoint(rest)
             assert known(await waiting)

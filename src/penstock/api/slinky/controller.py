@@ -8,12 +8,24 @@ from msgspec import field
 
 from penstock.api.meta import KubeObject, KubeStruct
 from penstock.api.resource import Resource
-from penstock.api.schema import AGE, DEFAULT, INT32, NULLABLE, READY, REASON, KindInfo, about, rule
+from penstock.api.schema import (
+    AGE,
+    ATOMIC_MAP,
+    DEFAULT,
+    INT32,
+    NULLABLE,
+    READY,
+    REASON,
+    KindInfo,
+    about,
+    rule,
+)
 from penstock.api.slinky.shared import (
     EXTERNAL_CONFIG,
     GROUP,
     LOCAL_REF,
     NO_HOST_NETWORK,
+    SSSD_NAME,
     VERSION,
     Container,
     ExternalConfig,
@@ -139,6 +151,15 @@ class ControllerSpec(KubeStruct, frozen=True):
         PodTemplate()
     )
     extra_conf: Annotated[str, about("Lines added at the end of slurm.conf.")] = ""
+    sssd_conf_ref: Annotated[
+        SecretKeySelector | None,
+        about(
+            "Secret with sssd.conf. sssd then runs beside slurmctld, which finds a directory's "
+            "users by name: those of tokens, and those of groups that a partition allows. Login "
+            "pods and workers have references of their own.",
+            ATOMIC_MAP,
+        ),
+    ] = None
     config_file_refs: Refs = None
     prolog_script_refs: Refs = None
     epilog_script_refs: Refs = None
@@ -204,6 +225,7 @@ class Controller(KubeObject, frozen=True):
             "What the Slurm cluster should be.",
             {DEFAULT: {}},
             EXTERNAL_CONFIG,
+            SSSD_NAME,
             rule(
                 f"!has(self.ha) || !self.ha.enabled || ({_PERSISTENT.format('self')} && "
                 f"{_CLAIM.format('self')} != '')",

@@ -20,6 +20,8 @@ from penstock.api.slinky.wellknown import RESERVATION_PREFIX, SLURMCTLD_PORT, SL
 
 SLURM_KEY = "slurm.key"
 JWT_KEY = "jwt.key"
+SLURM_JWKS = "slurm.jwks"
+"""Several keys of auth/slurm; where it is, slurm.key is not read."""
 DAEMON_SUFFIX = 10
 """Characters that tell the pods of a NodeSet in DaemonSet mode apart: enough for any cluster."""
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
@@ -67,6 +69,11 @@ def controller_headless_service(controller: Controller) -> str:
     return f"{controller.metadata.name}-controller-internal"
 
 
+def controller_monitor(controller: Controller) -> str:
+    """ServiceMonitor of slurmctld."""
+    return f"{controller.metadata.name}-controller"
+
+
 def config_map(controller: Controller) -> str:
     """ConfigMap with slurm.conf."""
     return f"{controller.metadata.name}-config"
@@ -99,6 +106,11 @@ def jwt_key_ref(controller: Controller) -> SecretKeySelector:
 def generated_slurm_key(controller: Controller) -> str:
     """Secret with slurm.key of a Controller that names none."""
     return f"{controller.metadata.name}-auth-slurm"
+
+
+def key_ring(controller: Controller) -> str:
+    """Secret with the keys that auth/slurm uses while slurm.key is changed."""
+    return f"{controller.metadata.name}-auth-slurm-ring"
 
 
 def generated_jwt_key(controller: Controller) -> str:

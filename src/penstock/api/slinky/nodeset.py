@@ -29,6 +29,7 @@ from penstock.api.slinky.shared import (
     Container,
     ControllerRef,
     PodTemplate,
+    SecretKeySelector,
     SssdConfRef,
     Status,
 )
@@ -91,7 +92,13 @@ class ScheduledUpdate(KubeStruct, frozen=True):
         ),
     ] = "30m"
     flags: Annotated[
-        tuple[str, ...] | None, about("More flags of the reservation, such as DAILY.", NULLABLE)
+        tuple[str, ...] | None,
+        about(
+            "More flags of the reservation: one of HOURLY, DAILY, WEEKDAY, WEEKEND, WEEKLY, by "
+            "which it comes again; FLEX, FORCE_START, MAGNETIC, NO_HOLD_JOBS_AFTER_END, OVERLAP, "
+            "STATIC, USER_DELETE.",
+            NULLABLE,
+        ),
     ] = None
 
 
@@ -202,6 +209,11 @@ class NodeSetSpec(KubeStruct, frozen=True):
     oversubscribe_node: Annotated[
         bool, about("Whether several workers may share a Kubernetes node.")
     ] = False
+
+    @property
+    def workers_sssd_conf_ref(self) -> SecretKeySelector | None:
+        """Where workers' sssd.conf is, if users may log in to them and it has a place."""
+        return self.ssh.sssd_conf_ref if self.ssh is not None and self.ssh.enabled else None
 
 
 class NodeSetStatus(Status, frozen=True, omit_defaults=False):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from penstock.api.meta import KubeObject, KubeStruct
+from penstock.api.meta import Json, KubeObject, KubeStruct
 from penstock.api.resource import Resource
 from penstock.api.schema import (
     AGE,
     ATOMIC_MAP,
     DATE_TIME,
     DURATION,
+    NULLABLE,
     READY,
     REASON,
     Column,
@@ -27,6 +28,25 @@ from penstock.api.slinky.shared import (
     SecretKeySelector,
     Status,
 )
+
+_ID: Json = {"format": "int64", "minimum": 0, "maximum": 2**32 - 2}
+_PATH: Json = {"pattern": "^/", "maxLength": 4096}
+
+
+class TokenIdentity(KubeStruct, frozen=True, kw_only=True):
+    """Who the user is, for a slurmctld that cannot look the user up itself."""
+
+    uid: Annotated[int, about("The user's number.", _ID)]
+    gid: Annotated[int, about("Number of the user's first group.", _ID)]
+    groups: Annotated[
+        dict[str, Annotated[int, about("Number of the group.", _ID)]] | None,
+        about(
+            "All groups of the user, numbers by name; the first group alone when absent.", NULLABLE
+        ),
+    ] = None
+    home: Annotated[str, about("Home directory; `/home/<username>` when absent.", _PATH)] = ""
+    shell: Annotated[str, about("Login shell; `/bin/bash` when absent.", _PATH)] = ""
+    gecos: Annotated[str, about("The user's full name; the username when absent.")] = ""
 
 
 class TokenSpec(KubeStruct, frozen=True, kw_only=True):
@@ -45,6 +65,14 @@ class TokenSpec(KubeStruct, frozen=True, kw_only=True):
         SecretKeySelector | None,
         about("Where it is put; `<name>-jwt-<username>`, `SLURM_JWT` when absent.", ATOMIC_MAP),
     ] = None
+    identity: Annotated[
+        TokenIdentity | None,
+        about(
+            "The user's numbers, put into the token. Without it slurmctld looks the username up "
+            "in its own container, and takes jobs of a user that it does not find there for "
+            "nobody's."
+        ),
+    ] = None
 
     @property
     def effective_jwt_key_ref(self) -> SecretKeySelector | None:
@@ -56,6 +84,7 @@ class TokenStatus(Status, frozen=True):
     """What a token is."""
 
     issued_at: Annotated[str, about("When the current token was made.", DATE_TIME)] = ""
+    expires_at: Annotated[str, about("When the current token ends.", DATE_TIME)] = ""
 
 
 class Token(KubeObject, frozen=True, kw_only=True):

@@ -20,8 +20,14 @@ from penstock.api.slinky import names, shapes
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller
 from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.nodeset import MOST_REPLICAS, NodeSet, UpdateStrategy
+from penstock.api.slinky.nodeset import (
+    MOST_REPLICAS,
+    NodeSet,
+    ScheduledUpdate,
+    UpdateStrategy,
+)
 from penstock.api.slinky.restapi import RestApi
+from penstock.api.slinky.schedule import schedule_problems
 from penstock.api.slinky.served import not_served as not_served
 from penstock.api.slinky.shared import (
     HOSTNAME_PATTERN,
@@ -84,6 +90,8 @@ def _controller(obj: Controller) -> Iterator[Problem]:
         )
     yield from _external(spec.external, spec.external_config)
     claim = spec.persistence.existing_claim if spec.persistence else ""
+    if spec.sssd_conf_ref is not None:
+        yield from _named("spec.sssdConfRef.name", spec.sssd_conf_ref.name)
     if spec.ha and spec.ha.enabled and not (spec.persistent and claim):
         yield Problem(
             "spec.ha",
@@ -193,6 +201,10 @@ def _token(obj: Token) -> Iterator[Problem]:
             duration.seconds(spec.lifetime)
         except ValueError as error:
             yield Problem("spec.lifetime", str(error))
+    secret, key = names.token_secret(obj), spec.effective_jwt_key_ref
+    yield from _named("spec.secretRef.name", secret.name)
+    if key is not None and secret.name == key.name:
+        yield Problem("spec.secretRef.name", "the key is in there: name another Secret")
 
 
 def _partition(obj: Partition) -> Iterator[Problem]:
@@ -218,16 +230,13 @@ def _strategy(strategy: UpdateStrategy) -> Iterator[Problem]:
             f"{path}.rollingUpdate.maxUnavailable",
             f"{most!r} allows no update at all: write a number of at least 1, or a percentage",
         )
-    scheduled = strategy.scheduled_update
-    if strategy.type == "ScheduledUpdate" and (scheduled is None or not scheduled.start_time):
-        yield Problem(f"{path}.scheduledUpdate.startTime", "say when, such as 2027-01-31T04:00:00Z")
-    if scheduled is None:
-        return
-    try:
-        if duration.seconds(scheduled.duration) < 60:
-            yield Problem(f"{path}.scheduledUpdate.duration", "Slurm reserves 1m at least")
-    except ValueError as error:
-        yield Problem(f"{path}.scheduledUpdate.duration", str(error))
+    needed = strategy.type == "ScheduledUpdate"
+    update = strategy.scheduled_update
+    if update is None and needed:
+        update = ScheduledUpdate()
+    if update is not None:
+        for field, message in schedule_problems(update, needed=needed):
+            yield Problem(f"{path}.scheduledUpdate.{field}", message)
 
 
 def _external(external: bool, config: ExternalConfig | None) -> Iterator[Problem]:

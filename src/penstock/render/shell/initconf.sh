@@ -1,12 +1,12 @@
 # Copies Slurm's files to a directory of its own, owned by SlurmUser: sackd insists on that.
 set -e
 umask 077
-for file in /mnt/slurm/*.conf /mnt/slurm/*.key; do
+for file in /mnt/slurm/*.conf /mnt/slurm/*.key /mnt/slurm/*.jwks; do
   [ -f "$file" ] || continue
   copy=/mnt/etc/slurm/${file##*/}
   cp "$file" "$copy"
   case $copy in
-  *.key | */slurmdbd.conf) chmod 600 "$copy" ;;
+  *.key | *.jwks | */slurmdbd.conf) chmod 600 "$copy" ;;
   *) chmod 644 "$copy" ;;
   esac
   chown 401:401 "$copy"

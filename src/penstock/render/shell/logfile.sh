@@ -2,6 +2,6 @@
 [ -p "$SOCKET" ] || { rm -f "$SOCKET"; mkfifo "$SOCKET"; }
 chmod 777 "$SOCKET"
 # Opened for reading and writing: no end of file when the daemon restarts, and no wait for either end.
+trap 'kill $! 2>/dev/null; exit 0' TERM INT
 cat <>"$SOCKET" &
-trap 'kill $!; exit 0' TERM INT
 wait

@@ -5,7 +5,7 @@
 # then does the operator put it into /etc/slurm, and slurmctld is told to reconfigure.
 #
 # Each line on stdout that begins with "penstock:" is read by the operator; HASH is one over the names
-# and the content of all files but the keys:
+# and the content of all files but slurm.key and jwt.key:
 #   tried HASH ok                    a slurmctld started with the candidates, or could not be tried
 #   tried HASH refused: WORDS        it did not; what it said
 #   effective HASH                   the real one runs with what is in /etc/slurm
@@ -37,7 +37,7 @@ saved() { [ -f "$1" ] && cat "$1"; }
 
 line() { sed ':all; N; $!b all; s/\n/ \/ /g'; }
 
-content() { # one hash over the names and the content of a folder's files; the keys are the operator's
+content() { # one hash over the names and the content of a folder's files but single keys
   # Nothing, and false, when the kubelet has just taken them away.
   sums=$(
     cd -P "$1/..data" 2>/dev/null || cd "$1" || exit 1
@@ -61,7 +61,7 @@ attempt() { # starts a slurmctld with the files of a folder: 0 it runs, 1 it ref
   if [ -n "$spool" ] && cp "$spool/node_state" "$spool/clustername" "$trial/state/" 2>/dev/null; then
     fresh=
   fi
-  rm -f "$trial/etc/slurm.key"
+  rm -f "$trial/etc/slurm.key" "$trial/etc/slurm.jwks"
   head -c 64 /dev/urandom >"$trial/etc/slurm.key"
   own='StateSaveLocation|Slurmctld(PidFile|Port|LogFile|PrimaryO[nf]+Prog)|SlurmSchedLogFile|AuthInfo'
   own="$own|(Suspend|Resume|ResumeFail|Reboot)Program|AccountingStorage[A-Za-z]*"

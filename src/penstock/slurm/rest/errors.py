@@ -7,7 +7,7 @@ Source of the numbers: slurm_errno.h of Slurm 26.05.
 from __future__ import annotations
 
 NO_CHANGE = 1900
-AUTHENTICATION = frozenset({1007, 2054})
+AUTHENTICATION = frozenset({1007})
 NODES_BUSY = 2016
 NOT_FOUND = frozenset({2000, 2017, 2018})
 """Invalid partition name, job id, node name."""

@@ -78,6 +78,7 @@ class Connection:
         self._sending = sending
         self._wrote = wrote
         self._watches: list[_Watch] = []
+        self._shown: dict[str, float] = {}
         self._held = ""
 
     def trouble(self, *troubles: Trouble) -> None:
@@ -151,6 +152,7 @@ class Connection:
         try:
             yield _Stream(Response(200), watch)
         finally:
+            self._shown[watch.resource] = watch.shown
             self._watches.remove(watch)
             watch.close()
 
@@ -164,6 +166,11 @@ class Connection:
     def lag(self) -> float:
         """Seconds until the next event arrives."""
         return self._lag()
+
+    def shown(self, resource: str) -> float:
+        """Up to when the client was shown each change of a resource, in the loop's seconds."""
+        watches = (one.shown for one in self._watches if one.resource == resource)
+        return min(watches, default=self._shown.get(resource, float("-inf")))
 
     async def _arrive(self, request: Request) -> Trouble | None:
         await asyncio.sleep(self._latency())
@@ -186,12 +193,17 @@ class _Watch:
         self._connection = connection
         self._store = connection.server.store
         self._address = parse(request.path)
+        connection.server.check(self._address)
         self._matches = matcher(
             request.params.get("labelSelector", ""), request.params.get("fieldSelector", "")
         )
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._coming: deque[tuple[float, bytes | None]] = deque()
+        self._coming: deque[tuple[float, float, bytes | None]] = deque()
+        """When each line is due, when what it tells happened, and the line."""
+        self._begins: float | None = connection.shown(self._address.resource)
+        """When that may have happened with which it begins; None when it has begun."""
+        self._ended_at = float("inf")
         self._timer: asyncio.TimerHandle | None = None
         self._cut = False
         version = request.params.get("resourceVersion")
@@ -202,10 +214,21 @@ class _Watch:
                 self._changed(change)
         else:
             self._initial(request)
+        self._begins = None
         self._store.listeners.append(self._changed)
         self._bookmark = self._loop.call_later(BOOKMARK_S, self._mark)
         life = float(request.params.get("timeoutSeconds", "1800"))
         self._life = self._loop.call_later(life, self.end)
+
+    @property
+    def resource(self) -> str:
+        """What is watched."""
+        return self._address.resource
+
+    @property
+    def shown(self) -> float:
+        """Up to when the client was shown each change, in the loop's seconds."""
+        return min(self._ended_at, self._coming[0][1] if self._coming else self._loop.time())
 
     def deliver(self, text: bytes | None) -> None:
         """Put a line on its way to the client; None is the end."""
@@ -216,18 +239,20 @@ class _Watch:
         elif lag <= 0 and not self._held():
             self._lines.put_nowait(text)
             return
-        self._coming.append((due, text))
+        happened = self._loop.time() if self._begins is None else self._begins
+        self._coming.append((due, happened, text))
         self._arm()
 
     def flush(self) -> None:
         """Hand over what is due."""
         self._timer = None
         while self._coming and not self._held() and self._coming[0][0] <= self._loop.time():
-            self._lines.put_nowait(self._coming.popleft()[1])
+            self._lines.put_nowait(self._coming.popleft()[2])
         self._arm()
 
     def end(self, *, cut: bool = False) -> None:
         """End the watch, in order or by a cut."""
+        self._ended_at = min(self._ended_at, self.shown if cut else self._loop.time())
         if cut:
             self._cut = True
             self._coming.clear()

@@ -54,9 +54,11 @@ class ApiServer:
     def __init__(self, now: Callable[[], float], *, collect_after: float = 0.5) -> None:
         self.store = Store()
         self.deleting: list[Deleting] = []
+        self.absent: set[str] = set()
+        """Resources (`group/plural`) that it does not have."""
         self.logs: Logs = _no_logs
         self.now = now
-        self._collect_after = collect_after
+        self.collect_after = collect_after
         self._made = 0
         self._garbage = GarbageCollector(self.store, self._collect)
 
@@ -93,6 +95,7 @@ class ApiServer:
         """Answer one request that is not a watch."""
         address = parse(request.path)
         try:
+            self.check(address)
             match request.method:
                 case "GET":
                     return self._get(address, request)
@@ -106,6 +109,11 @@ class ApiServer:
                     return failure(405, f"{other} is not served", "MethodNotAllowed")
         except RefusedError as refused:
             return refused.response
+
+    def check(self, address: Address) -> None:
+        """Raises RefusedError for a resource that it does not have."""
+        if address.resource in self.absent:
+            raise RefusedError(404, "404 page not found")
 
     def list_page(self, address: Address, request: Request) -> tuple[list[Stored], str]:
         """The objects a list asks for, and its continue token."""
@@ -295,7 +303,7 @@ class ApiServer:
         return replicas
 
     def _collect(self, target: Target) -> None:
-        asyncio.get_running_loop().call_later(self._collect_after, self._collect_now, target)
+        asyncio.get_running_loop().call_later(self.collect_after, self._collect_now, target)
 
     def _collect_now(self, target: Target) -> None:
         resource, key, uid = target

@@ -13,6 +13,8 @@ from penstock.testing.declarations.values import Case
 
 ELSEWHERE: Final[dict[str, str]] = {
     "NodeSet.spec.updateStrategy.rollingUpdate.maxUnavailable": "tests/unit/decide/test_rollout.py",
+    "NodeSet.spec.updateStrategy.scheduledUpdate": "tests/unit/decide/test_maintenance.py",
+    "NodeSet.spec.updateStrategy.type": "tests/unit/decide/test_rollout.py",
     "NodeSet.spec.revisionHistoryLimit": "tests/unit/decide/test_history.py",
     "NodeSet.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": (
         "tests/unit/decide/test_claims.py"
@@ -39,6 +41,9 @@ SAME: Final[dict[str, str]] = {
     "LoginSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
     "NodeSet.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
     "Partition.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
+    "Token.spec.jwtHs256KeyRef": _NEWER,
+    "Token.spec.jwtHs256KeyRef.key": _NEWER,
+    "Token.spec.jwtHs256KeyRef.name": _NEWER,
     "RestApi.spec.controllerRef.namespace": "the own namespace by name is the own namespace",
 }
 """By kind and path: why each legal value means the same."""
@@ -51,18 +56,10 @@ def of(kind: str, path: Path) -> str | None:
     return next((ELSEWHERE[one] for one in above if one in ELSEWHERE), None) or SAME.get(name)
 
 
-SAID_BY: Final[dict[str, str]] = {
-    "spec.updateStrategy.scheduledUpdate": "spec.updateStrategy.type",
-    "spec.externalConfig": "spec.external",
-}
-"""By path: the field whose row in `served.py` speaks for it."""
-
-
 def said(words: str, path: Path) -> bool:
-    """Whether the condition Served names a field, one above it, or one that speaks for it."""
+    """Whether the condition Served names a field or one above it."""
     name = dotted(path)
     rows = [part.partition(":")[0] for part in words.split("; ")]
-    rows += [one for one, speaker in SAID_BY.items() if speaker in rows]
     return any(name == row or name.startswith((f"{row}.", f"{row}[")) for row in rows)
 
 
@@ -78,4 +75,5 @@ _DEFAULTS: Final = {
     "Accounting.spec.service.spec.publishNotReadyAddresses": True,
     "Controller.spec.persistence.enabled": True,
     "Controller.spec.service.spec.publishNotReadyAddresses": True,
+    "Token.spec.lifetime": "0",
 }

@@ -17,8 +17,11 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.api.slinky.token import Token
+from penstock.decide.token import identity_claims, lifetime_s
 from penstock.render import accounting as slurmdbd_render
-from penstock.render import controller, loginset, restapi, worker
+from penstock.render import controller, loginset, monitor, restapi, worker
+from penstock.render import token as token_render
 from penstock.render.accounting import Given
 from penstock.render.canonical import digest
 from penstock.render.config import config_hash
@@ -66,7 +69,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
     every = {**samples.BASE, **specs}
     one, nodes = _decoded(Controller, every), _decoded(NodeSet, every)
     rest, login = _decoded(RestApi, every), _decoded(LoginSet, every)
-    accounting = _decoded(Accounting, every)
+    accounting, token = _decoded(Accounting, every), _decoded(Token, every)
     cluster = Cluster(
         controller=one,
         images=Images.of("penstock/{role}"),
@@ -75,6 +78,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
         accounting=accounting if _named(one) == accounting.metadata.name else None,
         config_maps=samples.CONFIG_MAPS,
         slurm_key_hash="slurm-key",
+        clients_key_hash="slurm-key",
         jwt_key_hash="jwt-key",
     )
     revision = worker.revision(nodes)
@@ -92,11 +96,13 @@ def rendered(specs: Mapping[str, Json]) -> Json:
     )
     objects = [
         *controller.objects(cluster),
+        *monitor.objects(cluster),
         *restapi.objects(cluster, rest),
         *worker.shared_objects(cluster),
         *worker.objects(nodes),
         *loginset.objects(cluster, login),
         *([] if accounting.spec.external else slurmdbd_render.objects(accounting, given)),
+        token_render.secret(token, _claims(token)),
         worker.controller_revision(nodes, revision, 1),
         *(worker.pod(cluster, nodes, number) for number in range(min(nodes.spec.replicas, 3))),
         *worker.claims(nodes, 0),
@@ -108,3 +114,10 @@ def rendered(specs: Mapping[str, Json]) -> Json:
 
 def _named(one: Controller) -> str:
     return one.spec.accounting_ref.name if one.spec.accounting_ref is not None else ""
+
+
+def _claims(token: Token) -> str:
+    """What would be in the token, but for its times, and which key would sign it."""
+    spec = token.spec
+    who = {"sun": spec.username, "s": lifetime_s(spec), **identity_claims(spec)}
+    return msgspec.json.encode([who, spec.effective_jwt_key_ref], order="sorted").decode()

@@ -63,6 +63,7 @@ BREACHES: tuple[Breach, ...] = (
         {"persistence": {"enabled": True, "existingClaim": "state"}},
     ),
     Breach("Controller", "hostNetwork is not offered", _HOST),
+    Breach("Controller", "sssdConfRef.name must not be empty", {"sssdConfRef": {"key": "k"}}),
     Breach("NodeSet", "controllerRef.name must not be empty", _NAMELESS),
     Breach("NodeSet", "controllerRef is immutable", _ANOTHER, {}),
     Breach("NodeSet", "volumeClaimTemplates is immutable", {"volumeClaimTemplates": [CLAIM]}, {}),

@@ -25,6 +25,12 @@ def fits(machine: Json) -> bool:
     return LABELS.items() <= labels.items() and not kept_off
 
 
+def full(machine: Json) -> bool:
+    """Whether a pod that is there may stay, and no other one comes."""
+    taints: list[Json] = machine.get("spec", {}).get("taints") or []
+    return any(taint["effect"] == "NoSchedule" for taint in taints)
+
+
 def places(server: ApiServer) -> dict[str, str]:
     """What the Slurm node of each machine that fits shall be called."""
     metas = [machine["metadata"] for machine in server.objects(NODES) if fits(machine)]

@@ -18,6 +18,7 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.kubelet import PODS, node_name
+from penstock.testing.plans import claims, pins
 from penstock.testing.plans.daemons import (
     is_daemon,
     machine_of,
@@ -133,6 +134,8 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
         ready = condition(pod, "Ready")
         if ready is None or ready["status"] != "True":
             yield f"pod {name} is not ready"
+    yield from claims.missing(world.server, list(pods.values()), world.claims.deleted)
+    yield from pins.missing(world.server, nodeset)
     for name, pod in sorted(nodes.items()):
         yield from _node(slurm, name, pod)
     for name, node in sorted(slurm.ctld.nodes.items()):

@@ -45,6 +45,10 @@ class Layout:
     """Which of the NodeSets are in DaemonSet mode when they are made."""
     leased: bool = False
     """Whether processes of the operator take turns by a Lease; else there is only one."""
+    claims: tuple[str, str] | None = None
+    """What becomes of the workers' claims when they are scaled in, and deleted; None for none."""
+    pinned: bool = False
+    """Whether workers return to the machine that they ran on."""
 
 
 LAYOUTS = (

@@ -18,9 +18,14 @@ from penstock.testing.plans import expected
 from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.mishaps import MISHAPS
 from penstock.testing.plans.plan import Layout, Plan, Step, draw
+from penstock.testing.plans.storage import STORAGE, furnished
 from penstock.testing.plans.world import Declared, World
 
-HAPPENINGS = {**ACTS, **MISHAPS}
+DRAWN = {**ACTS, **MISHAPS}
+"""What all plans are drawn from; one more would make each of them another one."""
+HAPPENINGS = {**DRAWN, **STORAGE}
+USERS = frozenset({*ACTS, *STORAGE})
+"""What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
 PATIENCE_S = 1200.0
@@ -54,7 +59,7 @@ class Outcome:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return draw(seed, HAPPENINGS)
+    return furnished(draw(seed, DRAWN))
 
 
 def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:
@@ -90,7 +95,7 @@ def beside_its_twin(outcome: Outcome) -> list[str]:
     than it was taken away. Source: Sieve's oracles, OSDI 2022.
     """
     plan = outcome.plan
-    steps = tuple(step for step in plan.steps if step.name in ACTS)
+    steps = tuple(step for step in plan.steps if step.name in USERS)
     # What users put right later is put right in the same order.
     twin = play(replace(plan, steps=steps), silence=0.0, until=outcome.healed_at)
     found = [f"without faults: {one}" for one in twin.broken]
@@ -145,7 +150,7 @@ def _without_gc() -> Generator[None]:
 async def _play(plan: Plan, silence: float, patience: float, until: float) -> Outcome:
     world = World(plan.seed, plan.layout)
     outcome = Outcome(plan, world.promises.broken, world.writes, world.summary, made=world.made)
-    if all(step.name in ACTS for step in plan.steps):
+    if all(step.name in USERS for step in plan.steps):
         for slurm in world.slurms.values():
             slurm.remembered_after = REMEMBERED_S
     world.declare(plan.replicas)

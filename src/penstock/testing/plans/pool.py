@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 from penstock.testing.plans import quiet
 from penstock.testing.plans.play import beside_its_twin, plan_of, play
@@ -85,7 +86,16 @@ def _pool(workers: int) -> Generator[ProcessPoolExecutor]:
 
 
 def _begin() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     # Whoever plays thousands does something else meanwhile.
     os.nice(max(0, NICE - os.nice(0)))
     quiet.configure(show=False)
     gc.freeze()
+
+
+def _end_with_parent() -> None:
+    """Without whoever has the results there is nobody to play for; a kill tells nobody."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -11,18 +11,24 @@ from urllib.parse import urlsplit
 
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.operator import LEASE, REPORTER, Operator
+from penstock.controllers.reach import Dial
 from penstock.controllers.settings import Settings
 from penstock.kube import Client, Lease, Manager, NotLeaderError, Recorder
 from penstock.kube.clock import Clock
 from penstock.kube.transport import Request, Response
 from penstock.slurm.rest.http import Answer
 from penstock.testing.apiserver import ApiServer, Connection
+from penstock.testing.kubelet import NODES
 from penstock.testing.slurm import SlurmLine
 
 OPERATOR = "operator"
 LEASE_SPACE = "penstock"
+DECLARED = ("slinky.slurm.net/nodesets", NODES)
+"""What says how many workers a NodeSet shall have."""
 listed_at: ContextVar[Mapping[str, float]] = ContextVar("listed_at", default=MappingProxyType({}))
 """By namespace, when the sender of a request was last told of all Slurm nodes, in loop seconds."""
+shown_at: ContextVar[float] = ContextVar("shown_at", default=float("-inf"))
+"""Up to when the sender of a request to Slurm was shown what is declared, in loop seconds."""
 
 
 class Process:
@@ -45,6 +51,7 @@ class Process:
         lag: Callable[[], float],
         acts: Callable[[str, str], None],
         wrote: Callable[[Request, Response], None],
+        dial: Dial,
     ) -> None:
         self.connection = Connection(
             server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count
@@ -57,6 +64,7 @@ class Process:
         self._acts = acts
         self._wrote = wrote
         self._clock = clock
+        self._dial = dial
         self._task: asyncio.Task[None] | None = None
         self._manager: Manager | None = None
 
@@ -76,6 +84,7 @@ class Process:
             Settings(),
             url_of=_url,
             exchange=self._exchange,
+            dial=self._dial,
         )
         self._task = asyncio.create_task(self._manager.run())
         self._task.add_done_callback(lambda _: None if self._dead else ended(self))
@@ -114,6 +123,7 @@ class Process:
     ) -> Answer:
         if method != "GET" and self.leased:
             self._acts(self.identity, f"{method} {url}")
+        shown_at.set(min(map(self.connection.shown, DECLARED)))
         space = (urlsplit(url).hostname or "").partition(".")[2]
         return await self.lines[space].exchange(url, method, headers, body)
 

@@ -18,7 +18,7 @@ from penstock.testing.apiserver.server import COLLECTOR
 from penstock.testing.kubelet import PODS, Machines, node_name
 from penstock.testing.plans.budget import Budget
 from penstock.testing.plans.daemons import Unfit, is_daemon, machine_of, workers
-from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at
+from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
 from penstock.testing.sidecar import refusal
 from penstock.testing.slurm import Knowledge, SimulatedSlurm
 from penstock.testing.slurm_answers import Asked
@@ -208,7 +208,7 @@ class Promises:
         usable = self.budget.usable(space, name)
         found = answer(asked)
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
-            self.budget.took(space, name)
+            self.budget.took(space, name, shown_at.get() - AT_ONCE_S)
         after = ctld.nodes.get(name)
         stands = after is not None and "DRAIN" in after.flags and after.reason == reason
         if after is None or (drained and blameless and not stands):

@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from penstock.api.meta import Json
+from penstock.api.slinky.names import JWT_KEY
 from penstock.kube.backoff import JITTER
 from penstock.kube.transport import Request, Response
 from penstock.testing.apiserver import ApiServer, Change
@@ -19,12 +20,15 @@ from penstock.testing.controllers import WorkloadControllers
 from penstock.testing.faults import Fault
 from penstock.testing.kubelet import LABELS, Machines, node_name
 from penstock.testing.loop import EPOCH, LoopClock
+from penstock.testing.plans.claims import POLICY, ClaimPromises
 from penstock.testing.plans.daemons import MODE, is_daemon, machine_of, workers
 from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.pins import PinPromises
 from penstock.testing.plans.plan import LARGEST, Layout
 from penstock.testing.plans.process import Process
-from penstock.testing.plans.promises import Promises
+from penstock.testing.plans.promises import STALE_S, Promises
 from penstock.testing.slurm import SimulatedSlurm, SlurmLine
+from penstock.testing.volumes import Volumes
 
 SPACE = "slurm"
 NODESET = "compute"
@@ -66,12 +70,17 @@ class World:
         self.spaces = tuple(dict.fromkeys(space for space, _ in self.places))
         JITTER.set(self.dice.random)
         loop = asyncio.get_running_loop()
-        self.server = ApiServer(self.true_time)
+        # Dice of their own: without claims a seed gives what it always gave.
+        collects = Dice(seed).choice((0.1, 0.5, 5.0)) if layout.claims is not None else 0.5
+        self.server = ApiServer(self.true_time, collect_after=collects)
         self.slurms = {space: SimulatedSlurm(self.true_time) for space in self.spaces}
         self.slurm = self.slurms[SPACE]
         self.machines = Machines(self.server, self.slurms, dice=self.dice.between)
         self.workloads = WorkloadControllers(self.server)
+        self.volumes = Volumes(self.server, partial(self.dice.between, 0.1, 2.0))
         self.promises = Promises(self.server, self.slurms, self.machines)
+        self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S)
+        self.pins = PinPromises(self.server, self.promises.broken)
         self.clock = LoopClock()
         self.processes: list[Process] = []
         self.writes: list[tuple[float, str]] = []
@@ -79,6 +88,8 @@ class World:
         self.made: Counter[str] = Counter()
         """Creates by the operator less removals by anybody, of each object but pods."""
         self.server.store.listeners.append(self._removed)
+        self.closed: dict[tuple[str, int], OSError] = {}
+        """Hosts and ports outside that the operator cannot connect to."""
         self.healed = False
         """Whether nothing more goes wrong, and nobody does anything any more."""
         self._loop = loop
@@ -161,6 +172,12 @@ class World:
         spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}, **DAEMON}
         if (space, name) in self.layout.daemons:
             spec["scalingMode"] = MODE
+        if self.layout.claims is not None:
+            scaled, deleted = self.layout.claims
+            spec["volumeClaimTemplates"] = [{"metadata": {"name": "cache"}, "spec": CLAIM}]
+            spec[POLICY] = {"whenScaled": scaled, "whenDeleted": deleted}
+        if self.layout.pinned:
+            spec["pinToNode"] = True
         self._make(space, "nodesets", "NodeSet", name, spec)
         for one in self._edits.pop((space, name), ()):
             self.ask("PATCH", path_of(space, "nodesets", name), one)
@@ -220,6 +237,11 @@ class World:
 
     # What goes wrong
 
+    async def _dialled(self, host: str, port: int) -> None:
+        """A connection from the operator to a host outside."""
+        if (error := self.closed.get((host, port))) is not None:
+            raise error
+
     def slurm_fault(self, fault: Fault, space: str) -> None:
         """Have a cluster's slurmrestd misbehave, for all who ask."""
         self._faults[space] = fault
@@ -264,6 +286,7 @@ class World:
             lag=lambda: dice.between(0.0, 0.1),
             acts=self.promises.acts,
             wrote=self._wrote,
+            dial=self._dialled,
         )
         for space, line in lines.items():
             line.rest.fault = self._faults[space]
@@ -311,8 +334,8 @@ class World:
 
     def _jwt_key(self, space: str) -> bytes | None:
         for secret in self.server.objects("/secrets", space):
-            if "jwt" in secret["metadata"]["name"]:
-                return base64.b64decode(next(iter(secret["data"].values())))
+            if JWT_KEY in secret.get("data", ()):
+                return base64.b64decode(secret["data"][JWT_KEY])
         return b""
 
 
@@ -322,6 +345,10 @@ DAEMON: Json = {
 }
 """What matters in DaemonSet mode; a NodeSet may be switched to it."""
 PERSISTENT: Json = {"persistence": {"enabled": True}}
+CLAIM: Json = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
 HOST_KEYS = {"ssh_host_ed25519_key": base64.b64encode(b"key").decode()}
 
 

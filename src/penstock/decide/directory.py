@@ -1,0 +1,83 @@
+"""What sssd of a login pod says of its directory.
+
+sssd keeps local users working while it has no directory, so the pods stay ready and nothing else
+tells. Its words are those of SSSD's src/providers/ldap; the search bases are shown by our image
+only (`images/entrypoints/sssd_lines.py`), since sssd itself has them as traces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.api.conditions import Check, find
+from penstock.api.meta import Condition
+
+FAILING = "DirectoryFailing"
+"""The condition's type. It leaves Ready alone."""
+_BACKENDS = re.compile(r"^\s*id_provider\s*=\s*(?!proxy|files)\w", re.MULTILINE)
+_BIND = re.compile(r"(Bind result: .*?\(\d+\)[^\n]*)")
+_REFUSED = re.compile(r"(Unable to establish connection)(?: \[\d+\])?(: [^\n]*)")
+_CONNECTED = "Connection established."
+_SEARCH = re.compile(r"(Search result: .*?\((\d+)\).*?), (base: \[.*\])")
+_SUCCESS = "0"
+
+
+def asks(conf: str) -> bool:
+    """Whether an sssd.conf has users who are elsewhere: what is in files cannot refuse anybody."""
+    return _BACKENDS.search(conf) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is still true of what one sssd said: its last connection, and each search base."""
+
+    connection: str = ""
+    bases: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def after(self, log: str) -> Said:
+        """The same, once it has said more; lines that were counted may come again."""
+        connection, bind, bases = self.connection, "", dict(self.bases)
+        for line in log.splitlines():
+            if found := _BIND.search(line):
+                bind = found[1]
+            elif found := _REFUSED.search(line):
+                # The number is sssd's own for the words that follow.
+                told = found[1] + found[2]
+                connection, bind = f"{bind}; {told}" if bind else told, ""
+            elif _CONNECTED in line:
+                connection, bind = "", ""
+            elif found := _SEARCH.search(line):
+                bases.pop(found[3], None)
+                if found[2] != _SUCCESS:
+                    bases[found[3]] = f"{found[1]}, {found[3]}"
+        return Said(connection, bases)
+
+    @property
+    def words(self) -> str:
+        """What is wrong, in sssd's words; empty when nothing is known to be."""
+        return "; ".join(filter(None, (self.connection, *self.bases.values())))
+
+
+def check(secret: str, every: Mapping[str, str], old: Iterable[Condition]) -> list[Check]:
+    """The condition: there from the first trouble on. `every` has the words by pod."""
+    told = {words: pod for pod, words in sorted(every.items(), reverse=True) if words}
+    if told:
+        # One pod of those that say the same is enough.
+        said = "; ".join(f"sssd of {pod} says: {words}" for words, pod in told.items())
+        message = f"{said}. Directory users are not known here; correct Secret {secret}"
+        return [Check(True, "SssdFails", message, type=FAILING)]
+    if find(old, FAILING) is None:
+        return []
+    return [Check(True, "SssdWorks", type=FAILING, negative=True)]
+
+
+def news(checks: Iterable[Check], old: Iterable[Condition]) -> str:
+    """What is to be told by an event: trouble that the condition does not have already."""
+    before = find(old, FAILING)
+    for one in checks:
+        if one.type == FAILING and not one.negative:
+            known = (before.status, before.message) if before is not None else None
+            return "" if known == ("True", one.message) else one.message
+    return ""

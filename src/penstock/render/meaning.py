@@ -1,0 +1,98 @@
+"""What is meant, in whatever form it is written: to compare what different programs wrote.
+
+slurm-operator writes out fields that Penstock leaves away (`{}`, `[]`, `""`, null), and Kubernetes
+writes `500m` for `0.5`. Neither is a reason to replace a pod.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, cast
+
+import msgspec
+
+from penstock.api.meta import Json
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render import merge, worker
+from penstock.render.canonical import canonical_json
+from penstock.render.context import Cluster, Images
+from penstock.render.quantity import quantity
+
+_SELECTORS = frozenset({"labelSelector", "namespaceSelector"})
+"""Of these an empty one selects everything, an absent one something else."""
+_AMOUNTS = frozenset({"requests", "limits"})
+_PATCH = "$patch"
+_NOBODY = Cluster(Controller(), Images("", "", "", "", ""))
+
+
+def bare(value: Any, *, under: str = "") -> Any:
+    """The value without fields that say nothing, and with quantities as numbers.
+
+    `false` and 0 say something. Whether a whole list or mapping says nothing is for the caller.
+    """
+    if isinstance(value, dict):
+        fields = cast("Json", value)
+        out: Json = {}
+        for key, given in fields.items():
+            found = _amount(given) if under in _AMOUNTS else bare(given, under=key)
+            if found not in (None, "", {}, []) or (key in _SELECTORS and found == {}):
+                out[key] = found
+        return out
+    if isinstance(value, list):
+        return [bare(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def _amount(value: Any) -> Any:
+    try:
+        return str(quantity(value))
+    except ValueError:
+        return value
+
+
+def of_revision(nodeset: NodeSet, data: Json) -> bytes:
+    """What the data of a ControllerRevision of a NodeSet mean: the pod that is made from them.
+
+    Two that mean the same give the same bytes. Data that are of no NodeSet mean themselves.
+    """
+    spec = nodeset.spec
+    place: Json = {
+        "namespace": nodeset.metadata.namespace,
+        "name": nodeset.metadata.name,
+        "controllerRef": msgspec.to_builtins(spec.controller_ref),
+        "claims": spec.volume_claim_templates or (),
+        "mode": spec.scaling_mode,
+    }
+    return _of_revision(canonical_json([place, data]))
+
+
+@lru_cache(maxsize=256)
+def _of_revision(text: bytes) -> bytes:
+    place, data = msgspec.json.decode(text, type=tuple[Json, Json])
+    parts: Json = {
+        key: {k: v for k, v in cast("Json", value).items() if k != _PATCH}
+        if isinstance(value, dict)
+        else value
+        for key, value in merge.prune(data.get("spec") or {}).items()
+    }
+    try:
+        nodeset = msgspec.convert(
+            {
+                "apiVersion": "slinky.slurm.net/v1beta1",
+                "kind": "NodeSet",
+                "metadata": {"namespace": place["namespace"], "name": place["name"]},
+                "spec": {
+                    **parts,
+                    "controllerRef": place["controllerRef"],
+                    "volumeClaimTemplates": place["claims"],
+                    "scalingMode": place["mode"],
+                },
+            },
+            NodeSet,
+        )
+        pod = worker.pod(_NOBODY, nodeset, 0, revision_hash="-")
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return text
+    shown = {"padding": nodeset.spec.ordinal_padding, "pod": bare(pod)}
+    return canonical_json(shown)

@@ -1,0 +1,68 @@
+"""sssd beside slurmctld, which asks it for the users of a directory.
+
+slurmctld takes the user of a token by name, and jobs of a user whom it does not find for nobody's.
+It runs without root's rights, which sssd needs; so the two share the folder of sssd's sockets.
+"""
+
+from __future__ import annotations
+
+from penstock.api.meta import Json
+from penstock.render.context import Cluster
+from penstock.render.pod import memory, secret_source
+from penstock.render.script import script
+
+_CONF = "sssd-conf"
+_PIPES = "sssd-pipes"
+_PATH = "/var/lib/sss/pipes"
+
+
+def volumes(cluster: Cluster) -> list[Json]:
+    """Where sssd.conf comes from and the sockets are; nothing without a reference.
+
+    slurmctld starts without the Secret too: those who work already must not wait for it.
+    """
+    ref = cluster.controller.spec.sssd_conf_ref
+    if ref is None:
+        return []
+    source = secret_source(ref.name, (ref.key, "sssd.conf", 0o600))
+    source["secret"]["optional"] = True
+    return [
+        {"name": _CONF, "projected": {"defaultMode": 0o600, "sources": [source]}},
+        memory(_PIPES),
+    ]
+
+
+def mounts(cluster: Cluster) -> list[Json]:
+    """What slurmctld's container has of it."""
+    if cluster.controller.spec.sssd_conf_ref is None:
+        return []
+    return [{"name": _PIPES, "mountPath": _PATH, "readOnly": True}]
+
+
+def sidecars(cluster: Cluster) -> list[Json]:
+    """The container of sssd, from the image of login pods."""
+    if cluster.controller.spec.sssd_conf_ref is None:
+        return []
+    return [
+        {
+            "name": "sssd",
+            "image": cluster.images.login,
+            "command": ["sh", "-c", script("sssd")],
+            "restartPolicy": "Always",
+            "securityContext": {
+                "runAsNonRoot": False,
+                "runAsUser": 0,
+                "runAsGroup": 0,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {
+                    "drop": ["ALL"],
+                    "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"],
+                },
+            },
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [
+                {"name": _CONF, "mountPath": "/mnt/sssd", "readOnly": True},
+                {"name": _PIPES, "mountPath": _PATH},
+            ],
+        }
+    ]

@@ -1,0 +1,68 @@
+"""Plans with claims and pins: which have them, and what users do to them.
+
+They are drawn by dice of their own, so a seed has the same steps as it would without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.testing.plans.claims import DELETE, POLICY, RETAIN
+from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.plan import LARGEST, Happening, Plan, Step
+from penstock.testing.plans.world import World
+from penstock.testing.volumes import PODS, claims_of
+
+APART = 1 << 40
+"""Added to a seed for dice of its own."""
+SHARE_OF_CLAIMS, SHARE_OF_PINS = 0.2, 0.15
+
+
+def delete_claim(world: World, number: int) -> None:
+    """`kubectl delete pvc`: it goes with the pod that has it, and the next pod gets a new one."""
+    space, name = world.worker(number)
+    pod = world.find(PODS, name, space)
+    for claim in claims_of(pod) if pod is not None else ():
+        world.ask("DELETE", f"/api/v1/namespaces/{space}/persistentvolumeclaims/{claim}", {})
+
+
+def retain(world: World, scaled: str, deleted: str, which: int) -> None:
+    """A change of what becomes of claims."""
+    policy = {"whenScaled": scaled, "whenDeleted": deleted}
+    world.edit_nodeset(which, {"spec": {POLICY: policy}})
+
+
+def pin(world: World, on: bool, which: int) -> None:
+    """A change of `pinToNode`."""
+    world.edit_nodeset(which, {"spec": {"pinToNode": on}})
+
+
+STORAGE = {
+    "delete_claim": Happening(
+        1, lambda d: (d.randrange(LARGEST) + LARGEST * d.choice([0, 0, 1]),), delete_claim
+    ),
+    "retain": Happening(
+        1,
+        lambda d: (d.choice([RETAIN, DELETE]), d.choice([RETAIN, DELETE]), d.choice([0, 0, 1])),
+        retain,
+    ),
+    "pin": Happening(1, lambda d: (d.random() < 0.5, d.choice([0, 0, 1])), pin),
+}
+
+
+def furnished(plan: Plan) -> Plan:
+    """The plan, with claims and pins if its seed says so."""
+    dice = Dice(plan.seed + APART)
+    claims = dice.random() < SHARE_OF_CLAIMS
+    pins = dice.random() < SHARE_OF_PINS
+    if not claims and not pins:
+        return plan
+    policy = (dice.choice([RETAIN, DELETE]), dice.choice([RETAIN, DELETE]))
+    layout = replace(plan.layout, claims=policy if claims else None, pinned=pins)
+    names = [*(("delete_claim", "retain") if claims else ()), *(("pin",) if pins else ())]
+    end = plan.steps[-1].at
+    steps = list(plan.steps)
+    for _ in range(dice.randint(0, 3)):
+        name = dice.choice(names)
+        steps.append(Step(round(dice.between(0.0, end), 2), name, STORAGE[name].draw(dice)))
+    return replace(plan, layout=layout, steps=tuple(sorted(steps, key=lambda one: one.at)))

@@ -1,0 +1,430 @@
+"""Slurm on both sides: daemons on hosts outside Kubernetes, and in pods.
+
+Scenarios S067, S071, S073, S074, S075, S076, S077, S079, S080, S083; defect D27.
+
+Two clusters share the hosts: `inner` has its slurmctld in a pod, and a slurmd and a login outside;
+`outer` has its slurmctld outside, and a slurmrestd and a slurmd beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.api import Json, condition, ready
+from e2e_kit.cluster import VERSION, Cluster
+from e2e_kit.outside import NOBODY, SLURM_UID, Daemon, Host, outside
+from e2e_kit.site import Site, eventually
+from penstock.local.errors import LocalError
+
+LONG_S = 180.0
+OUTAGE_S = float(os.environ.get("PENSTOCK_OUTAGE_S", "15"))
+"""How long the outside slurmctld is away; 300 in the scenario."""
+NEWLINES = b"\x00\xff\r\n\n"
+"""An end that would not survive being read as text."""
+SLURM_KEY, JWT_KEY = os.urandom(1000) + NEWLINES, os.urandom(32) + NEWLINES
+SECRETS = {
+    "external-auth-slurm": ("slurm.key", SLURM_KEY),
+    "external-auth-jwths256": ("jwt_hs256.key", JWT_KEY),
+}
+REFS = {
+    "slurmKeyRef": {"name": "external-auth-slurm", "key": "slurm.key"},
+    "jwtKeyRef": {"name": "external-auth-jwths256", "key": "jwt_hs256.key"},
+}
+JWT_SECRET = ("external-auth-jwths256", "jwt_hs256.key")
+JOB = ("--mem=50", "--partition=all", "-N2")
+CONF = """
+ClusterName=metal
+SlurmctldHost=metal-ctl({address})
+SlurmUser=slurm
+AuthType=auth/slurm
+CredType=cred/slurm
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt.key
+AuthInfo=use_client_ids
+SlurmctldParameters=enable_configless
+StateSaveLocation=/var/spool/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd
+SlurmctldPidFile=/run/slurmctld/slurmctld.pid
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MaxNodeCount=16
+NodeSet=burst Feature=burst
+PartitionName=burst Nodes=burst
+PartitionName=all Nodes=ALL Default=YES
+"""
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@dataclass
+class Hybrid:
+    """Both clusters and the hosts."""
+
+    inner: Cluster
+    outer: Cluster
+    node: Host
+    """Its slurmd belongs to `inner`, where slurm.conf names it."""
+    login: Host
+    ctl: Host
+    rest: Host
+    metal: Host
+    """Its slurmd belongs to `outer`, as a dynamic node."""
+    slurmctld: Daemon | None = None
+
+    def serve(self) -> None:
+        """Start the outside slurmctld."""
+        self.slurmctld = self.ctl.start("/usr/sbin/slurmctld", "-D", user=SLURM_UID)
+
+
+@pytest.fixture(scope="module")
+def hybrid(
+    site: Site,
+    clusters: Callable[[str], Cluster],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[Hybrid]:
+    inner, outer = clusters("inner"), clusters("outer")
+    folder = tmp_path_factory.mktemp("outside")
+    with outside(site.node, folder) as hosts:
+        found = Hybrid(
+            inner,
+            outer,
+            node=hosts.host("slurmd", "metal-0"),
+            login=hosts.host("login", "metal-login"),
+            ctl=hosts.host("slurmctld", "metal-ctl"),
+            rest=hosts.host("slurmrestd", "metal-rest"),
+            metal=hosts.host("slurmd", "metal-1"),
+        )
+        for cluster in (inner, outer):
+            cluster.jwt_secret = JWT_SECRET
+        files = folder / "keys"
+        files.mkdir()
+        inner.create()
+        create_secrets(inner, files)
+        inner.apply(controller(found.node), manifests.restapi(), manifests.nodeset(1))
+        outer.apply(
+            manifests.namespace(outer.namespace),
+            *(wrong(name, key) for name, (key, _) in SECRETS.items()),
+            outside_controller(outer),
+            manifests.restapi(),
+            manifests.nodeset(1, "burst"),
+            manifests.loginset(),
+        )
+        yield found
+        # Workers are drained by a slurmctld that answers: later there is none.
+        for cluster in (outer, inner):
+            with contextlib.suppress(LocalError):
+                cluster.kubectl("delete", "nodesets", "--all", "--timeout=60s")
+
+
+def test_an_outside_slurmd_runs_jobs_beside_pods_and_its_record_is_left_alone(
+    hybrid: Hybrid,
+) -> None:
+    """S067, S071, S074, S077: layout 1; while workers come and go."""
+    inner, node = hybrid.inner, hybrid.node
+    inner.until_ready("controllers", manifests.NAME, LONG_S)
+    assert same_bytes(inner, POD, "slurmctld", "/etc/slurm/slurm.key", SLURM_KEY)
+    assert same_bytes(inner, POD, "slurmctld", "/etc/slurm/jwt.key", JWT_KEY)
+    node.hosts(names_of(inner))
+    node.keys(0, slurm_key=SLURM_KEY)
+    node.start("/usr/sbin/slurmd", "-D", "--conf-server", server(inner))
+    idle(inner, "compute-0", "metal-0")
+    assert ran(inner.run("srun", *JOB, "hostname")) == ["compute-0", "metal-0"]
+    job = inner.submit("srun hostname", *JOB, "--output=/tmp/both")
+    done = inner.until_job(job, "COMPLETED", "FAILED")
+    assert done["JobState"] == "COMPLETED"
+    outside_began = done["BatchHost"] == node.name
+    text = node.run("cat", "/tmp/both") if outside_began else inner.on("compute-0", "cat /tmp/both")
+    assert ran(text) == ["compute-0", "metal-0"]
+    before = inner.node("metal-0")
+    inner.kubectl("scale", "nodeset", "compute", "--replicas=2")
+    idle(inner, "compute-0", "compute-1", "metal-0")
+    inner.kubectl("scale", "nodeset", "compute", "--replicas=1")
+    idle(inner, "compute-0", "metal-0")
+    after = inner.node("metal-0")
+    kept = ("reason", "comment", "slurmd_start_time", "active_features", "address")
+    assert [after[key] for key in kept] == [before[key] for key in kept]
+    assert after["reason"] == ""
+
+
+def test_a_login_outside_submits_jobs_and_sees_a_changed_partition_at_once(hybrid: Hybrid) -> None:
+    """S075."""
+    inner, login = hybrid.inner, hybrid.login
+    login.hosts(names_of(inner))
+    login.keys(SLURM_UID, slurm_key=SLURM_KEY)
+    login.start("/usr/sbin/sackd", "-D", "--conf-server", server(inner), user=SLURM_UID)
+    command = ("sinfo", "-h", "-p", "all", "-o", "%l")
+    shown = eventually("sinfo answers", lambda: login.run(*command).strip(), LONG_S, every=1)
+    assert shown == "infinite"
+    assert ran(login.run("srun", *JOB, "hostname")) == ["compute-0", "metal-0"]
+    inner.run("scontrol", "update", "PartitionName=all", "MaxTime=7")
+    assert login.run(*command).strip() == "7:00"
+
+
+def test_what_keeps_the_sides_apart_is_told_one_after_the_other(hybrid: Hybrid, site: Site) -> None:
+    """S079, S080: name, port, the key of tokens, the key of daemons; each heals by itself."""
+    outer, ctl = hybrid.outer, hybrid.ctl
+    where = f"metal-ctl.{outer.namespace}:6817"
+    prepare(hybrid)
+    said = told(outer, "NameNotResolved")
+    assert f"metal-ctl.{outer.namespace}" in said
+    outer.apply(*service(ctl))
+    assert where in told(outer, "PortUnreachable")
+    hybrid.serve()
+    assert where in told(outer, "AuthenticationFailed", "external-auth-jwths256")
+    right(outer, "external-auth-jwths256")
+    said = told(outer, "AuthenticationFailed", "external-auth-slurm")
+    assert where in said
+    assert "Protocol authentication error" in said
+    assert outer.states() == {}
+    right(outer, "external-auth-slurm")
+    told(outer, "SlurmctldAnswers")
+    idle(outer, "burst-0")
+    assert site.api.list("statefulsets", outer.namespace) == []
+
+
+def test_workers_logins_and_slurmrestds_on_both_sides_serve_an_outside_slurmctld(
+    hybrid: Hybrid,
+) -> None:
+    """S067, S073, S076, S077, D27: layouts 2 and 3."""
+    outer, metal = hybrid.outer, hybrid.metal
+    outer.until_ready("nodesets", "burst", LONG_S)
+    outer.until_ready("loginsets", "login", LONG_S)
+    metal.hosts({"metal-ctl": hybrid.ctl.address})
+    metal.keys(0, slurm_key=SLURM_KEY)
+    metal.start("/usr/sbin/slurmd", "-D", "-Z", "--conf-server", f"{hybrid.ctl.address}:6817")
+    idle(outer, "burst-0", "metal-1")
+    assert same_bytes(outer, "burst-0", "slurmd", "/etc/slurm/slurm.key", SLURM_KEY)
+    # The changed key has replaced those that had the wrong one.
+    rest = eventually("one slurmrestd", lambda: only(outer, "slurmrestd"), LONG_S, every=1)
+    assert same_bytes(outer, rest, "slurmrestd", "/etc/slurm/slurm.key", SLURM_KEY)
+    pod = eventually("one login", lambda: only(outer, "login"), LONG_S, every=1)
+    login = ("exec", pod, "-c", "login", "--")
+    shown = outer.kubectl(*login, "sinfo", "-h", "-N", "-p", "all", "-o", "%N %t").splitlines()
+    assert sorted(shown) == ["burst-0 idle", "metal-1 idle"]
+    assert ran(outer.kubectl(*login, "srun", *JOB, "hostname")) == ["burst-0", "metal-1"]
+    answer = asked(hybrid.rest, outer)
+    assert {one["name"] for one in answer["nodes"]} == {"burst-0", "metal-1"}
+    outer.kubectl("scale", "nodeset", "burst", "--replicas=0")
+    outer.until("pods", lambda pods: "burst-0" not in pods, "the worker is gone", LONG_S)
+    idle(outer, "metal-1")
+    outer.kubectl("scale", "nodeset", "burst", "--replicas=1")
+    idle(outer, "burst-0", "metal-1")
+
+
+def test_the_table_of_pairs_and_ports_says_which_way_is_closed(hybrid: Hybrid, site: Site) -> None:
+    """S080: before any job is sent."""
+    outer = hybrid.outer
+    code, text = network(site, outer)
+    assert code == 0, text
+    assert "metal-1" in text
+    with hybrid.metal.filtered("INPUT", "-p", "tcp", "--dport", "6818", "-j", "DROP"):
+        code, text = network(site, outer)
+    assert code == 1, text
+    closed = [line for line in text.splitlines() if hybrid.metal.address in line]
+    assert any("no answer" in line for line in closed), text
+    assert network(site, hybrid.inner)[0] == 0
+
+
+def test_nothing_is_lost_while_the_sides_are_far_apart_and_slurmctld_is_away(
+    hybrid: Hybrid,
+) -> None:
+    """S083: with 100 ms between the sides; the other cluster does not notice."""
+    outer, inner = hybrid.outer, hybrid.inner
+    workers, others = outer.uids("app.kubernetes.io/name=slurmd"), inner.uids()
+    restarts = restarted(outer)
+    slurmctld = hybrid.slurmctld
+    assert slurmctld is not None
+    with hybrid.ctl.delayed(100):
+        login = ("exec", "deploy/login", "-c", "login", "--")
+        assert ran(outer.kubectl(*login, "srun", *JOB, "hostname")) == ["burst-0", "metal-1"]
+        slurmctld.stop()
+        began = time.monotonic()
+        assert "refuses" in told(outer, "PortUnreachable")
+        inner.until_ready("controllers", manifests.NAME)
+        eventually("it was away", lambda: time.monotonic() - began > OUTAGE_S, OUTAGE_S + 60)
+        assert outer.uids("app.kubernetes.io/name=slurmd") == workers
+        hybrid.serve()
+        told(outer, "SlurmctldAnswers")
+        idle(outer, "burst-0", "metal-1")
+    assert outer.uids("app.kubernetes.io/name=slurmd") == workers
+    assert restarted(outer) == restarts
+    assert inner.uids() == others
+
+
+POD = f"{manifests.NAME}-controller-0"
+
+
+def controller(node: Host) -> Json:
+    """A slurmctld in a pod, whose slurm.conf names a machine outside."""
+    line = f"NodeName={node.name} NodeAddr={node.address} CPUs=1 RealMemory=100\n"
+    both = "PartitionName=all Nodes=ALL MaxTime=UNLIMITED\n"
+    return manifests.controller(manifests.EXTRA_CONF + line + both, **REFS)
+
+
+def outside_controller(cluster: Cluster) -> Json:
+    return manifests.of(
+        "Controller",
+        manifests.NAME,
+        clusterName="metal",
+        external=True,
+        externalConfig={"host": f"metal-ctl.{cluster.namespace}"},
+        **REFS,
+    )
+
+
+def prepare(hybrid: Hybrid) -> None:
+    """Files of the outside slurmctld, and a slurmrestd beside it."""
+    conf = CONF.format(address=hybrid.ctl.address).lstrip().encode()
+    for host, owner in ((hybrid.ctl, SLURM_UID), (hybrid.rest, NOBODY)):
+        host.hosts({"metal-ctl": hybrid.ctl.address})
+        host.write("/etc/slurm/slurm.conf", conf, mode=0o644)
+        host.write("/etc/slurm/cgroup.conf", b"CgroupPlugin=disabled\n", mode=0o644)
+        host.keys(owner, slurm_key=SLURM_KEY)
+    hybrid.ctl.keys(SLURM_UID, jwt_key=JWT_KEY)
+    security = "disable_unshare_files,disable_unshare_sysv"
+    hybrid.rest.start(
+        "/usr/sbin/slurmrestd",
+        "-s",
+        "openapi/slurmctld",
+        "0.0.0.0:6820",
+        user=NOBODY,
+        env={"SLURM_JWT": "daemon", "SLURMRESTD_SECURITY": security},
+    )
+
+
+def service(host: Host) -> list[Json]:
+    """A name in the cluster for a host outside: a Service without a selector."""
+    ports = [{"name": "slurmctld", "port": 6817}]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": host.name},
+            "spec": {"clusterIP": "None", "ports": ports},
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": host.name, "labels": {"kubernetes.io/service-name": host.name}},
+            "addressType": "IPv4",
+            "ports": ports,
+            "endpoints": [{"addresses": [host.address]}],
+        },
+    ]
+
+
+def create_secrets(cluster: Cluster, folder: Path) -> None:
+    """As the guide says it, from files."""
+    for name, (key, content) in SECRETS.items():
+        file = folder / name
+        file.write_bytes(content)
+        cluster.kubectl("create", "secret", "generic", name, f"--from-file={key}={file}")
+
+
+def wrong(name: str, key: str) -> Json:
+    """A Secret with another key than the outside cluster's."""
+    text = {key: "not the key of the other side, but as long as one has to be"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": text}
+
+
+def right(cluster: Cluster, name: str) -> None:
+    """Give a Secret the key of the outside cluster."""
+    key, content = SECRETS[name]
+    script = {"data": {key: encoded(content)}}
+    cluster.patch("secret", name, script)
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def told(cluster: Cluster, reason: str, words: str = "") -> str:
+    """Wait until the Controller's condition has a reason; its message."""
+
+    def found(objects: dict[str, Json]) -> str | None:
+        said = condition(objects[manifests.NAME], "Ready")
+        fits = said.get("reason") == reason and words in said["message"]
+        return said["message"] if fits else None
+
+    return cluster.until("controllers", found, f"{reason} {words}", LONG_S)
+
+
+def idle(cluster: Cluster, *nodes: str) -> None:
+    """Wait until slurmctld says that these nodes, and no others, are idle."""
+    wanted = {name: {"IDLE"} for name in nodes}
+    eventually(f"{nodes} are idle", lambda: cluster.states() == wanted, LONG_S, every=1)
+
+
+def only(cluster: Cluster, role: str) -> str | None:
+    """The one pod of a daemon, once there are no others and it is ready."""
+    pods = cluster.pods(f"app.kubernetes.io/name={role}")
+    return next((name for name, pod in pods.items() if len(pods) == 1 and ready(pod)), None)
+
+
+def ran(output: str) -> list[str]:
+    return sorted(output.split())
+
+
+def same_bytes(cluster: Cluster, pod: str, container: str, path: str, content: bytes) -> bool:
+    """Whether a file of a container has exactly these bytes."""
+    found = cluster.kubectl("exec", pod, "-c", container, "--", "sha256sum", path).split()[0]
+    return found == hashlib.sha256(content).hexdigest()
+
+
+def names_of(cluster: Cluster) -> dict[str, str]:
+    """The names of an inside slurmctld that slurm.conf has, at its pod's address."""
+    address = cluster.get("pods", POD)["status"]["podIP"]
+    internal = f"{manifests.NAME}-controller-internal"
+    space = cluster.namespace
+    return {f"{POD}.{internal}.{space}": address, f"{manifests.NAME}-controller.{space}": address}
+
+
+def server(cluster: Cluster) -> str:
+    return f"{manifests.NAME}-controller.{cluster.namespace}:6817"
+
+
+def asked(host: Host, cluster: Cluster) -> Json:
+    """What an outside slurmrestd says of the nodes."""
+    url = f"http://{host.address}:6820/slurm/{VERSION}/nodes/"
+    request = urllib.request.Request(url, headers={"X-SLURM-USER-TOKEN": cluster.token("slurm")})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        found: Json = json.load(answer)
+    return found
+
+
+def network(site: Site, cluster: Cluster) -> tuple[int, str]:
+    """Exit status and output of `penstock network`."""
+    command = [sys.executable, "-c", "from penstock.cli.main import main; main()", "network"]
+    done = subprocess.run(
+        [*command, "-n", cluster.namespace],
+        env=site.node.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def restarted(cluster: Cluster) -> dict[str, int]:
+    """How often containers of workers were started."""
+    return {
+        f"{name}/{one['name']}": one["restartCount"]
+        for name, pod in cluster.pods().items()
+        for one in pod["status"]["containerStatuses"]
+    }

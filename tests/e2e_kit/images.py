@@ -1,0 +1,72 @@
+"""Images that only tests need: servers of Debian's packages, and images of ours with more."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.local import buildah, oci
+from penstock.local.cache import digest, keyed
+from penstock.local.images import key_of, stored
+from penstock.local.node import Node
+from penstock.local.recipes import IMAGES
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Images in a file, by the names that pods give them; `exact` names change with the content."""
+
+    path: Path
+    exact: Mapping[str, str]
+
+
+def build(fixture: str, images: Mapping[str, str]) -> Archive:
+    """Build the Containerfile of a folder of the fixtures on each of several images.
+
+    `images` are names, `localhost/penstock-test/NAME:TAG`, and the role of ours that each is built
+    on; empty for Debian alone. The folder's files and `images/install` are what it can copy.
+    """
+    sources = sorted(path for path in (FIXTURES / fixture).rglob("*") if path.is_file())
+    parts: list[str | bytes] = [buildah.BASE_KEY, (IMAGES / "install").read_bytes()]
+    for path in sources:
+        parts += [path.name, path.read_bytes()]
+    keys = {name: digest(*parts, key_of(role) if role else "") for name, role in images.items()}
+    exact = {name: f"{name}-{key}" for name, key in keys.items()}
+
+    def build(folder: Path) -> None:
+        layout, context = folder / "layout", Path(tempfile.mkdtemp())
+        shutil.copytree(FIXTURES / fixture, context, dirs_exist_ok=True)
+        shutil.copy2(IMAGES / "install", context)
+        with buildah.store() as store:
+            for name, role in images.items():
+                base = stored(store, role) if role else buildah.BASE
+                if not store.has(exact[name]):
+                    bases = {"BASE": base, "TOOLS": buildah.BASE}
+                    store.build(context / "Containerfile", context, exact[name], bases)
+                store.copy_to(exact[name], layout)
+        oci.archive(layout, folder / "image.tar", {one: (n, one) for n, one in exact.items()})
+        shutil.rmtree(layout)
+        shutil.rmtree(context)
+
+    folder = keyed(f"test-{fixture}", digest(*keys.values()), build)
+    return Archive(folder / "image.tar", exact)
+
+
+def load(node: Node, image: str) -> None:
+    """Give the node an image of Debian's packages, built when the cache has none of its sources.
+
+    `image` is `localhost/penstock-test/NAME:TAG`, and its Containerfile in the fixtures' NAME.
+    """
+    name = image.rpartition("/")[2].partition(":")[0]
+    give(node, build(name, {image: ""}))
+
+
+def give(node: Node, archive: Archive) -> None:
+    """Import images that the node lacks."""
+    if not set(archive.exact.values()) <= set(node.images()):
+        node.import_image(archive.path)

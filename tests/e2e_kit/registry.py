@@ -1,0 +1,88 @@
+"""A real registry of container images in a pod, with one image, for those who know the password."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from e2e_kit import images
+from e2e_kit.api import Json
+from e2e_kit.cluster import Cluster
+
+IMAGE = "localhost/penstock-test/registry:1"
+NAME = "registry"
+USER, PASSWORD = "reader", "pulls-images"
+_HASH = "$2b$04$P7qz5L.3Urm03h.gWOksrucpmFU5yR.pKV/hlXXHDzdGjE1/OrVOa"
+"""Of the password, by bcrypt."""
+HELD = "team/app:v1"
+CREDENTIALS = f"machine {NAME} login {USER} password {PASSWORD}\n"
+"""For enroot, in the form of netrc."""
+_JOB_IMAGE = "localhost/penstock-test/jobimage:1"
+_LABELS = {"app": NAME}
+_CONFIG: Json = {
+    "version": "0.1",
+    "log": {"accesslog": {"disabled": False}, "level": "error"},
+    "storage": {"filesystem": {"rootdirectory": "/data"}},
+    "http": {"addr": ":5000"},
+    "auth": {"htpasswd": {"realm": NAME, "path": "/registry/htpasswd"}},
+}
+
+
+def objects() -> list[Json]:
+    """Service and Deployment of it."""
+    files = {"config.yml": json.dumps(_CONFIG), "htpasswd": f"{USER}:{_HASH}\n"}
+    container = {
+        "name": NAME,
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["docker-registry", "serve", "/registry/config.yml"],
+        "ports": [{"containerPort": 5000}],
+        "readinessProbe": {"tcpSocket": {"port": 5000}, "periodSeconds": 1},
+        "volumeMounts": [
+            {"name": "data", "mountPath": "/data"},
+            {"name": "files", "mountPath": "/registry"},
+        ],
+    }
+    volumes: list[Json] = [
+        {"name": "data", "emptyDir": {}},
+        {"name": "files", "configMap": {"name": NAME}},
+    ]
+    template = {
+        "metadata": {"labels": _LABELS},
+        "spec": {"containers": [container], "volumes": volumes},
+    }
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": files},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": NAME},
+            "spec": {"selector": _LABELS, "ports": [{"port": 5000}]},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": NAME},
+            "spec": {"selector": {"matchLabels": _LABELS}, "template": template},
+        },
+    ]
+
+
+def fill(cluster: Cluster) -> None:
+    """Push the image for jobs, once the registry of that namespace answers."""
+    built = images.build("jobimage", {_JOB_IMAGE: ""})
+    cluster.kubectl("rollout", "status", f"deploy/{NAME}", "--timeout=120s")
+    address = cluster.get("services", NAME)["spec"]["clusterIP"]
+    source = f"oci-archive:{built.path}:{built.exact[_JOB_IMAGE]}"
+    target = f"docker://{address}:5000/{HELD}"
+    options = ["--quiet", "--dest-tls-verify=false", f"--dest-creds={USER}:{PASSWORD}"]
+    command = ["skopeo", "copy", *options, source, target]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def log(cluster: Cluster) -> list[str]:
+    """Requests so far: method, path and status."""
+    lines = cluster.kubectl("logs", f"deploy/{NAME}", "--tail=-1").splitlines()
+    words = [line.split('"') for line in lines if " HTTP/1" in line]
+    return [f"{word[1].rpartition(' ')[0]} {word[2].split()[0]}" for word in words]

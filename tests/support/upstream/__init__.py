@@ -1,0 +1,31 @@
+"""What slurm-operator leaves in the API server for given objects of the kinds, in our own words.
+
+Names, labels, hashes, owners and the forms of pods as it makes them, as far as a switch-over can
+tell: what a field of it means is in the documentation of `slinky.slurm.net`. Fixture F31.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from penstock.api.meta import Json
+from support.upstream.daemons import ACTIVE
+from support.upstream.workers import REVISION, Upstream
+
+__all__ = ["ACTIVE", "MANAGER", "REVISION", "Upstream", "chart_made"]
+
+MANAGER = "manager"
+"""The field manager that its program writes as."""
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "adoption" / "chart.yaml"
+
+
+def chart_made(namespace: str) -> list[Json]:
+    """The fixture in a namespace."""
+    found = cast("list[Json]", yaml.safe_load(FIXTURE.read_text())["items"])
+    # Anchors of YAML would be one mapping in several places.
+    apart: list[Json] = json.loads(json.dumps(found))
+    return [{**one, "metadata": {**one["metadata"], "namespace": namespace}} for one in apart]

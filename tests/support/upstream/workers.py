@@ -1,0 +1,194 @@
+"""Workers as slurm-operator makes them, and all of a cluster."""
+
+from __future__ import annotations
+
+import copy
+
+from penstock.api.meta import Json
+from support.upstream.daemons import Daemons
+from support.upstream.parts import (
+    amounts,
+    feature,
+    http,
+    logfile,
+    memory,
+    mount,
+    owner,
+    port,
+    projected,
+    sub,
+)
+
+REVISION = "7c9f4b6d5c"
+"""Hash of the worker pods: what it is made from, nobody but slurm-operator knows."""
+
+
+class Upstream(Daemons):
+    """slurm-operator, once."""
+
+    def made(self) -> list[Json]:
+        """All that it makes, but for what Kubernetes makes of it and for worker pods."""
+        return [
+            *self.slurmctld_objects(),
+            *(one for found in self.of("Accounting") for one in self.slurmdbd_objects(found)),
+            *(one for found in self.of("RestApi") for one in self.slurmrestd_objects(found)),
+            *(one for found in self.of("LoginSet") for one in self.login_objects(found)),
+            *self.worker_objects(),
+        ]
+
+    def status(self, nodeset: Json) -> Json:
+        """What it writes to a NodeSet's status when all is settled."""
+        count = nodeset["spec"]["replicas"]
+        meta = nodeset["metadata"]
+        counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "desired")
+        return {
+            **dict.fromkeys(counts, count),
+            "slurmIdle": count,
+            "observedGeneration": meta["generation"],
+            "nodeSetHash": REVISION,
+            "selector": f"app.kubernetes.io/instance={meta['name']},app.kubernetes.io/name=slurmd",
+        }
+
+    def worker_objects(self) -> list[Json]:
+        """What workers of a cluster share, and what their templates were."""
+        nodesets = sorted(self.of("NodeSet"), key=lambda one: one["metadata"]["name"])
+        if not nodesets:
+            return []
+        owners = [owner(one, controller=False) for one in nodesets]
+        shared: Json = {"namespace": self.namespace, "ownerReferences": owners}
+        select = {"app.kubernetes.io/name": "slurmd", "slinky.slurm.net/cluster": self.name}
+        protect = {
+            "nodeset.slinky.slurm.net/pod-protect": "true",
+            "slinky.slurm.net/cluster": self.name,
+        }
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": f"slurm-workers-{self.name}", **shared},
+                "spec": {
+                    "clusterIP": "None",
+                    "publishNotReadyAddresses": True,
+                    "selector": select,
+                    "ports": [port("slurmd", 6818)],
+                },
+            },
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": f"slurm-workers-pdb-{self.name}", **shared},
+                "spec": {"maxUnavailable": 0, "selector": {"matchLabels": protect}},
+            },
+            *(self._revision(one) for one in nodesets),
+        ]
+
+    def _revision(self, nodeset: Json) -> Json:
+        """As Go writes the structures that it knows: with fields that nobody filled."""
+        spec, meta = nodeset["spec"], nodeset["metadata"]
+        template = copy.deepcopy(sub(spec, "template"))
+        pod = {"containers": None, "hostname": "", **sub(template, "spec")}
+        data: Json = {
+            "template": {"metadata": sub(template, "metadata"), "spec": pod},
+            "slurmd": {"name": "", "resources": {}, **amounts(sub(spec, "slurmd"))},
+            "logfile": {"name": "", "resources": {}, **sub(spec, "logfile")},
+            "ssh": spec.get("ssh") or {"enabled": False},
+        }
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"{meta['name']}-{REVISION}",
+                "namespace": self.namespace,
+                "labels": {"controller-revision-hash": REVISION},
+                "ownerReferences": [owner(nodeset)],
+            },
+            "data": {
+                "spec": {
+                    **{key: {**value, "$patch": "replace"} for key, value in data.items()},
+                    "extraConf": spec.get("extraConf") or "",
+                    "ordinalPadding": spec.get("ordinalPadding") or 0,
+                    "oversubscribeNode": spec.get("oversubscribeNode") or False,
+                }
+            },
+            "revision": 1,
+        }
+
+    def worker(self, nodeset: Json, ordinal: int) -> Json:
+        """A worker pod as it makes it."""
+        spec, meta = nodeset["spec"], nodeset["metadata"]
+        name = f"{meta['name']}-{ordinal}"
+        user: Json = sub(spec, "template").get("spec") or {}
+        host = f"{user['hostname']}{ordinal}" if user.get("hostname") else name
+        stop = (
+            "scontrol update nodename=$(hostname) state=down "
+            "reason='slurm-operator: Pod is terminating';"
+        )
+        probe = {"periodSeconds": 10, "failureThreshold": 6}
+        words = f"Features={feature(nodeset)} {spec.get('extraConf') or ''}".strip()
+        limits: Json = sub(sub(spec, "slurmd"), "resources").get("limits") or {}
+        container: Json = {
+            "name": "slurmd",
+            "args": ["-Z", "--conf-server", self.server(), "--conf", f"'{words}'"],
+            "env": [
+                {
+                    "name": "SLINKY_TOPOLOGY",
+                    "valueFrom": {
+                        "fieldRef": {
+                            "fieldPath": "metadata.annotations['topology.slinky.slurm.net/spec']"
+                        }
+                    },
+                },
+                {"name": "POD_CPUS", "value": "1" if limits.get("cpu") else "0"},
+                {"name": "POD_MEMORY", "value": str(limits.get("memory", "0")).removesuffix("Mi")},
+            ],
+            "ports": [{"name": "slurmd", "containerPort": 6818, "protocol": "TCP"}],
+            "startupProbe": {**http("/livez", "slurmd"), **probe},
+            "livenessProbe": {**http("/livez", "slurmd"), **probe},
+            "readinessProbe": http("/readyz", "slurmd"),
+            "lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sh", "-c", stop]}}},
+            "securityContext": {
+                "privileged": True,
+                "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
+            },
+            "volumeMounts": [
+                mount("slurm-etc", "/etc/slurm", read_only=True),
+                mount("slurm-logfile", "/var/log/slurm"),
+            ],
+        }
+        key = self.key(self.controller["spec"]["slurmKeyRef"], "slurm.key")
+        pod = self.pod(
+            nodeset,
+            "slurmd",
+            container,
+            volumes=[projected("slurm-etc", 0o600, [key]), memory("slurm-logfile")],
+            init=[logfile("slurmd", sub(spec, "logfile"), spec["slurmd"])],
+            extra={
+                "enableServiceLinks": False,
+                "hostname": host,
+                "subdomain": f"slurm-workers-{self.name}",
+                "dnsConfig": self.search(),
+                "tolerations": [
+                    {
+                        "key": "nodeset.slinky.slurm.net/worker",
+                        "operator": "Equal",
+                        "effect": "NoExecute",
+                    }
+                ],
+            },
+            hashes={"topology.slinky.slurm.net/spec": ""},
+        )
+        pod["spec"]["hostname"] = host
+        pod["metadata"]["labels"] |= {
+            "slinky.slurm.net/cluster": self.name,
+            "nodeset.slinky.slurm.net/pod-name": name,
+            "nodeset.slinky.slurm.net/pod-index": str(ordinal),
+            "nodeset.slinky.slurm.net/pod-hostname": host,
+            "nodeset.slinky.slurm.net/scaling-mode": "StatefulSet",
+            "controller-revision-hash": REVISION,
+        }
+        pod["metadata"] |= {
+            "name": name,
+            "namespace": self.namespace,
+            "ownerReferences": [owner(nodeset)],
+        }
+        return {"apiVersion": "v1", "kind": "Pod", **pod}

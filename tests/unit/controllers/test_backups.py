@@ -1,0 +1,87 @@
+"""The whole operator and a slurmctld with a backup, on simulated machines: row 8, D7."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE
+from penstock.testing.loop import simulate
+from penstock.testing.plans.world import CORE, GROUP
+from unit.controllers.test_accounting import Lab
+
+PODS = ("slurm-controller-0", "slurm-controller-1")
+
+
+def active(lab: Lab) -> list[str]:
+    pods = [lab.world.find("/pods", name) for name in PODS]
+    return [
+        pod["metadata"]["name"]
+        for pod in pods
+        if pod and pod["metadata"]["labels"].get(CONTROLLER_ACTIVE) == "true"
+    ]
+
+
+def writes(lab: Lab) -> int:
+    return sum("/events" not in path for _, path in lab.world.writes)
+
+
+def test_the_label_follows_who_works_and_a_standby_gets_what_was_changed() -> None:
+    async def play() -> None:
+        lab = Lab()
+        body = {"metadata": {"name": "rwx"}, "spec": {"accessModes": ["ReadWriteMany"]}}
+        lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
+        lab.world.declare(1)
+        spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "rwx"}}
+        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
+        process = lab.world.operator()
+        try:
+            await lab.ready("controllers", "slurm")
+            await lab.until(lambda: active(lab) == [PODS[0]])
+            conf = lab.slurm_conf()
+            assert [f"SlurmctldHost={name}(" in conf for name in PODS] == [True, True]
+            first, standby = map(lab.uid, PODS)
+
+            lab.patch(f"{GROUP}/controllers/slurm", {"spec": {"extraConf": "MinJobAge=3\n"}})
+            await lab.until(lambda: lab.uid(PODS[1]) not in ("", standby))
+            assert lab.uid(PODS[0]) == first
+            assert "MinJobAge=3\n" in lab.slurm_conf()
+            await lab.ready("controllers", "slurm")
+            standby = lab.uid(PODS[1])
+
+            lab.world.slurm.ctld.deaf.add(PODS[0])
+            await lab.until(lambda: active(lab) == [PODS[1]])
+            lab.patch(f"{GROUP}/controllers/slurm", {"spec": {"extraConf": "MinJobAge=4\n"}})
+            await lab.until(lambda: "MinJobAge=4\n" in lab.slurm_conf())
+            await lab.until(lambda: lab.uid(PODS[0]) not in ("", first))
+            assert lab.uid(PODS[1]) == standby
+
+            lab.world.slurm.ctld.deaf.clear()
+            await lab.until(lambda: active(lab) == [PODS[0]])
+            await lab.ready("controllers", "slurm")
+            uids, written = list(map(lab.uid, PODS)), writes(lab)
+            await asyncio.sleep(60)
+            assert list(map(lab.uid, PODS)) == uids
+            assert writes(lab) == written
+        finally:
+            await lab.world.crash(process)
+
+    simulate(play())
+
+
+def test_a_claim_that_only_one_pod_can_have_is_told() -> None:
+    async def play() -> None:
+        lab = Lab()
+        body = {"metadata": {"name": "one"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+        lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
+        lab.world.declare(1)
+        spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "one"}}
+        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
+        lab.world.machines.silent |= {"machine-0", "machine-1", "machine-2"}
+        process = lab.world.operator()
+        try:
+            await lab.until(lambda: lab.says("controllers", "slurm")[1] == "ClaimNotShared")
+            assert "ReadWriteMany" in lab.says("controllers", "slurm")[2]
+        finally:
+            await lab.world.crash(process)
+
+    simulate(play())

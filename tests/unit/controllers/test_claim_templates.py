@@ -1,0 +1,73 @@
+"""A changed claim template of a StatefulSet that is there: told, and nothing else waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.api.meta import Json
+from penstock.controllers.claim_templates import keep
+from penstock.testing.plans.world import GROUP
+from unit.controllers.test_accounting import Lab, played
+
+
+def workload(*templates: Json) -> Json:
+    return {"spec": {"replicas": 1, "volumeClaimTemplates": list(templates)}}
+
+
+def template(**spec: Any) -> Json:
+    usual = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "4Gi"}}}
+    return {"metadata": {"name": "statesave"}, "spec": {**usual, **spec}}
+
+
+def storage(size: str) -> Json:
+    return {"resources": {"requests": {"storage": size}}}
+
+
+@pytest.mark.parametrize(
+    "live",
+    [None, workload(template(volumeMode="Filesystem")), workload(template(**storage("4096Mi")))],
+)
+def test_what_means_the_same_is_asked_for_as_it_is_declared(live: Json | None) -> None:
+    asked = workload(template())
+    assert keep(asked, live) == (asked, [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        (template(**storage("8Gi")), "statesave.resources.requests.storage"),
+        (template(storageClassName="fast"), "statesave.storageClassName"),
+        (template(accessModes=["ReadWriteMany"]), "statesave.accessModes"),
+    ],
+)
+def test_another_claim_is_told_and_the_one_that_is_there_kept(asked: Json, path: str) -> None:
+    live = workload(template(volumeMode="Filesystem"))
+    manifest, (check,) = keep(workload(asked), live)
+    assert manifest == workload(template(volumeMode="Filesystem"))
+    assert (check.ok, check.reason) == (True, "ClaimKept")
+    assert f"({path})" in check.message
+
+
+def test_a_claim_that_is_there_no_more_in_words_stays() -> None:
+    manifest, (check,) = keep({"spec": {"replicas": 1}}, workload(template()))
+    assert manifest == workload(template())
+    assert "(statesave)" in check.message
+
+
+def test_a_larger_claim_is_told_and_the_rest_of_the_declaration_acts() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.ready("controllers", "slurm")
+        larger = {"enabled": True, **storage("8Gi")}
+        spec = {"persistence": larger, "extraConf": "MinJobAge=3\n"}
+        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
+        await lab.until(lambda: "MinJobAge=3\n" in lab.slurm_conf())
+        await lab.until(lambda: "the claim stays" in lab.says("controllers", "slurm")[2])
+        await lab.ready("controllers", "slurm")
+        found = lab.world.find("apps/statefulsets", "slurm-controller")
+        assert found is not None
+        (claim,) = found["spec"]["volumeClaimTemplates"]
+        assert claim["spec"]["resources"]["requests"]["storage"] == "4Gi"
+
+    played(play)

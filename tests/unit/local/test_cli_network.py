@@ -1,0 +1,86 @@
+"""`penstock network` against a kubectl that knows one cluster: S080."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.api.meta import Json
+from penstock.cli.main import app
+
+REF = {"controllerRef": {"name": "metal"}}
+
+
+def obj(kind: str, name: str, spec: Json, **more: Json) -> Json:
+    return {"kind": kind, "metadata": {"name": name, "namespace": "slurm"}, "spec": spec, **more}
+
+
+def pod(name: str, role: str, instance: str, address: str) -> Json:
+    labels = {"app.kubernetes.io/name": role, "app.kubernetes.io/instance": instance}
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"phase": "Running", "podIP": address, "conditions": ready}
+    found = obj("Pod", name, {"hostname": name}, status=status)
+    found["metadata"]["labels"] = labels
+    return found
+
+
+OBJECTS = [
+    obj("Controller", "metal", {"external": True, "externalConfig": {"host": "ctl.example.com"}}),
+    obj("NodeSet", "burst", REF),
+    obj("LoginSet", "login", REF),
+    obj("RestApi", "rest", REF),
+    pod("burst-0", "slurmd", "burst", "10.1.0.4"),
+    pod("login-x", "login", "login", "10.1.0.5"),
+    pod("rest-x", "slurmrestd", "rest", "10.1.0.6"),
+]
+KUBECTL = """#!/bin/sh
+case "$*" in
+  *cgroup.conf*) echo "IgnoreSystemd=yes" ;;
+  *sinfo*) echo "burst-0 10.1.0.4 idle"; echo "metal-1 10.9.0.2 idle" ;;
+  *exec*) shift; for one; do case "$one" in
+      10.9.0.2:6818) echo "$one CLOSED" ;;
+      *.*:68*) echo "$one open" ;;
+    esac; done ;;
+  *all-namespaces*) echo "not allowed" >&2; exit 1 ;;
+  *get*) cat "$(dirname "$0")/objects.json" ;;
+esac
+"""
+
+
+def asked(folder: Path, monkeypatch: pytest.MonkeyPatch, closed: str) -> tuple[int, str]:
+    (folder / "objects.json").write_text(json.dumps({"items": OBJECTS}))
+    (folder / "kubectl").write_text(KUBECTL.replace("CLOSED", closed))
+    (folder / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    done = CliRunner().invoke(app, ["network", "-n", "slurm"])
+    return done.exit_code, done.output
+
+
+def test_every_way_is_tried_from_the_pod_where_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = asked(tmp_path, monkeypatch, "open")
+    assert code == 0, text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["slurmd", "burst-0", "slurmctld", "(outside)", "ctl.example.com:6817", "yes"] in rows
+    assert ["login", "login-x", "slurmd", "metal-1", "(outside)", "10.9.0.2:6818", "yes"] in rows
+    assert "nc -vz -w 3 10.1.0.4 6818" in text
+    assert "IgnoreSystemd=yes" in text
+
+
+def test_a_way_that_is_closed_is_told_and_makes_the_command_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = asked(tmp_path, monkeypatch, "silent")
+    assert code == 1, text
+    assert "NO: no answer" in text
+
+
+def test_who_has_no_kubectl_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(app, ["network"])
+    assert done.exit_code == 1
+    assert "kubectl is not installed" in done.output
