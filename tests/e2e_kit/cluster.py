@@ -6,12 +6,14 @@ import base64
 import http.client
 import json
 import shlex
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from e2e_kit import manifests
 from e2e_kit.api import Json, ready
+from e2e_kit.shell import Shell
 from e2e_kit.site import Site, eventually
 from penstock.slurm import jwt
 
@@ -28,7 +30,10 @@ class Cluster:
         self.namespace = namespace
         self.restapi = manifests.NAME
         """The RestApi that the test itself asks."""
+        self.jwt_secret: tuple[str, str] = (f"{manifests.NAME}-auth-jwt", "jwt.key")
+        """Secret and key of what tokens are signed with."""
         self._addresses: dict[str, str] = {}
+        self._shells: dict[tuple[str, str], Shell] = {}
         self._jwt_key = b""
 
     def create(self, *objects: Json) -> None:
@@ -37,9 +42,11 @@ class Cluster:
 
     def remove(self) -> None:
         """Everything: the kinds first, so that the operator takes the cluster down in order."""
+        for shell in self._shells.values():
+            shell.close()
         gone = ("--ignore-not-found", "--wait=false")
         self.kubectl(
-            "delete", "nodesets,loginsets,restapis,controllers,accountings", "--all", *gone
+            "delete", "nodesets,loginsets,restapis,controllers,accountings,tokens", "--all", *gone
         )
         self.site.kubectl("delete", "namespace", self.namespace, *gone)
 
@@ -130,13 +137,19 @@ class Cluster:
 
     def run(self, *command: str, stdin: str | None = None) -> str:
         """A command in slurmctld's container. Raises LocalError with what it said."""
-        options = ("-i",) if stdin is not None else ()
-        pod = f"{manifests.NAME}-controller-0"
-        return self.kubectl("exec", *options, pod, "-c", "slurmctld", "--", *command, stdin=stdin)
+        return self._shell(f"{manifests.NAME}-controller-0", "slurmctld").run(command, stdin)
 
     def on(self, node: str, script: str) -> str:
         """A shell script in a worker's slurmd container, as root."""
-        return self.kubectl("exec", node, "-c", "slurmd", "--", "sh", "-c", script)
+        return self._shell(node, "slurmd").run(("sh", "-c", script))
+
+    def _shell(self, pod: str, container: str) -> Shell:
+        def start() -> subprocess.Popen[bytes]:
+            return self.site.open(
+                "-n", self.namespace, "exec", "-i", pod, "-c", container, "--", "sh"
+            )
+
+        return self._shells.setdefault((pod, container), Shell(start))
 
     @property
     def shared(self) -> str:
@@ -172,25 +185,31 @@ class Cluster:
         return {key: value for key, _, value in pairs}
 
     def until_job(self, number: int, *states: str, timeout: float = 60.0) -> dict[str, str]:
-        """Wait for one of the states."""
+        """Wait for one of the states, and until `scontrol` no longer shows COMPLETING for it."""
 
         def found() -> dict[str, str] | None:
             jobs = self.rest("GET", f"job/{number}")["jobs"]
-            return jobs[0] if jobs and set(jobs[0]["job_state"]) & set(states) else None
+            now = set(jobs[0]["job_state"]) if jobs else set[str]()
+            return jobs[0] if now & set(states) and "COMPLETING" not in now else None
 
         eventually(f"job {number} is {states}", found, timeout)
         return eventually(f"job {number} is shown", lambda: self.job(number))
 
     def rest(self, method: str, path: str, body: Any = None, *, user: str = "slurm") -> Json:
         """Ask slurmrestd; errors of Slurm are in the answer. Raises OSError when it is away."""
-        headers = {"X-SLURM-USER-TOKEN": self.token(user)}
+        status, answer = self.asked(method, path, body, token=self.token(user))
+        return {"http": status, **answer}
+
+    def asked(self, method: str, path: str, body: Any = None, *, token: str) -> tuple[int, Json]:
+        """HTTP status and answer to somebody with a token. Raises OSError when it is away."""
+        headers = {"X-SLURM-USER-TOKEN": token}
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
         status, text = self.http(method, f"/slurm/{VERSION}/{path}", data, headers)
         try:
-            return {"http": status, **json.loads(text)}
+            return status, json.loads(text)
         except ValueError as error:
             raise OSError(f"slurmrestd answered {status} {text[:200]!r}") from error
 
@@ -221,10 +240,14 @@ class Cluster:
         """One whose time has passed."""
         return jwt.mint(self._key(), user, 60, time.time() - 3600)
 
+    def forget_key(self) -> None:
+        """Look at the JWT key again for the next token."""
+        self._jwt_key = b""
+
     def _key(self) -> bytes:
         if not self._jwt_key:
-            secret = self.get("secrets", f"{manifests.NAME}-auth-jwt")
-            self._jwt_key = base64.b64decode(secret["data"]["jwt.key"])
+            name, key = self.jwt_secret
+            self._jwt_key = base64.b64decode(self.get("secrets", name)["data"][key])
         return self._jwt_key
 
     def _address(self, name: str) -> str:

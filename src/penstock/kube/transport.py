@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import aiohttp
 from yarl import URL
 
 from penstock.kube.config import Config
 from penstock.kube.errors import UnreachableError
+
+GOODBYE = 1.0
+"""Seconds that connections get to be gone once they are closed; they take milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,7 @@ class HttpTransport:
         self._config = config
         self._base = URL(config.server.rstrip("/"))
         self._session: aiohttp.ClientSession | None = None
+        self._sockets = WeakSet[socket.socket]()
 
     async def send(self, request: Request) -> Response:
         """Send, and once more with fresh credentials when the server says 401."""
@@ -99,6 +107,9 @@ class HttpTransport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE):
+                    await self._gone()
 
     async def _open(self, request: Request) -> aiohttp.ClientResponse:
         answer = await self._once(request)
@@ -124,11 +135,24 @@ class HttpTransport:
             allow_redirects=False,
         )
 
+    async def _gone(self) -> None:
+        # A TLS handshake that is cancelled midway ends after the session says that it is closed,
+        # and nobody tells: a loop that ended before would leave its socket open.
+        while any(one.fileno() >= 0 for one in self._sockets):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+    def _socket(self, address: tuple[Any, ...]) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
+
     def _sessions(self) -> aiohttp.ClientSession:
         if self._session is None:
             # The client bounds what is in flight; watches come on top of it and never wait.
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=60.0, socket_factory=self._socket
+                ),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
                 headers={"User-Agent": "penstock"},
                 auto_decompress=True,
