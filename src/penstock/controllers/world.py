@@ -25,7 +25,6 @@ from penstock.api.core import (
     STATEFUL_SETS,
     ConfigMap,
     Pod,
-    Secret,
 )
 from penstock.api.meta import KubeObject
 from penstock.api.penstock.partition import PARTITIONS, Partition
@@ -166,7 +165,7 @@ class World:
             jwt_key_hash=self.secret_hash(namespace, names.jwt_key_ref(controller)),
             identities=any(
                 one.spec.identity is not None and controller.metadata.key in self.honoured_by(one)
-                for one in _beside(controller, self.tokens)
+                for one in beside(controller, self.tokens)
             ),
             partitions=self.partitions_of.get(controller.metadata.key),
             kept_partitions=kept,
@@ -243,7 +242,7 @@ class World:
         return sorted(
             (
                 one
-                for one in _beside(accounting, self.controllers)
+                for one in beside(accounting, self.controllers)
                 if one.spec.accounting_ref is not None
                 if one.spec.accounting_ref.name == accounting.metadata.name
                 if ref is not None and not one.spec.external
@@ -267,19 +266,6 @@ class World:
     def sssd_of(self, nodeset: NodeSet) -> str | Check:
         """As `sssd_hash`, of the sssd.conf that workers are given."""
         return self.sssd_hash(nodeset.metadata.namespace, nodeset.spec.workers_sssd_conf_ref)
-
-    def users_of_sssd_conf(self, secret: Secret) -> Mapping[str, list[str]]:
-        """By kind the keys of the objects that name this Secret as that with sssd.conf."""
-        refs: list[tuple[KubeObject, SecretKeySelector | None]] = [
-            *((one, one.spec.sssd_conf_ref) for one in _beside(secret, self.controllers)),
-            *((one, one.spec.sssd_conf_ref) for one in _beside(secret, self.loginsets)),
-            *((one, one.spec.workers_sssd_conf_ref) for one in _beside(secret, self.nodesets)),
-        ]
-        found: dict[str, list[str]] = {}
-        for one, ref in refs:
-            if ref is not None and ref.name == secret.metadata.name:
-                found.setdefault(type(one).__name__, []).append(one.metadata.key)
-        return found
 
     def secret_value(self, namespace: str, ref: SecretKeySelector) -> bytes | None:
         """One value of a Secret; None while it is absent or is not base64."""
@@ -339,92 +325,21 @@ class World:
         ]
         return tuple(sorted(found, key=lambda pod: pod.metadata.name))
 
-    def users_of_secret(self, secret: Secret) -> list[str]:
-        """Keys of the Controllers whose keys are in this Secret."""
-        return [
-            one.metadata.key
-            for one in _beside(secret, self.controllers)
-            if secret.metadata.name
-            in (names.slurm_key_ref(one).name, names.jwt_key_ref(one).name, names.key_ring(one))
-        ]
-
-    def accounted_by(self, accounting: Accounting) -> list[str]:
-        """Keys of the Controllers whose records an Accounting keeps."""
-        return [
-            one.metadata.key
-            for one in _beside(accounting, self.controllers)
-            if (ref := one.spec.accounting_ref) is not None and ref.name == accounting.metadata.name
-        ]
-
-    def accountings_of_secret(self, secret: Secret) -> list[str]:
-        """Keys of the Accountings that name this Secret, or that show it as a key ring."""
-        return [
-            one.metadata.key
-            for one in _beside(secret, self.accountings)
-            if secret.metadata.name in _secrets_of(one)
-            or any(secret.metadata.name == names.key_ring(c) for c in self.rings_of(one))
-        ]
-
-    def accountings_of_config_map(self, config_map: KubeObject) -> list[str]:
-        """Keys of the Accountings whose JWKS file is in this ConfigMap."""
-        return [
-            one.metadata.key
-            for one in _beside(config_map, self.accountings)
-            if (ref := one.spec.jwks_key_ref) is not None and ref.name == config_map.metadata.name
-        ]
-
-    def accountings_beside(self, obj: KubeObject) -> list[str]:
-        """Keys of the Accountings of an object's namespace."""
-        return keys(_beside(obj, self.accountings))
-
-    def tokens_of_secret(self, secret: Secret) -> list[str]:
-        """Keys of the Tokens that are signed with a key of this Secret, or put into it."""
-        name = secret.metadata.name
-        return [
-            one.metadata.key
-            for one in _beside(secret, self.tokens)
-            if names.token_secret(one).name == name
-            or ((ref := one.spec.effective_jwt_key_ref) is not None and ref.name == name)
-        ]
-
     def honoured_by(self, token: Token) -> list[str]:
         """Keys of the Controllers whose slurmctld has the key that a Token is signed with."""
         ref = token.spec.effective_jwt_key_ref
         return [
             one.metadata.key
-            for one in _beside(token, self.controllers)
+            for one in beside(token, self.controllers)
             if ref is not None
             and (found := names.jwt_key_ref(one)).name == ref.name
             and found.key == ref.key
         ]
 
-    def tokens_beside(self, obj: KubeObject) -> list[str]:
-        """Keys of the Tokens of an object's namespace."""
-        return keys(_beside(obj, self.tokens))
 
-    def users_of_config_map(self, config_map: KubeObject) -> list[str]:
-        """Keys of the Controllers that name this ConfigMap."""
-        return [
-            one.metadata.key
-            for one in _beside(config_map, self.controllers)
-            if config_map.metadata.name in config_maps_read(Cluster(one, self.settings.images))
-        ]
-
-
-def _beside(obj: KubeObject, every: Iterable[T]) -> Iterator[T]:
+def beside(obj: KubeObject, every: Iterable[T]) -> Iterator[T]:
     """Those of an object's namespace."""
     return (one for one in every if one.metadata.namespace == obj.metadata.namespace)
-
-
-def _secrets_of(accounting: Accounting) -> set[str]:
-    spec = accounting.spec
-    storage = spec.storage_config
-    refs = (
-        spec.slurm_key_ref,
-        spec.effective_jwt_key_ref,
-        storage.password_key_ref if storage is not None else None,
-    )
-    return {ref.name for ref in refs if ref is not None}
 
 
 def _texts(config_map: ConfigMap) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from penstock.api.core import Secret
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
+from penstock.controllers.references import References
 from penstock.controllers.world import World
 from penstock.render.config import config_hash, files, mounted
 from penstock.slurm.keyring import Phase, Ring
@@ -86,5 +87,5 @@ def test_slurmdbd_goes_along_with_all_clusters_that_have_its_key() -> None:
     assert found.rings_of(made(Accounting, "records")) == []
     ring = Secret(metadata=meta(f"{every[0].metadata.name}-auth-slurm-ring"))
     put(found.accountings, records)
-    assert found.accountings_of_secret(ring) == ["slurm/records"]
-    assert found.users_of_secret(ring) == ["slurm/b"]
+    assert References(found).accountings_of_secret(ring) == ["slurm/records"]
+    assert References(found).users_of_secret(ring) == ["slurm/b"]

@@ -12,6 +12,7 @@ from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.member import waits_for_cluster
+from penstock.controllers.references import References
 from penstock.controllers.world import World
 from penstock.render.config import config_hash
 from penstock.render.context import Cluster
@@ -68,7 +69,7 @@ def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> Non
     found, controller, _ = world(JWKS)
     keys = files(3, **{"jwks.json": "{}"})
     put(found.config_maps, keys)
-    assert found.users_of_config_map(keys) == ["slurm/slurm"]
+    assert References(found).users_of_config_map(keys) == ["slurm/slurm"]
     before = config_hash(found.cluster(controller))
     put(found.config_maps, files(4, **{"jwks.json": '{"keys": []}'}))
     assert config_hash(found.cluster(controller)) != before
