@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
 
 from penstock.api.conditions import Check, find
-from penstock.api.core import SECRETS, Pod, Secret
+from penstock.api.core import Pod
 from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
-from penstock.api.slinky.shared import SecretKeySelector, Status
-from penstock.controllers import claim_templates, hold, partition_gone
+from penstock.api.slinky.shared import Status
+from penstock.controllers import claim_templates, hold, missing, partition_gone
 from penstock.controllers.anew import Anew
 from penstock.controllers.backups import Backups
 from penstock.controllers.config import Configuration
+from penstock.controllers.generated_keys import GeneratedKeys
 from penstock.controllers.key_ring import KeyRing
 from penstock.controllers.links import Links
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.monitor import Monitor
 from penstock.controllers.outside import Outside
-from penstock.controllers.partition_changes import PartitionChanges
+from penstock.controllers.partition_changes import Brought, PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
@@ -34,14 +33,12 @@ from penstock.decide.config_transaction import ConfigView, Decision, Stage
 from penstock.decide.config_triggers import Triggered, began_with, pending
 from penstock.decide.drift import DRIFTED, choice
 from penstock.decide.drift import check as drift_check
-from penstock.decide.neighbours import references
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
-from penstock.kube import ConflictError, NotFoundError, Result
+from penstock.kube import Result
 from penstock.render import controller as render
-from penstock.render.config import Contents, config_hash, config_maps_of, declared, files, mounted
+from penstock.render.config import Contents, config_hash, declared, files, mounted
 from penstock.render.context import Cluster
-from penstock.render.keys import generate, key_secret
 from penstock.slurm.force import SLURM_CONF
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
@@ -69,6 +66,7 @@ class ControllerLoop(Loop[Controller]):
         self.configuration = Configuration(tools)
         partitions.reads = self.configuration.reads
         self.triggers = Triggers(tools)
+        self.generated = GeneratedKeys(tools)
         self.keys = KeyRing(tools, links)
         self._decided: dict[str, Decision] = {}
         self._refused: dict[str, str] = {}
@@ -93,20 +91,24 @@ class ControllerLoop(Loop[Controller]):
         self._decided.pop(key, None)
         self._triggered.pop(key, None)
         if not obj.spec.external:
-            await self._keys(obj)
+            await self.generated.bring(obj, self.events)
         cluster = self.world.cluster(obj)
         first = accounting.first_waits(obj, cluster.accounting)
-        waiting = self._missing(obj, cluster) or first
+        waiting = missing.checks(self.world, obj, cluster) or first
         if waiting:
             return waiting
         # Before anything is made of the keys: slurmctld begins with those that the ring knows.
         keys = [] if obj.spec.external else await self.keys.turn(obj, self.events)
         brought = await self.partitions.bring(obj, self.events)
-        cluster = brought.cluster
         if obj.spec.external:
             self._triggered[key] = self.outside.triggers(obj, self.events)
-            checks = await self.outside.bring(obj, cluster, self.events)
-            return checks + await self.monitor.bring(obj, cluster, self.events)
+            checks = await self.outside.bring(obj, brought.cluster, self.events)
+            return checks + await self.monitor.bring(obj, brought.cluster, self.events)
+        return await self._inside(obj, brought, keys)
+
+    async def _inside(self, obj: Controller, brought: Brought, keys: list[Check]) -> list[Check]:
+        """A slurmctld of ours: its configuration, its objects, and what is said of them."""
+        key, cluster = obj.metadata.key, brought.cluster
         pods = self.world.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods)
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
@@ -130,12 +132,7 @@ class ControllerLoop(Loop[Controller]):
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
         stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
         self.configuration.note(key, decision, view.wanted.hash, asked=asked)
-        words = self.world.refused(obj)
-        waits = cluster.controller is not obj or decision.stage is Stage.TRYING
-        self._refused[key] = words if waits else ""
-        self._decided[key] = decision
-        if decision.stage in _REFUSED and cluster.controller is obj:
-            self.world.refused_files[key] = mounted(cluster, view.wanted.data)
+        self._note(obj, cluster, view, decision)
         if view.real is not None and view.alias is not None and view.real != view.alias:
             self.partitions.expect(key, view.real, view.alias)
         if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
@@ -144,10 +141,7 @@ class ControllerLoop(Loop[Controller]):
         contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
         kept = await self._ensure(obj, manifests.apply(stays=stays))
-        if view.real is not None and decision.real is not None:
-            texts = view.real.data.get(SLURM_CONF, ""), decision.real.get(SLURM_CONF, "")
-            told_of = self.partitions.told(key)
-            partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
+        self._tell_gone(obj, view, decision)
         await self.backups.only(obj)
         await self._deliver(obj, view, decision)
         monitored = await self.monitor.bring(obj, cluster, self.events)
@@ -156,10 +150,29 @@ class ControllerLoop(Loop[Controller]):
         told = self._told(obj, view, decision)
         known = accounting.checks(obj, cluster.accounting, worked=_worked(obj))
         drifted = await self._drifted(obj, cluster)
-        hidden = config_files.hidden(_of_user(cluster))
+        hidden = config_files.hidden(missing.of_user(cluster))
         users = await self._sssd(obj, pods)
         ours = [*users, *self.partitions.checks(obj), *kept, *keys]
         return [*late, runs, *known, *told, *ours, *hidden, *monitored, *drifted, *pod.checks]
+
+    def _note(
+        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+    ) -> None:
+        """Keep what was decided and what Slurm refuses, for whoever looks next."""
+        key = obj.metadata.key
+        waits = cluster.controller is not obj or decision.stage is Stage.TRYING
+        self._refused[key] = self.world.refused(obj) if waits else ""
+        self._decided[key] = decision
+        if decision.stage in _REFUSED and cluster.controller is obj:
+            self.world.refused_files[key] = mounted(cluster, view.wanted.data)
+
+    def _tell_gone(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
+        """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
+        if view.real is None or decision.real is None:
+            return
+        texts = view.real.data.get(SLURM_CONF, ""), decision.real.get(SLURM_CONF, "")
+        told_of = self.partitions.told(obj.metadata.key)
+        partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
 
     def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
         """What was done of what annotations ask for, those included that slurmctld began with."""
@@ -272,108 +285,6 @@ class ControllerLoop(Loop[Controller]):
             triggers=triggered.status if triggered is not None else old.triggers,
         )
 
-    async def _keys(self, controller: Controller) -> None:
-        """Generate the keys for which the user names no Secret."""
-        spec, space = controller.spec, controller.metadata.namespace
-        wanted: list[tuple[str, str]] = []
-        if spec.slurm_key_ref is None:
-            wanted.append((names.generated_slurm_key(controller), names.SLURM_KEY))
-        if spec.effective_jwt_key_ref is None:
-            wanted.append((names.generated_jwt_key(controller), names.JWT_KEY))
-        labels = wellknown.labels("slurmctld", controller.metadata.name)
-        await self._keep(controller)
-        for name, file in wanted:
-            found = self.world.secrets.get(f"{space}/{name}")
-            if found is None:
-                manifest = key_secret(
-                    controller, name, {file: generate()}, labels, stays=spec.persistent
-                )
-                await self.objects.create_secret(controller, self.events, manifest)
-            elif spec.persistent:
-                await self._release(controller, found)
-
-    async def _release(self, controller: Controller, secret: Secret) -> None:
-        """Have a key outlive its Controller, as the claim with slurmctld's state does.
-
-        A Controller that is made again goes on with both, and so do workers and machines outside
-        that have the key. What an earlier version made belonged to the Controller.
-        """
-        meta = secret.metadata
-        owners = [one for one in meta.owner_references if one.uid != controller.metadata.uid]
-        if len(owners) == len(meta.owner_references) or meta.deleting:
-            return
-        body = {
-            "metadata": {
-                "uid": meta.uid,
-                "resourceVersion": meta.resource_version,
-                "ownerReferences": msgspec.to_builtins(owners),
-            }
-        }
-        with contextlib.suppress(NotFoundError, ConflictError):
-            await self.client.patch(SECRETS, meta.namespace, meta.name, body)
-            note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
-            self.events.normal(controller, "KeyKept", note, "Update")
-
-    async def _keep(self, controller: Controller) -> None:
-        """Have Helm leave the keys: slurm-operator's chart has Secrets for them, ours has none."""
-        for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller)):
-            secret = self.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
-            if secret is None or not _would_go(secret):
-                continue
-            keep = {wellknown.HELM_POLICY: wellknown.HELM_KEEP}
-            meta = secret.metadata
-            body = {"metadata": {"uid": meta.uid, "annotations": keep}}
-            with contextlib.suppress(NotFoundError):
-                await self.client.patch(SECRETS, meta.namespace, meta.name, body)
-                note = f"Secret {meta.name} stays when its Helm release has it no more"
-                self.events.normal(controller, "KeyKept", note, "Update")
-
-    def _missing(self, controller: Controller, cluster: Cluster) -> list[Check]:
-        """What the cluster cannot start without; the pod waits for it rather than restart later."""
-        space, found = controller.metadata.namespace, list[Check]()
-        for path, given, ref in (
-            ("slurmKeyRef", controller.spec.slurm_key_ref, names.slurm_key_ref(controller)),
-            ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
-        ):
-            if self.world.secret_hash(space, ref):
-                continue
-            if given is None and controller.spec.external:
-                found.append(Check(False, "SecretNotFound", _outside_key(path, ref, space)))
-            elif given is None:
-                found.append(Check(None, "CreatingKeys", f"Secret {ref.name} is being made"))
-            else:
-                found.append(
-                    Check(
-                        False,
-                        "SecretNotFound",
-                        f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in "
-                        f"namespace {space}. Create it, or leave the reference out to have one "
-                        "generated",
-                    )
-                )
-        paths = {one.name: one.path for one in references(controller) if one.kind == "ConfigMap"}
-        found += [
-            Check(
-                False,
-                "ConfigMapNotFound",
-                f"{paths[name]}: there is no ConfigMap {name} in namespace {space}. Create it or "
-                "remove the reference",
-            )
-            for name in config_maps_of(cluster)
-            if name not in cluster.config_maps
-        ]
-        jwks = None if controller.spec.external else controller.spec.jwks_key_ref
-        if jwks and jwks.key not in self.world.config_data(controller).get(jwks.name, {}):
-            found.append(
-                Check(
-                    False,
-                    "ConfigMapNotFound",
-                    f"spec.jwksKeyRef: there is no ConfigMap {jwks.name} with a key {jwks.key} in "
-                    f"namespace {space}. Create it or remove the reference",
-                )
-            )
-        return found + config_files.refused(_of_user(cluster))
-
     async def _deliver(self, controller: Controller, view: ConfigView, decision: Decision) -> None:
         """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
 
@@ -400,30 +311,6 @@ class ControllerLoop(Loop[Controller]):
             await self.configuration.restart(controller, self.events, decision)
         else:
             await self.configuration.mark(controller, self.events, view, decision)
-
-
-def _of_user(cluster: Cluster) -> list[tuple[str, Mapping[str, str]]]:
-    """The user's ConfigMaps in the order in which they are mounted."""
-    return [(name, cluster.config_maps.get(name, {})) for name in config_maps_of(cluster)]
-
-
-def _outside_key(path: str, ref: SecretKeySelector, space: str) -> str:
-    """Why a key is not generated: the outside slurmctld has one already."""
-    return (
-        f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace {space}. "
-        "Put the key of the outside slurmctld there, or name the Secret that has it"
-    )
-
-
-def _would_go(secret: Secret) -> bool:
-    """Whether it is of a release of the chart `slurm`, which would delete it with the next one."""
-    meta = secret.metadata
-    return (
-        meta.labels.get("app.kubernetes.io/managed-by") == "Helm"
-        and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
-        and wellknown.HELM_POLICY not in meta.annotations
-        and not meta.deleting
-    )
 
 
 def _worked(controller: Controller) -> bool:
