@@ -14,7 +14,7 @@ from penstock.api.meta import Json
 from penstock.api.resource import Resource
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.wellknown import CONFIG_HASH, REVISION_HASH
-from penstock.controllers import act, config, links, loop, operator
+from penstock.controllers import act, act_slurm, config, links, loop, operator
 from penstock.controllers.config import Configuration
 from penstock.controllers.partition_proof import PartitionProof
 from penstock.decide import (
@@ -153,12 +153,12 @@ def deletes_name_no_version(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_looked_at_again(patch: pytest.MonkeyPatch) -> None:
     """What was decided is sent to Slurm, whatever it says now."""
-    patch.setattr(act, "still_right", always(True))
+    patch.setattr(act_slurm, "still_right", always(True))
 
     def as_decided(_: Node, action: DrainNode) -> str:
         return action.reason
 
-    patch.setattr(act, "reason_to_send", as_decided)
+    patch.setattr(act_slurm, "reason_to_send", as_decided)
 
 
 def drains_are_not_remembered(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from penstock.api.core import Pod
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.act import AT_ONCE
+from penstock.controllers.at_once import AT_ONCE
 from penstock.decide import gres_settle
 from penstock.decide.action import (
     CreatePod,
