@@ -111,6 +111,12 @@ def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Clu
     cluster.until("pods", moved, "a new pod is ready")
     eventually("it is drained and answers", lambda: cluster.states()[NODE] == {"IDLE", "DRAIN"})
     assert stands(cluster, reason)
+    # Until the operator has seen that, compute-2 would be the one to go: it counts as not ready.
+    cluster.until(
+        "nodesets",
+        lambda found: found["compute"]["status"].get("readyReplicas") == 4,
+        "the operator has seen it",
+    )
     cluster.kubectl("scale", "nodeset/compute", "--replicas=3")
     cluster.until("pods", lambda pods: "compute-3" not in pods, "compute-3 is gone")
     assert stands(cluster, reason)
