@@ -11,7 +11,7 @@ from api.kube_support import Node, namespace_of
 from penstock.kube import Client
 from penstock.testing.apiserver import ApiServer, Connection
 from penstock.testing.loop import EPOCH, LoopClock, simulate
-from support.scenarios import KUBERNETES, Kube, Notes
+from support.scenarios_kube import KUBERNETES, Kube, Notes
 
 pytestmark = pytest.mark.api
 Scenario = Callable[[Kube], Awaitable[Notes]]

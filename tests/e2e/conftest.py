@@ -33,6 +33,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
         for name, command in SHOWN.items():
             report.sections.append((name, _said(site, command)))
         report.sections.append(("metrics", _metrics(site)))
+        for cluster in (one for one in funcargs.values() if isinstance(one, Cluster)):
+            report.sections += _slurmctlds(cluster)
     return report
 
 
@@ -59,6 +61,13 @@ def _metrics(site: Site) -> str:
         return str(error)
     shown = ("penstock_reconciles_running", "penstock_reconcile_seconds_count", "penstock_queue_d")
     return "\n".join(f"{k} {v:g}" for k, v in found.items() if k.startswith(shown) and v)
+
+
+def _slurmctlds(cluster: Cluster) -> Generator[tuple[str, str]]:
+    """What each slurmctld of a cluster said last."""
+    for name in cluster.pods("app.kubernetes.io/name=slurmctld"):
+        log = ("-n", cluster.namespace, "logs", name, "-c", "slurmctld", f"--tail={LAST}")
+        yield name, _said(cluster.site, log)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from penstock.slurm.rest import Slurmrestd
 from penstock.testing.loop import EPOCH, simulate
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import InMemorySlurmrestd
-from support.scenarios import SLURM, Notes, Slurm
+from support.scenarios_slurm import SLURM, Notes, Slurm
 
 NODE = "compute-0"
 Scenario = Callable[[Slurm], Awaitable[Notes]]
