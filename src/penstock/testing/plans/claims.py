@@ -93,7 +93,10 @@ class ClaimPromises:
                 self._broken.append(f"claim {meta['name']} was deleted by the operator")
             return
         for pod in self._server.objects(PODS, meta["namespace"]):
-            if "deletionTimestamp" not in pod["metadata"] and meta["name"] in claims_of(pod):
+            # As Kubernetes' own protection has it: a pod without a machine uses nothing yet, and
+            # the next look gives it another claim.
+            stays = pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+            if stays and meta["name"] in claims_of(pod):
                 told = f"claim {meta['name']} goes while pod {pod['metadata']['name']} has it"
                 self._broken.append(told)
         if (why := self._unasked(meta)) is not None:
