@@ -79,6 +79,7 @@ HUNTS = {
     "machines_are_not_heard_of": hunt(1, "label_machine", daemons=True),
     "renamed_machines_keep_their_node": hunt(1, "rename_node", daemons=True),
     "workers_go_that_cannot_come_back": hunt(3, "template", "taint_machine", daemons=True),
+    "reservations_are_not_waited_for": hunt(1, "schedule", "template"),
     "claims_go_with_any_pod": hunt(5, "scale", "delete_pod", claims=("Delete", "Delete")),
     "claims_of_the_gone_are_taken": hunt(5, "remake_nodeset", claims=("Retain", "Delete")),
     "pins_are_forgotten": hunt(3, "scale", "delete_pod", pinned=True),

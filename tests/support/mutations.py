@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from penstock.decide import (
     claims,
     drain_reason,
     guard,
+    maintenance,
     nodeset,
     records,
     remake,
@@ -306,6 +307,15 @@ def workers_go_that_cannot_come_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rollout, "last_there", always(False))
 
 
+def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """A scheduled update takes workers as soon as it is declared."""
+
+    def at_once(_: object, old: Sequence[Pod]) -> frozenset[str]:
+        return frozenset(pod.metadata.name for pod in old)
+
+    patch.setattr(maintenance, "free", at_once)
+
+
 def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
     """Each pod takes its claim along, as scale-in does."""
     owners = claims.owners
@@ -372,6 +382,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     machines_are_not_heard_of,
     renamed_machines_keep_their_node,
     workers_go_that_cannot_come_back,
+    reservations_are_not_waited_for,
     claims_go_with_any_pod,
     claims_of_the_gone_are_taken,
     pins_are_forgotten,

@@ -69,7 +69,7 @@ class Budget:
 
         `shown` is up to when it knew what is declared, in the loop's seconds.
         """
-        found = self._worker(space, name)
+        found = self.worker(space, name)
         if found is None:
             return
         nodeset, pod = found
@@ -86,7 +86,7 @@ class Budget:
         if daemon and self._full.get(machine, float("inf")) <= shown:
             self._broken.append(f"an update took {name}, and {machine} takes no new worker")
 
-    def _worker(self, space: str, node: str) -> tuple[Json, Json] | None:
+    def worker(self, space: str, node: str) -> tuple[Json, Json] | None:
         """The NodeSet and the pod of a node."""
         return next(
             (

@@ -18,7 +18,7 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.kubelet import PODS, node_name
-from penstock.testing.plans import claims, pins
+from penstock.testing.plans import claims, pins, reserved
 from penstock.testing.plans.daemons import (
     is_daemon,
     machine_of,
@@ -50,6 +50,7 @@ def missing(world: World) -> list[str]:
     """What is not as it was declared."""
     found = [one for space in world.spaces for one in _daemons(world, space)]
     found += [one for space in world.spaces for one in _configuration(world, space)]
+    found += [one for slurm in world.slurms.values() for one in reserved.missing(slurm)]
     found += [one for place in world.places for one in _partition(world, *place)]
     return [*found, *(one for place in world.places for one in _workers(world, *place))]
 

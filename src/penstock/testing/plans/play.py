@@ -19,12 +19,13 @@ from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.mishaps import MISHAPS
 from penstock.testing.plans.plan import Layout, Plan, Step, draw
 from penstock.testing.plans.storage import STORAGE, furnished
+from penstock.testing.plans.upkeep import UPKEEP, scheduled
 from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-HAPPENINGS = {**DRAWN, **STORAGE}
-USERS = frozenset({*ACTS, *STORAGE})
+HAPPENINGS = {**DRAWN, **STORAGE, **UPKEEP}
+USERS = frozenset({*ACTS, *STORAGE, *UPKEEP})
 """What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
@@ -59,7 +60,7 @@ class Outcome:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return furnished(draw(seed, DRAWN))
+    return scheduled(furnished(draw(seed, DRAWN)))
 
 
 def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:

@@ -19,6 +19,7 @@ from penstock.testing.kubelet import PODS, Machines, node_name
 from penstock.testing.plans.budget import Budget
 from penstock.testing.plans.daemons import Unfit, is_daemon, machine_of, workers
 from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
+from penstock.testing.plans.reserved import ReservedPromises
 from penstock.testing.sidecar import refusal
 from penstock.testing.slurm import Knowledge, SimulatedSlurm
 from penstock.testing.slurm_answers import Asked
@@ -44,6 +45,7 @@ class Promises:
         self.broken: list[str] = []
         self._unfit = Unfit(server)
         self.budget = Budget(server, slurms, self.broken)
+        self._reserved = ReservedPromises(server, slurms, self.broken)
         self._server = server
         self._slurms = slurms
         self._machines = machines
@@ -208,7 +210,10 @@ class Promises:
         usable = self.budget.usable(space, name)
         found = answer(asked)
         if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
-            self.budget.took(space, name, shown_at.get() - AT_ONCE_S)
+            shown = shown_at.get() - AT_ONCE_S
+            self.budget.took(space, name, shown)
+            if (taken := self.budget.worker(space, name)) is not None:
+                self._reserved.took(space, taken[0]["metadata"]["name"], name, shown)
         after = ctld.nodes.get(name)
         stands = after is not None and "DRAIN" in after.flags and after.reason == reason
         if after is None or (drained and blameless and not stands):
