@@ -22,6 +22,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import records
 from penstock.decide.fit import Fit, fit, wishes
 from penstock.decide.pods import slurm_node_name
+from penstock.decide.quiet import Quiet
 from penstock.decide.slots import Places, Slot
 from penstock.decide.view import NodeSetView
 from penstock.slurm.known import Known
@@ -58,13 +59,24 @@ def host_of(machine: KubernetesNode, *, host_network: bool = False) -> str:
     return machine.metadata.annotations.get(wellknown.HOSTNAME_OVERRIDE, "").strip() or name
 
 
-def placed(view: NodeSetView) -> NodeSetView:
-    """The view with the places that a NodeSet in DaemonSet mode shall have pods in."""
+def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
+    """The view with the places that a NodeSet in DaemonSet mode shall have pods in.
+
+    They are those of the last time while machines and pods are where they were then.
+    """
     if view.nodeset.spec.scaling_mode != DAEMON or view.deleting:
         return view
-    machines = view.kubernetes_nodes.values()
-    nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
-    return replace(view, places=places(view.nodeset, machines, view.pods, nodes))
+    machines = list(view.kubernetes_nodes.values())
+    having = {machine_of(pod): pod.host for pod in view.pods if is_daemon(pod)}
+    meta, template = view.nodeset.metadata, view.nodeset.spec.template.spec
+    given = (meta.name, meta.uid, template, machines, having)
+    if quiet.places is None or quiet.places[0] != given:
+        nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
+        found = places(view.nodeset, machines, view.pods, nodes)
+        # Who gets a name that several want is for Slurm's records to say, too.
+        quiet.places = None if found.problems else (given, found)
+        return replace(view, places=found)
+    return replace(view, places=quiet.places[1])
 
 
 def places(

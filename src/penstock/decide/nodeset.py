@@ -56,7 +56,7 @@ from penstock.decide.quiet import Looked, Quiet
 from penstock.decide.remake import outdated, remake_in
 from penstock.decide.roles import Roles, assign
 from penstock.decide.slurm_view import SlurmView
-from penstock.decide.status import available_in, current, old_ones, status
+from penstock.decide.status import available_in, current, dated, old_ones, status
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.decide.words import some
 from penstock.slurm.model import Node
@@ -102,7 +102,7 @@ class _Pass:
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
     quiet = Quiet() if quiet is None else quiet
-    view = placed(view)
+    view = dated(placed(view, quiet))
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = _shared_nodes(view)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from penstock.decide.slots import Places
+
 Looked = tuple[object, object, object, object]
 
 
@@ -20,6 +22,8 @@ class Quiet:
     """
 
     def __init__(self) -> None:
+        self.places: tuple[tuple[object, ...], Places] | None = None
+        """The last places in DaemonSet mode, with what they were worked out of."""
         self._settings: tuple[Any, ...] = ()
         self._looked: dict[str, Looked] = {}
 

@@ -70,8 +70,9 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         staying = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
     wanted = ordinals.wanted(view.replicas, staying)
     others = {pod.metadata.name: pod for pod in view.others}
-    pinned = pins.pins(view)
-    free = [_slot(view.nodeset, number, pinned) for number in wanted if number not in used]
+    unused = [number for number in wanted if number not in used]
+    pinned = pins.pins(view) if unused else dict[str, str]()
+    free = [_slot(view.nodeset, number, pinned) for number in unused]
     return Roles(
         kept=kept,
         condemned=gone,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,7 +14,7 @@ from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.decide import pins, times
-from penstock.decide.daemon import DAEMON, is_daemon, misnamed
+from penstock.decide.daemon import DAEMON, is_daemon, machine_of, misnamed
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
@@ -46,15 +47,24 @@ def in_place(view: NodeSetView, pod: Pod) -> bool:
     return is_daemon(pod) == daemons and not (daemons and misnamed(view, pod))
 
 
+def dated(view: NodeSetView) -> NodeSetView:
+    """The view with the pods that are not `current`: several questions are about them."""
+    return replace(view, old=frozenset(pod.metadata.uid for pod in old_ones(view, view.pods)))
+
+
 def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
     """Those that are not `current`."""
+    if view.old is not None:
+        return [pod for pod in pods if pod.metadata.uid in view.old] if view.old else []
     wanted = {view.revision, *view.same_revisions}
     if view.nodeset.spec.scaling_mode == DAEMON:
+        hosts = view.places.hosts if view.places is not None else dict[str, str]()
         return [
             pod
             for pod in pods
-            if pod.metadata.labels.get(wellknown.REVISION_HASH) not in wanted
-            or not in_place(view, pod)
+            if (labels := pod.metadata.labels).get(wellknown.REVISION_HASH) not in wanted
+            or labels.get(wellknown.SCALING_MODE) != DAEMON
+            or (pod.spec.hostname and hosts.get(machine_of(pod), pod.host) != pod.host)
         ]
     # Written out, as it is asked of thousands of pods.
     return [

@@ -36,6 +36,7 @@ class NodeSetView:
     `others` are the pods of the namespace that it does not control but whose names are of its form;
     they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
     in DaemonSet mode all there are; `places` are worked out of them by `penstock.decide.daemon`.
+    `old` are the uids of pods that are not as wanted, worked out by `penstock.decide.status`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
     `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
@@ -64,6 +65,7 @@ class NodeSetView:
     propagated_conditions: tuple[str, ...] = ()
     refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
     places: Places | None = None
+    old: frozenset[str] | None = None
     claims: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )

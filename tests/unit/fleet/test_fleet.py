@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from bench.decide import fleet
 from bench.fleet import growth, sizes
 from bench.fleet.operator import Counts
 from bench.fleet.site import BARE, anew
 from bench.fleet.slurm import FleetSlurm
 from bench.plot import Panel, svg, ticks
+from bench.settled import Shape, fleet
 from penstock.decide.nodeset import plan
 from penstock.decide.quiet import Quiet
 from penstock.slurm.rest.client import Slurmrestd
@@ -97,6 +97,7 @@ async def test_the_fleet_s_slurm_answers_are_as_large_as_real_ones():
         assert len(json.loads(record)) > 50
 
 
-def test_what_decisions_are_measured_on_is_settled():
+@pytest.mark.parametrize("shape", Shape)
+def test_what_decisions_are_measured_on_is_settled(shape: Shape):
     """Else the bench measures something else, or ends."""
-    assert plan(fleet(3), Quiet()).actions == ()
+    assert plan(fleet(20, shape), Quiet()).actions == ()
