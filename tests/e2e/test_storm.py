@@ -22,7 +22,7 @@ import pytest
 from e2e_kit import manifests
 from e2e_kit.chance import seed
 from e2e_kit.cluster import Cluster
-from e2e_kit.jobs import FINAL, Account, JobFlow, Run, account
+from e2e_kit.jobs import FINAL, Account, JobFlow, Known, Run, account
 from e2e_kit.site import Site, Write, eventually
 from e2e_kit.storm import Storm, targets
 from e2e_kit.undying import undying_operator
@@ -72,7 +72,8 @@ def test_in_a_storm_of_faults_every_job_is_accounted_for(site: Site, cluster: Cl
         began = time.monotonic()
         _calm(cluster)
         print(f"calm {time.monotonic() - began:.0f} s later; faults: {dict(storm.counts)}")
-    told = _settle(cluster, flow)
+    kills = [when for name, when in storm.kills if name == "slurmctld"]
+    told = _settle(cluster, flow, kills)
     print(f"{len(flow.jobs)} jobs: {dict(told.counts)}; changes by users: {users.changes}")
     assert told.lost == (), _said_of(cluster, told)
     assert _deleted_under_a_job(site, cluster, told) == []
@@ -166,22 +167,23 @@ def _idle(cluster: Cluster) -> bool:
     return list(cluster.states().values()) == [{"IDLE"}, {"IDLE"}]
 
 
-def _states(cluster: Cluster) -> dict[int, set[str]]:
+def _known(cluster: Cluster) -> dict[int, Known]:
     jobs = cluster.rest("GET", "jobs/")["jobs"]
-    return {one["job_id"]: set(one["job_state"]) for one in jobs}
+    return {one["job_id"]: Known(one["name"], frozenset(one["job_state"])) for one in jobs}
 
 
 def _unfinished(cluster: Cluster) -> bool:
-    return any(not state & FINAL or "COMPLETING" in state for state in _states(cluster).values())
+    states = [one.state for one in _known(cluster).values()]
+    return any(not state & FINAL or "COMPLETING" in state for state in states)
 
 
-def _settle(cluster: Cluster, flow: JobFlow) -> Account:
+def _settle(cluster: Cluster, flow: JobFlow, kills: list[float]) -> Account:
     texts: dict[str, str] = {}
     listed = cluster.site.node.run("sh", "-c", LISTING.format(cluster.shared))
     for line in listed.splitlines():
         name, _, rest = line.partition(":")
         texts[name] = texts.get(name, "") + rest + "\n"
-    return account(flow.jobs, texts, _states(cluster))
+    return account(flow.jobs, texts, _known(cluster), kills)
 
 
 def _said_of(cluster: Cluster, told: Account) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from e2e_kit.cluster import Cluster
@@ -21,6 +23,11 @@ say begin
 n=0
 while [ $n -lt {seconds} ]; do sleep 1; n=$((n+1)); done
 say end
+"""
+UNSAVED_S = 10.0
+"""slurmctld saves its jobs up to five seconds after a change, when it is not frozen or starved.
+
+Source: Slurm's source, slurmctld/state_save.c.
 """
 FINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "BOOT_FAIL"})
 
@@ -43,6 +50,8 @@ class Job:
     number: int | None
     refused: bool
     """Whether Slurm said no, so that it must never run."""
+    taken_at: float = 0.0
+    """When Slurm's answer was there (Unix seconds)."""
 
 
 @dataclass
@@ -84,7 +93,7 @@ class JobFlow:
         number = answer.get("job_id") or None
         # A 5xx may be a slurmctld that took the job and ended before it answered.
         refused = number is None and 200 <= answer["http"] < 500
-        return Job(name, number, refused)
+        return Job(name, number, refused, time.time())
 
 
 def runs(text: str) -> list[Run]:
@@ -110,15 +119,35 @@ class Account:
     runs: tuple[tuple[str, Run], ...]
 
 
-def account(jobs: list[Job], texts: dict[str, str], states: dict[int, set[str]]) -> Account:
-    """Settle every job by its file (`texts` by name) and Slurm's word (`states` by number)."""
+@dataclass(frozen=True)
+class Known:
+    """What Slurm knows under a job's number in the end."""
+
+    name: str
+    state: frozenset[str]
+
+
+def account(
+    jobs: list[Job],
+    texts: Mapping[str, str],
+    known: Mapping[int, Known],
+    kills: Sequence[float] = (),
+) -> Account:
+    """Settle every job by its file (`texts` by name) and Slurm's word (`known` by number).
+
+    `kills` are the times at which slurmctld was killed (Unix seconds): what it had taken just
+    before it has forgotten, and its number is another job's.
+    """
     counts: Counter[str] = Counter()
     lost: list[str] = []
     every: list[tuple[str, Run]] = []
     for job in jobs:
         found = runs(texts.get(job.name, ""))
         every += ((job.name, run) for run in found)
-        state = states.get(job.number or 0, set())
+        record = known.get(job.number or 0)
+        state = record.state if record is not None and record.name == job.name else set[str]()
+        forgotten = job.number is not None and (record is None or record.name != job.name)
+        unsaved = any(0 <= when - job.taken_at < UNSAVED_S for when in kills)
         whole = bool(found) and found[-1].end is not None
         if job.refused:
             counts["refused"] += 1
@@ -128,6 +157,8 @@ def account(jobs: list[Job], texts: dict[str, str], states: dict[int, set[str]])
             counts["unconfirmed, never ran"] += 1
         elif whole and (job.number is None or "COMPLETED" in state):
             counts["completed" if len(found) == 1 else "completed after Slurm's requeue"] += 1
+        elif forgotten and unsaved:
+            counts["taken by a slurmctld that was killed before it saved it"] += 1
         else:
             lost.append(f"{job.name} ({job.number}) is {sorted(state)}, runs {found}")
     return Account(counts, tuple(lost), tuple(every))

@@ -69,6 +69,8 @@ class Storm:
     random: random.Random
     say: Callable[[str], None] = print
     counts: Counter[str] = field(default_factory=Counter[str])
+    kills: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    """What was killed, and when (Unix seconds)."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _killed: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -90,6 +92,7 @@ class Storm:
             self.counts[what] += 1
             if kill:
                 self._killed[target.name] = time.monotonic()
+                self.kills.append((target.name, time.time()))
                 _signal(found, signal.SIGKILL)
             else:
                 self._freeze(found, seconds)

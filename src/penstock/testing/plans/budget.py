@@ -77,7 +77,7 @@ class Budget:
         self._taken[key][name] = machine
         alive = self._forget_unwanted(key, nodeset)
         # A quarter, rounded up. Of more than are wanted, some go anyhow, and which is not known.
-        numbers = self._lately(key, shown)
+        numbers = [*self._lately(key, shown), self._served(nodeset)]
         most = max(max(1, (one + 3) // 4) + max(0, len(alive) - one) for one in numbers)
         if len(self._taken[key]) > most:
             told = " or ".join(map(str, sorted(set(numbers))))
@@ -103,6 +103,14 @@ class Budget:
         history = self._wanted[key]
         before = [number for when, number in history if when <= since]
         return before[-1:] + [number for when, number in history if when > since]
+
+    def _served(self, nodeset: Json) -> int:
+        """How many are wanted where a machine that takes no new worker and has none is none."""
+        if not is_daemon(nodeset):
+            return wanted(self._server, nodeset)
+        having = {machine_of(p) for p in of_mode(workers(self._server, nodeset), nodeset)}
+        found = places(self._server).items()
+        return len({host for name, host in found if name in having or name not in self._full})
 
     def _changed(self, change: Change) -> None:
         if change.resource == PODS:
@@ -156,7 +164,7 @@ class Budget:
     def _forget_unwanted(self, key: Key, nodeset: Json) -> set[str]:
         """Returns the nodes of pods that are not being deleted."""
         alive = called(workers(self._server, nodeset))
-        if len(alive) >= wanted(self._server, nodeset):
+        if len(alive) >= self._served(nodeset):
             taken = self._taken[key]
             _forget(taken, taken.keys() - alive)
         return alive

@@ -45,7 +45,7 @@ class Promises:
         self.broken: list[str] = []
         self._unfit = Unfit(server)
         self.budget = Budget(server, slurms, self.broken)
-        self._reserved = ReservedPromises(server, slurms, self.broken)
+        self._reserved = ReservedPromises(server, slurms, self._unfit, self.broken)
         self._server = server
         self._slurms = slurms
         self._machines = machines
@@ -213,7 +213,7 @@ class Promises:
             shown = shown_at.get() - AT_ONCE_S
             self.budget.took(space, name, shown)
             if (taken := self.budget.worker(space, name)) is not None:
-                self._reserved.took(space, taken[0]["metadata"]["name"], name, shown)
+                self._reserved.took(space, *taken, shown)
         after = ctld.nodes.get(name)
         stands = after is not None and "DRAIN" in after.flags and after.reason == reason
         if after is None or (drained and blameless and not stands):

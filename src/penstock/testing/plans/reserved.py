@@ -8,39 +8,59 @@ from collections.abc import Mapping
 
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
+from penstock.testing.kubelet import node_name
+from penstock.testing.plans.daemons import Unfit, is_daemon, machine_of, of_mode
 from penstock.testing.slurm import SimulatedSlurm
 
 NODESETS = "slinky.slurm.net/nodesets"
 SCHEDULED = "ScheduledUpdate"
+STALE_S = 120.0
+"""As of `promises.STALE_S`."""
 
 
 class ReservedPromises:
     """Notes in `broken` when an update takes a worker before its reservation has begun."""
 
     def __init__(
-        self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], broken: list[str]
+        self,
+        server: ApiServer,
+        slurms: Mapping[str, SimulatedSlurm],
+        unfit: Unfit,
+        broken: list[str],
     ) -> None:
+        self._unfit = unfit
         self._slurms = slurms
         self._broken = broken
-        self._waits: defaultdict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
-        """By NodeSet since when its workers go in a reservation only, or at any time."""
+        self._declared: defaultdict[tuple[str, str], list[tuple[float, bool, bool]]] = defaultdict(
+            list
+        )
+        """By NodeSet since when its workers go in a reservation only, and are a DaemonSet's."""
         server.store.listeners.append(self._changed)
 
-    def took(self, space: str, nodeset: str, node: str, shown: float) -> None:
-        """The operator has drained a node for an update; `shown` is as of `Budget.took`."""
-        history = self._waits[space, nodeset]
-        lately = [one for at, one in history if at <= shown][-1:]
-        lately += [one for at, one in history if at > shown]
-        ctld = self._slurms[space].ctld
+    def took(self, space: str, nodeset: Json, pod: Json, shown: float) -> None:
+        """The operator has drained a pod's node for an update; `shown` is as of `Budget.took`.
+
+        A pod of the other scaling mode goes at any time, and so does one that is not called as its
+        machine.
+        """
+        history = self._declared[space, nodeset["metadata"]["name"]]
+        lately = [one for one in history if one[0] <= shown][-1:]
+        lately += [one for one in history if one[0] > shown]
+        daemon = bool(of_mode([pod], nodeset)) == is_daemon(nodeset)
+        must = all(scheduled and mode == daemon for _, scheduled, mode in lately)
+        if daemon and self._unfit.lately(machine_of(pod), STALE_S):
+            return
+        ctld, node = self._slurms[space].ctld, node_name(pod)
         ctld.pass_time()
-        if all(lately) and node not in ctld.maintained:
+        if must and node not in ctld.maintained:
             self._broken.append(f"an update took {node}, which is in no reservation that runs")
 
     def _changed(self, change: Change) -> None:
         if change.resource == NODESETS:
             strategy: Json = change.last.obj["spec"].get("updateStrategy") or {}
             now = asyncio.get_running_loop().time()
-            self._waits[change.key].append((now, strategy.get("type") == SCHEDULED))
+            scheduled = strategy.get("type") == SCHEDULED
+            self._declared[change.key].append((now, scheduled, is_daemon(change.last.obj)))
 
 
 def missing(slurm: SimulatedSlurm) -> list[str]:
