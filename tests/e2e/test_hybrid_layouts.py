@@ -1,0 +1,127 @@
+"""Scenario S077: a slurmctld in a pod and a slurmd outside, with slurmdbd on either side."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+import pytest
+
+from e2e_kit import manifests, mariadb
+from e2e_kit.api import Json
+from e2e_kit.cluster import Cluster
+from e2e_kit.hybrid import (
+    BATCH,
+    JWT_SECRET,
+    LONG_S,
+    REFS,
+    SLURM_KEY,
+    accounted,
+    controller,
+    create_secrets,
+    idle,
+    names_of,
+    server,
+    service,
+    start_slurmdbd,
+)
+from e2e_kit.outside import Host, outside
+from e2e_kit.site import Site, eventually
+from penstock.local.errors import LocalError
+
+PASSWORD = "secret"
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@dataclass
+class Layout:
+    """The cluster, and the hosts of a slurmd and a slurmdbd."""
+
+    inner: Cluster
+    node: Host
+    dbd: Host
+
+    def recorded(self, database: str, job: int) -> bool:
+        """Whether a database has a job."""
+        rows = mariadb.sql(self.inner, f"SELECT id_job FROM {database}.test_job_table")
+        return str(job) in rows.split()
+
+
+@pytest.fixture(scope="module")
+def layout(
+    site: Site,
+    clusters: Callable[[str], Cluster],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[Layout]:
+    mariadb.load(site.node)
+    inner, folder = clusters("inner"), tmp_path_factory.mktemp("layout")
+    with outside(site.node, folder) as hosts:
+        found = Layout(inner, hosts.host("slurmd", "metal-0"), hosts.host("slurmdbd", "metal-dbd"))
+        inner.jwt_secret = JWT_SECRET
+        inner.create()
+        create_secrets(inner, folder)
+        storage: Json = {
+            "host": mariadb.NAME,
+            "database": "inside",
+            "username": "inside",
+            "passwordKeyRef": {"name": "database", "key": "password"},
+        }
+        inner.apply(
+            mariadb.password("database", PASSWORD),
+            *mariadb.objects(inner, {"inside": PASSWORD, "outside": PASSWORD}),
+            manifests.of("Accounting", "records", **REFS, storageConfig=storage),
+            controller(found.node, accountingRef={"name": "records"}),
+            manifests.restapi(),
+            manifests.nodeset(1),
+        )
+        yield found
+        with contextlib.suppress(LocalError):
+            inner.kubectl("delete", "nodesets", "--all", "--timeout=60s")
+
+
+def test_jobs_over_a_pod_and_a_machine_are_recorded_by_a_slurmdbd_in_a_pod(
+    layout: Layout,
+) -> None:
+    """S077: layout 1."""
+    inner, node = layout.inner, layout.node
+    inner.until_ready("accountings", "records", LONG_S)
+    inner.until_ready("controllers", manifests.NAME, LONG_S)
+    address = inner.get("pods", "records-accounting-0")["status"]["podIP"]
+    node.hosts({**names_of(inner), "records-accounting": address})
+    node.keys(0, slurm_key=SLURM_KEY)
+    node.start("/usr/sbin/slurmd", "-D", "--conf-server", server(inner))
+    idle(inner, "compute-0", "metal-0")
+    job = int(inner.run(*BATCH))
+    accounted(inner.run, job)
+    accounted(node.run, job)
+    assert layout.recorded("inside", job)
+    inner.kubectl("scale", "nodeset", "compute", "--replicas=2")
+    idle(inner, "compute-0", "compute-1", "metal-0")
+    inner.kubectl("scale", "nodeset", "compute", "--replicas=1")
+    idle(inner, "compute-0", "metal-0")
+
+
+def test_they_are_recorded_by_a_slurmdbd_outside(layout: Layout) -> None:
+    """S077: layout 1, whose slurmdbd moves out."""
+    inner = layout.inner
+    address = inner.get("services", mariadb.NAME)["spec"]["clusterIP"]
+    start_slurmdbd(layout.dbd, address, "outside", PASSWORD)
+    host = f"metal-dbd.{inner.namespace}"
+    inner.apply(
+        *service("metal-dbd", layout.dbd, 6819),
+        manifests.of("Accounting", "elsewhere", external=True, externalConfig={"host": host}),
+    )
+    inner.patch("controllers", manifests.NAME, {"spec": {"accountingRef": {"name": "elsewhere"}}})
+
+    def moved() -> bool:
+        return host in inner.run("scontrol", "show", "config") and (
+            "test" in inner.run("sacctmgr", "-n", "-P", "show", "cluster", "format=cluster")
+        )
+
+    eventually("slurmctld has registered with it", moved, LONG_S, every=1)
+    idle(inner, "compute-0", "metal-0")
+    job = int(inner.run(*BATCH))
+    accounted(inner.run, job)
+    assert layout.recorded("outside", job)
