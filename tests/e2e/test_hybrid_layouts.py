@@ -1,4 +1,7 @@
-"""Scenario S077: a slurmctld in a pod and a slurmd outside, with slurmdbd on either side."""
+"""A slurmctld in a pod and a slurmd outside: slurmdbd on either side, and a cgroup.conf on both.
+
+Scenarios S077, S081.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
 from e2e_kit.hybrid import (
     BATCH,
+    CGROUP_CONF,
     JWT_SECRET,
     LONG_S,
     REFS,
@@ -24,6 +28,7 @@ from e2e_kit.hybrid import (
     names_of,
     server,
     service,
+    shares,
     start_slurmdbd,
 )
 from e2e_kit.outside import Host, outside
@@ -125,3 +130,38 @@ def test_they_are_recorded_by_a_slurmdbd_outside(layout: Layout) -> None:
     job = int(inner.run(*BATCH))
     accounted(inner.run, job)
     assert layout.recorded("outside", job)
+
+
+def test_machines_that_get_the_cgroup_conf_of_pods_are_told_and_may_have_their_own(
+    layout: Layout,
+) -> None:
+    """S081: the key's name, and both of the settings that the documentation has."""
+    inner, node = layout.inner, layout.node
+    assert not shares(inner, "compute", "IgnoreSystemd")
+    inner.apply(cgroup_conf("IgnoreSystemd=yes"))
+    said = eventually("it is told", lambda: shares(inner, "compute", "IgnoreSystemd"), LONG_S)
+    assert "IgnoreSystemd=yes" in said
+    assert "metal-0" in said
+    node.stop("slurmd")
+    node.run("rm", "-rf", "/run/slurm/conf")
+    own = {"slurm.conf": inner.run("cat", "/etc/slurm/slurm.conf"), "cgroup.conf": CGROUP_CONF}
+    for name, text in own.items():
+        node.write(f"/etc/slurm/{name}", text.encode(), mode=0o644)
+    node.start("/usr/sbin/slurmd", "-D")
+    inner.run("scontrol", "reconfigure")
+    fetched = "/run/slurm/conf/cgroup.conf"
+    eventually(
+        "the pod has the key",
+        lambda: "IgnoreSystemd=yes" in inner.on("compute-0", f"cat {fetched}"),
+        LONG_S,
+    )
+    idle(inner, "compute-0", "metal-0")
+    inner.run(*BATCH)
+    assert node.run("cat", "/etc/slurm/cgroup.conf") == CGROUP_CONF
+    assert node.run("sh", "-c", f"[ -e {fetched} ] || echo absent") == "absent\n"
+    inner.apply(cgroup_conf("IgnoreSystemdOnFailure=yes"))
+    eventually("it is told no more", lambda: not shares(inner, "compute", "IgnoreSystemd"), LONG_S)
+
+
+def cgroup_conf(line: str) -> Json:
+    return manifests.config_map("slurm-files", **{"cgroup.conf": f"{CGROUP_CONF}{line}\n"})
