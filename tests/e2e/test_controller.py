@@ -6,6 +6,7 @@ Scenarios S067, S073, S076, S077, S082; defects D2, D15, D27; feature row 9.
 from __future__ import annotations
 
 import re
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
+from e2e_kit.hybrid import network
 from e2e_kit.site import eventually
 from penstock.local.errors import LocalError
 
@@ -186,6 +188,41 @@ def test_workers_leave_an_outside_slurmctld_when_they_are_scaled_in(hybrid: Hybr
     hybrid.far.kubectl("scale", "nodeset", "burst", "--replicas=0")
     hybrid.far.until("pods", lambda pods: "burst-0" not in pods, "the worker is gone", LONG_S)
     hybrid.idle("compute-0")
+
+
+def test_slurmrestd_behind_another_port_is_found_by_operator_and_users(hybrid: Hybrid) -> None:
+    """S082, D15: the Service alone changes, and workers are drained through it as before."""
+    near, far = hybrid.near, hybrid.far
+    assert listens(far) == (REST_PORT, 6820)
+    assert far.states() == near.states()
+    before = near.uids("app.kubernetes.io/name=slurmrestd")
+    old = near.url
+    near.patch("restapis", manifests.NAME, {"spec": {"service": {"port": REST_PORT + 1}}})
+    near.until("services", lambda _: listens(near)[0] == REST_PORT + 1, "its Service has the port")
+    near.forget_address()
+    assert near.url != old
+    near.kubectl("scale", "nodeset", "compute", "--replicas=2")
+    hybrid.idle("compute-0", "compute-1")
+    near.kubectl("scale", "nodeset", "compute", "--replicas=1")
+    near.until("pods", lambda pods: "compute-1" not in pods, "one worker is gone", LONG_S)
+    hybrid.idle("compute-0")
+    assert near.uids("app.kubernetes.io/name=slurmrestd") == before
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"{old}/openapi/v3", timeout=2)
+    code, text = network(near.site, near)
+    assert code == 0, text
+    assert f"{manifests.NAME}-restapi.{near.namespace}:{REST_PORT + 1}" in text
+    assert f"{manifests.NAME}-controller.{near.namespace}:{PORT}" in text
+
+
+def listens(cluster: Cluster) -> tuple[int, int]:
+    """The port of slurmrestd's Service, and that of its container."""
+    (port,) = cluster.get("services", f"{manifests.NAME}-restapi")["spec"]["ports"]
+    (pod,) = cluster.pods("app.kubernetes.io/name=slurmrestd").values()
+    (behind,) = pod["spec"]["containers"][0]["ports"]
+    assert port["targetPort"] == behind["name"]
+    assert pod["spec"]["containers"][0]["args"][-1].endswith(f":{behind['containerPort']}")
+    return port["port"], behind["containerPort"]
 
 
 def said(near: Cluster) -> set[str]:

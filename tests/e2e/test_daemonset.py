@@ -1,4 +1,7 @@
-"""A worker on each machine with a claim of its own: real kubelet, storage, budget and Slurm."""
+"""One worker on each machine: with a claim of its own, and in the network of the machine.
+
+Scenario S069: real kubelet, storage, budget and Slurm.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from e2e_kit import manifests
-from e2e_kit.api import Json
+from e2e_kit.api import Json, condition, ready
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
 from penstock.api.slinky import wellknown
@@ -184,3 +187,101 @@ def test_a_claim_goes_with_scale_in(cluster: Cluster) -> None:
     cluster.kubectl("scale", "nodeset/compute", "--replicas=0")
     eventually("it is gone", lambda: claims(cluster) == before - {"cache-compute-0"}, SECONDS)
     assert cluster.pods() == {}
+
+
+OLDER: Json = {"spec": {"hostNetwork": True, "dNSPolicy": "ClusterFirstWithHostNet"}}
+NEWER: Json = {"spec": {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}}
+UNSAID: Json = {"spec": {"hostNetwork": True}}
+
+
+def exposed(cluster: Cluster, resource: str, name: str) -> str:
+    """What the object's condition says of the machine's network; empty when it does not warn."""
+    found = condition(cluster.get(resource, name), "HostNetworkExposed")
+    return found["message"] if found.get("status") == "True" else ""
+
+
+def in_hosts_network(cluster: Cluster, role: str) -> Json:
+    """The one pod of a daemon once it is ready and in the network of its machine."""
+
+    def found(pods: dict[str, Json]) -> Json | None:
+        right = [
+            one
+            for one in pods.values()
+            if ready(one) and one["metadata"]["labels"].get("app.kubernetes.io/name") == role
+        ]
+        alone = len(right) == 1 and right[0]["spec"].get("hostNetwork")
+        return right[0] if alone else None
+
+    pod = cluster.until("pods", found, f"one {role} in the machine's network", SECONDS)
+    assert pod["status"]["podIP"] == pod["status"]["hostIP"]
+    assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    return pod
+
+
+def test_one_worker_has_the_network_of_a_machine_and_the_surplus_says_why_it_has_none(
+    cluster: Cluster, machine: Machine
+) -> None:
+    """S069: by the older spelling; the cluster's DNS resolves, and a job runs."""
+    cluster.apply(manifests.nodeset(2, "host", template=OLDER, partition={"enabled": True}))
+    eventually("its node", lambda: cluster.states() == {machine.host: {"IDLE"}}, SECONDS)
+
+    def surplus(nodesets: dict[str, Json]) -> str | None:
+        found = condition(nodesets["host"], "Ready")
+        return found["message"] if "free ports" in found.get("message", "") else None
+
+    words = cluster.until("nodesets", surplus, "what the second one lacks", SECONDS)
+    assert "slurmd listens on 6818" in exposed(cluster, "nodesets", "host")
+    worker = in_hosts_network(cluster, "slurmd")
+    one = worker["metadata"]["name"]
+    (other,) = set(cluster.pods()) - {one}
+    assert f"{other} has no Kubernetes node" in words
+    assert cluster.get("pods", other)["status"]["phase"] == "Pending"
+    name = f"{manifests.NAME}-controller.{cluster.namespace}"
+    assert cluster.on(one, f"getent hosts {name}")
+    assert cluster.run("srun", "-p", "host", "hostname").strip() == machine.host
+    cluster.kubectl("scale", "nodeset/host", "--replicas=1")
+    cluster.until_ready("nodesets", "host")
+    assert cluster.uids("app.kubernetes.io/name=slurmd") == {one: worker["metadata"]["uid"]}
+    assert cluster.states() == {machine.host: {"IDLE"}}
+
+
+def test_a_slurmrestd_and_a_login_have_it_as_well_and_give_its_ports_to_their_successors(
+    cluster: Cluster, machine: Machine
+) -> None:
+    """S069: by the newer spelling, and by none."""
+    cluster.patch("restapi", manifests.NAME, {"spec": {"template": NEWER}})
+    cluster.apply(manifests.loginset(template=UNSAID))
+    rest = in_hosts_network(cluster, "slurmrestd")
+    login = in_hosts_network(cluster, "login")
+    assert "slurmrestd listens on 6820" in exposed(cluster, "restapis", manifests.NAME)
+    assert exposed(cluster, "loginsets", "login")
+    command = (
+        "exec",
+        login["metadata"]["name"],
+        "-c",
+        "login",
+        "--",
+        "srun",
+        "-p",
+        "host",
+        "hostname",
+    )
+    assert cluster.kubectl(*command).strip() == machine.host
+    mark = {"spec": {"template": {"metadata": {"annotations": {"test.penstock.dev/mark": "1"}}}}}
+    cluster.patch("restapi", manifests.NAME, mark)
+    cluster.until(
+        "pods",
+        lambda pods: rest["metadata"]["name"] not in pods,
+        "the older slurmrestd is gone",
+        SECONDS,
+    )
+    in_hosts_network(cluster, "slurmrestd")
+    # A worker that goes is drained through it.
+    eventually("it answers", lambda: cluster.states() == {machine.host: {"IDLE"}}, SECONDS)
+    cluster.kubectl("scale", "nodeset/host", "--replicas=0")
+    eventually("the worker is gone", lambda: not cluster.pods(), SECONDS)
+    eventually("its node too", lambda: cluster.states() == {}, SECONDS)
+    cluster.patch("restapi", manifests.NAME, {"spec": {"template": None}})
+    eventually(
+        "it warns no more", lambda: not exposed(cluster, "restapis", manifests.NAME), SECONDS
+    )

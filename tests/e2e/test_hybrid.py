@@ -8,66 +8,50 @@ Two clusters share the hosts: `inner` has its slurmctld in a pod, and a slurmd a
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
-import json
 import os
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from e2e_kit import manifests
-from e2e_kit.api import Json, condition, ready
-from e2e_kit.cluster import VERSION, Cluster
-from e2e_kit.outside import NOBODY, SLURM_UID, Daemon, Host, outside
+from e2e_kit.cluster import Cluster
+from e2e_kit.hybrid import (
+    JOB,
+    JWT_KEY,
+    JWT_SECRET,
+    LONG_S,
+    POD,
+    SECRETS,
+    SLURM_KEY,
+    Slurmctld,
+    asked,
+    controller,
+    create_secrets,
+    idle,
+    names_of,
+    network,
+    only,
+    outside_controller,
+    ran,
+    restarted,
+    right,
+    same_bytes,
+    server,
+    service,
+    told,
+    write_files,
+    wrong,
+)
+from e2e_kit.outside import NOBODY, SLURM_UID, Host, outside
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
 
-LONG_S = 180.0
 OUTAGE_S = float(os.environ.get("PENSTOCK_OUTAGE_S", "15"))
 """How long the outside slurmctld is away; 300 in the scenario."""
-NEWLINES = b"\x00\xff\r\n\n"
-"""An end that would not survive being read as text."""
-SLURM_KEY, JWT_KEY = os.urandom(1000) + NEWLINES, os.urandom(32) + NEWLINES
-SECRETS = {
-    "external-auth-slurm": ("slurm.key", SLURM_KEY),
-    "external-auth-jwths256": ("jwt_hs256.key", JWT_KEY),
-}
-REFS = {
-    "slurmKeyRef": {"name": "external-auth-slurm", "key": "slurm.key"},
-    "jwtKeyRef": {"name": "external-auth-jwths256", "key": "jwt_hs256.key"},
-}
-JWT_SECRET = ("external-auth-jwths256", "jwt_hs256.key")
-JOB = ("--mem=50", "--partition=all", "-N2")
-CONF = """
-ClusterName=metal
-SlurmctldHost=metal-ctl({address})
-SlurmUser=slurm
-AuthType=auth/slurm
-CredType=cred/slurm
-AuthAltTypes=auth/jwt
-AuthAltParameters=jwt_key=/etc/slurm/jwt.key
-AuthInfo=use_client_ids
-SlurmctldParameters=enable_configless
-StateSaveLocation=/var/spool/slurmctld
-SlurmdSpoolDir=/var/spool/slurmd
-SlurmctldPidFile=/run/slurmctld/slurmctld.pid
-SlurmctldLogFile=/var/log/slurm/slurmctld.log
-SlurmdLogFile=/var/log/slurm/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MaxNodeCount=16
-NodeSet=burst Feature=burst
-PartitionName=burst Nodes=burst
-PartitionName=all Nodes=ALL Default=YES
-"""
+BURST = ("NodeSet=burst Feature=burst", "PartitionName=burst Nodes=burst")
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -81,15 +65,15 @@ class Hybrid:
     node: Host
     """Its slurmd belongs to `inner`, where slurm.conf names it."""
     login: Host
-    ctl: Host
+    slurmctld: Slurmctld
     rest: Host
     metal: Host
     """Its slurmd belongs to `outer`, as a dynamic node."""
-    slurmctld: Daemon | None = None
 
-    def serve(self) -> None:
-        """Start the outside slurmctld."""
-        self.slurmctld = self.ctl.start("/usr/sbin/slurmctld", "-D", user=SLURM_UID)
+    @property
+    def ctl(self) -> Host:
+        """Where the slurmctld of `outer` runs."""
+        return self.slurmctld.host
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +90,7 @@ def hybrid(
             outer,
             node=hosts.host("slurmd", "metal-0"),
             login=hosts.host("login", "metal-login"),
-            ctl=hosts.host("slurmctld", "metal-ctl"),
+            slurmctld=Slurmctld(hosts.host("slurmctld", "metal-ctl")),
             rest=hosts.host("slurmrestd", "metal-rest"),
             metal=hosts.host("slurmd", "metal-1"),
         )
@@ -183,9 +167,9 @@ def test_what_keeps_the_sides_apart_is_told_one_after_the_other(hybrid: Hybrid, 
     prepare(hybrid)
     said = told(outer, "NameNotResolved")
     assert f"metal-ctl.{outer.namespace}" in said
-    outer.apply(*service(ctl))
+    outer.apply(*service("metal-ctl", ctl))
     assert where in told(outer, "PortUnreachable")
-    hybrid.serve()
+    hybrid.slurmctld.start()
     assert where in told(outer, "AuthenticationFailed", "external-auth-jwths256")
     right(outer, "external-auth-jwths256")
     said = told(outer, "AuthenticationFailed", "external-auth-slurm")
@@ -241,6 +225,30 @@ def test_the_table_of_pairs_and_ports_says_which_way_is_closed(hybrid: Hybrid, s
     assert network(site, hybrid.inner)[0] == 0
 
 
+def test_workers_that_slurmctld_does_not_reach_are_told_until_it_does(
+    hybrid: Hybrid, site: Site
+) -> None:
+    """S080: a firewall in the way from the outside slurmctld to one worker's port 6818."""
+    outer, slurmctld = hybrid.outer, hybrid.slurmctld
+    pod = outer.get("pods", "burst-0")
+    uid, address = pod["metadata"]["uid"], pod["status"]["podIP"]
+    rule = ("OUTPUT", "-p", "tcp", "-d", address, "--dport", "6818", "-j", "DROP")
+    with slurmctld.host.filtered(*rule):
+        slurmctld.reconfigure()
+        said = told(outer, "WorkersUnreachable")
+        code, text = network(site, outer)
+    assert f"metal-ctl.{outer.namespace}:6817 does not reach port 6818 of burst-0" in said
+    assert address in said
+    assert "metal-1" not in said
+    assert code == 1, text
+    closed = [line for line in text.splitlines() if "NO: slurmctld says that burst-0" in line]
+    assert len(closed) == 1, text
+    slurmctld.reconfigure()
+    told(outer, "SlurmctldAnswers")
+    idle(outer, "burst-0", "metal-1")
+    assert outer.get("pods", "burst-0")["metadata"]["uid"] == uid
+
+
 def test_nothing_is_lost_while_the_sides_are_far_apart_and_slurmctld_is_away(
     hybrid: Hybrid,
 ) -> None:
@@ -248,18 +256,16 @@ def test_nothing_is_lost_while_the_sides_are_far_apart_and_slurmctld_is_away(
     outer, inner = hybrid.outer, hybrid.inner
     workers, others = outer.uids("app.kubernetes.io/name=slurmd"), inner.uids()
     restarts = restarted(outer)
-    slurmctld = hybrid.slurmctld
-    assert slurmctld is not None
     with hybrid.ctl.delayed(100):
         login = ("exec", "deploy/login", "-c", "login", "--")
         assert ran(outer.kubectl(*login, "srun", *JOB, "hostname")) == ["burst-0", "metal-1"]
-        slurmctld.stop()
+        hybrid.slurmctld.stop()
         began = time.monotonic()
         assert "refuses" in told(outer, "PortUnreachable")
         inner.until_ready("controllers", manifests.NAME)
         eventually("it was away", lambda: time.monotonic() - began > OUTAGE_S, OUTAGE_S + 60)
         assert outer.uids("app.kubernetes.io/name=slurmd") == workers
-        hybrid.serve()
+        hybrid.slurmctld.start()
         told(outer, "SlurmctldAnswers")
         idle(outer, "burst-0", "metal-1")
     assert outer.uids("app.kubernetes.io/name=slurmd") == workers
@@ -267,35 +273,11 @@ def test_nothing_is_lost_while_the_sides_are_far_apart_and_slurmctld_is_away(
     assert inner.uids() == others
 
 
-POD = f"{manifests.NAME}-controller-0"
-
-
-def controller(node: Host) -> Json:
-    """A slurmctld in a pod, whose slurm.conf names a machine outside."""
-    line = f"NodeName={node.name} NodeAddr={node.address} CPUs=1 RealMemory=100\n"
-    both = "PartitionName=all Nodes=ALL MaxTime=UNLIMITED\n"
-    return manifests.controller(manifests.EXTRA_CONF + line + both, **REFS)
-
-
-def outside_controller(cluster: Cluster) -> Json:
-    return manifests.of(
-        "Controller",
-        manifests.NAME,
-        clusterName="metal",
-        external=True,
-        externalConfig={"host": f"metal-ctl.{cluster.namespace}"},
-        **REFS,
-    )
-
-
 def prepare(hybrid: Hybrid) -> None:
     """Files of the outside slurmctld, and a slurmrestd beside it."""
-    conf = CONF.format(address=hybrid.ctl.address).lstrip().encode()
+    conf = hybrid.slurmctld.conf("metal", *BURST)
     for host, owner in ((hybrid.ctl, SLURM_UID), (hybrid.rest, NOBODY)):
-        host.hosts({"metal-ctl": hybrid.ctl.address})
-        host.write("/etc/slurm/slurm.conf", conf, mode=0o644)
-        host.write("/etc/slurm/cgroup.conf", b"CgroupPlugin=disabled\n", mode=0o644)
-        host.keys(owner, slurm_key=SLURM_KEY)
+        write_files(host, owner, conf, {"metal-ctl": hybrid.ctl.address})
     hybrid.ctl.keys(SLURM_UID, jwt_key=JWT_KEY)
     security = "disable_unshare_files,disable_unshare_sysv"
     hybrid.rest.start(
@@ -306,125 +288,3 @@ def prepare(hybrid: Hybrid) -> None:
         user=NOBODY,
         env={"SLURM_JWT": "daemon", "SLURMRESTD_SECURITY": security},
     )
-
-
-def service(host: Host) -> list[Json]:
-    """A name in the cluster for a host outside: a Service without a selector."""
-    ports = [{"name": "slurmctld", "port": 6817}]
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": host.name},
-            "spec": {"clusterIP": "None", "ports": ports},
-        },
-        {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {"name": host.name, "labels": {"kubernetes.io/service-name": host.name}},
-            "addressType": "IPv4",
-            "ports": ports,
-            "endpoints": [{"addresses": [host.address]}],
-        },
-    ]
-
-
-def create_secrets(cluster: Cluster, folder: Path) -> None:
-    """As the guide says it, from files."""
-    for name, (key, content) in SECRETS.items():
-        file = folder / name
-        file.write_bytes(content)
-        cluster.kubectl("create", "secret", "generic", name, f"--from-file={key}={file}")
-
-
-def wrong(name: str, key: str) -> Json:
-    """A Secret with another key than the outside cluster's."""
-    text = {key: "not the key of the other side, but as long as one has to be"}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": text}
-
-
-def right(cluster: Cluster, name: str) -> None:
-    """Give a Secret the key of the outside cluster."""
-    key, content = SECRETS[name]
-    script = {"data": {key: encoded(content)}}
-    cluster.patch("secret", name, script)
-
-
-def encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
-def told(cluster: Cluster, reason: str, words: str = "") -> str:
-    """Wait until the Controller's condition has a reason; its message."""
-
-    def found(objects: dict[str, Json]) -> str | None:
-        said = condition(objects[manifests.NAME], "Ready")
-        fits = said.get("reason") == reason and words in said["message"]
-        return said["message"] if fits else None
-
-    return cluster.until("controllers", found, f"{reason} {words}", LONG_S)
-
-
-def idle(cluster: Cluster, *nodes: str) -> None:
-    """Wait until slurmctld says that these nodes, and no others, are idle."""
-    wanted = {name: {"IDLE"} for name in nodes}
-    eventually(f"{nodes} are idle", lambda: cluster.states() == wanted, LONG_S, every=1)
-
-
-def only(cluster: Cluster, role: str) -> str | None:
-    """The one pod of a daemon, once there are no others and it is ready."""
-    pods = cluster.pods(f"app.kubernetes.io/name={role}")
-    return next((name for name, pod in pods.items() if len(pods) == 1 and ready(pod)), None)
-
-
-def ran(output: str) -> list[str]:
-    return sorted(output.split())
-
-
-def same_bytes(cluster: Cluster, pod: str, container: str, path: str, content: bytes) -> bool:
-    """Whether a file of a container has exactly these bytes."""
-    found = cluster.kubectl("exec", pod, "-c", container, "--", "sha256sum", path).split()[0]
-    return found == hashlib.sha256(content).hexdigest()
-
-
-def names_of(cluster: Cluster) -> dict[str, str]:
-    """The names of an inside slurmctld that slurm.conf has, at its pod's address."""
-    address = cluster.get("pods", POD)["status"]["podIP"]
-    internal = f"{manifests.NAME}-controller-internal"
-    space = cluster.namespace
-    return {f"{POD}.{internal}.{space}": address, f"{manifests.NAME}-controller.{space}": address}
-
-
-def server(cluster: Cluster) -> str:
-    return f"{manifests.NAME}-controller.{cluster.namespace}:6817"
-
-
-def asked(host: Host, cluster: Cluster) -> Json:
-    """What an outside slurmrestd says of the nodes."""
-    url = f"http://{host.address}:6820/slurm/{VERSION}/nodes/"
-    request = urllib.request.Request(url, headers={"X-SLURM-USER-TOKEN": cluster.token("slurm")})
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        found: Json = json.load(answer)
-    return found
-
-
-def network(site: Site, cluster: Cluster) -> tuple[int, str]:
-    """Exit status and output of `penstock network`."""
-    command = [sys.executable, "-c", "from penstock.cli.main import main; main()", "network"]
-    done = subprocess.run(
-        [*command, "-n", cluster.namespace],
-        env=site.node.env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-def restarted(cluster: Cluster) -> dict[str, int]:
-    """How often containers of workers were started."""
-    return {
-        f"{name}/{one['name']}": one["restartCount"]
-        for name, pod in cluster.pods().items()
-        for one in pod["status"]["containerStatuses"]
-    }

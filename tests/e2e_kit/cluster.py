@@ -32,7 +32,7 @@ class Cluster:
         """The RestApi that the test itself asks."""
         self.jwt_secret: tuple[str, str] = (f"{manifests.NAME}-auth-jwt", "jwt.key")
         """Secret and key of what tokens are signed with."""
-        self._addresses: dict[str, str] = {}
+        self._addresses: dict[str, tuple[str, int]] = {}
         self._shells: dict[tuple[str, str], Shell] = {}
         self._jwt_key = b""
 
@@ -217,7 +217,7 @@ class Cluster:
         self, method: str, path: str, body: str | None, headers: dict[str, str]
     ) -> tuple[int, str]:
         """Status and text of a call to slurmrestd."""
-        connection = http.client.HTTPConnection(self._address(self.restapi), 6820, timeout=20)
+        connection = http.client.HTTPConnection(*self._address(self.restapi), timeout=20)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -230,7 +230,8 @@ class Cluster:
     @property
     def url(self) -> str:
         """Where its slurmrestd listens."""
-        return f"http://{self._address(self.restapi)}:6820"
+        host, port = self._address(self.restapi)
+        return f"http://{host}:{port}"
 
     def token(self, user: str) -> str:
         """A token of a Slurm user."""
@@ -250,10 +251,15 @@ class Cluster:
             self._jwt_key = base64.b64decode(self.get("secrets", name)["data"][key])
         return self._jwt_key
 
-    def _address(self, name: str) -> str:
+    def forget_address(self) -> None:
+        """Look at slurmrestd's Service again for the next call."""
+        self._addresses.clear()
+
+    def _address(self, name: str) -> tuple[str, int]:
         if name not in self._addresses:
-            service = self.get("services", f"{name}-restapi")
-            self._addresses[name] = service["spec"]["clusterIP"]
+            spec = self.get("services", f"{name}-restapi")["spec"]
+            ports = {one.get("name"): one["port"] for one in spec["ports"]}
+            self._addresses[name] = spec["clusterIP"], ports.get("slurmrestd", 6820)
         return self._addresses[name]
 
 

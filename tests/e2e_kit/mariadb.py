@@ -83,6 +83,12 @@ def objects(cluster: Cluster, databases: dict[str, str]) -> list[Json]:
     ]
 
 
+def password(name: str, text: str) -> Json:
+    """A Secret with the password of a database's user."""
+    data = {"password": text}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+
+
 def sql(cluster: Cluster, text: str) -> str:
     """What the database's root is answered."""
     client = ("mariadb", "--socket=/tmp/mariadb.sock", "-u", "root", "-N", "-B", "-e", text)

@@ -48,7 +48,7 @@ import os, signal, socket, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 socket.sethostname(sys.argv[1])
 os.chmod("/tmp", 0o1777)
-for name in ("run/slurmctld", "var/log/slurm", "var/spool/slurmctld", "etc/slurm"):
+for name in ("run/slurmctld", "run/slurmdbd", "var/log/slurm", "var/spool/slurmctld", "etc/slurm"):
     os.makedirs("/" + name, exist_ok=True)
     os.chown("/" + name, 401, 401)
 os.makedirs("/run/slurm")
@@ -72,12 +72,6 @@ class Daemon:
     def said(self) -> str:
         """What it wrote to its standard output and error."""
         return self.output.read_text(errors="replace")
-
-    def stop(self) -> None:
-        """End it, and nothing else."""
-        if self.process.signal(signal.SIGTERM) and not self.process.wait(20):
-            self.process.signal(signal.SIGKILL)
-        self.starter.wait(20)
 
 
 class Host:
@@ -184,6 +178,29 @@ class Host:
             raise LocalError(f"{error}: {output.read_text(errors='replace')}") from error
         found = Daemon(name, process, starter, output)
         self.daemons.append(found)
+        return found
+
+    def stop(self, name: str) -> None:
+        """End a program, also one that has made itself anew, as Slurm's daemons do when told to."""
+        for process in self.running(name):
+            process.signal(signal.SIGTERM)
+        try:
+            eventually(f"{name} has ended", lambda: not self.running(name), 20)
+        except AssertionError:
+            for process in self.running(name):
+                process.signal(signal.SIGKILL)
+                process.wait(20)
+
+    def running(self, name: str) -> list[Process]:
+        """The processes of the host that run a program."""
+        if self._pid is None:
+            return []
+        mine = Path(f"/proc/{self._pid.pid}/ns/pid").readlink()
+        found: list[Process] = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (folder / "ns/pid").readlink() == mine and _program(folder) == name:
+                    found += filter(None, [Process.of(int(folder.name))])
         return found
 
     def log(self, path: str) -> str:
@@ -319,8 +336,12 @@ def _started(pid: int, name: str) -> Process | None:
     found = _below(pid, 1)
     if found is None:
         return None
-    command = Path(f"/proc/{found.pid}/cmdline").read_bytes().split(b"\0")[0]
-    return found if command.decode().rpartition("/")[2] == name else None
+    return found if _program(Path(f"/proc/{found.pid}")) == name else None
+
+
+def _program(folder: Path) -> str:
+    """What a process runs, by its folder in /proc."""
+    return (folder / "cmdline").read_bytes().split(b"\0")[0].decode().rpartition("/")[2]
 
 
 def inner(process: Process, node: Process) -> int:

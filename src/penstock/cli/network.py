@@ -187,7 +187,9 @@ def here(controller: Controller, objects: Sequence[Json]) -> list[Place]:
         pod = fits[0]
         own = role == "slurmd"
         at, behind = (pod.status.pod_ip or "", wellknown.SLURMD_PORT) if own else (host, port)
-        return [Place(role, pod.metadata.name, pod.metadata.name, role, at, behind)]
+        # By its Slurm node, as what slurmctld says of it is looked up by that.
+        called = pod.host if own else pod.metadata.name
+        return [Place(role, called, pod.metadata.name, role, at, behind)]
 
     host, port = names.slurmctld_host(controller), names.slurmctld_port(controller)
     found = place("slurmctld", name, host, port)
@@ -222,8 +224,7 @@ def _operators(pods: Sequence[Json]) -> list[Place]:
 def outside_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[Place]:
     """The nodes that are no pods of this namespace."""
     workers = [one for one in _of(Pod, objects) if _ROLE.items() <= one.metadata.labels.items()]
-    pods = {one.spec.hostname or one.metadata.name for one in workers}
-    pods |= {one.spec.node_name or "" for one in workers if one.spec.host_network}
+    pods = {one.host for one in workers}
     return [
         Place("slurmd", one.name, host=one.address, port=wellknown.SLURMD_PORT)
         for one in nodes

@@ -18,11 +18,11 @@ def obj(kind: str, name: str, spec: Json, **more: Json) -> Json:
     return {"kind": kind, "metadata": {"name": name, "namespace": "slurm"}, "spec": spec, **more}
 
 
-def pod(name: str, role: str, instance: str, address: str) -> Json:
+def pod(name: str, role: str, instance: str, address: str, host: str = "") -> Json:
     labels = {"app.kubernetes.io/name": role, "app.kubernetes.io/instance": instance}
     ready = [{"type": "Ready", "status": "True"}]
     status = {"phase": "Running", "podIP": address, "conditions": ready}
-    found = obj("Pod", name, {"hostname": name}, status=status)
+    found = obj("Pod", name, {"hostname": host or name}, status=status)
     found["metadata"]["labels"] = labels
     return found
 
@@ -32,7 +32,7 @@ OBJECTS = [
     obj("NodeSet", "burst", REF),
     obj("LoginSet", "login", REF),
     obj("RestApi", "rest", REF),
-    pod("burst-0", "slurmd", "burst", "10.1.0.4"),
+    pod("slurm-worker-burst-0", "slurmd", "burst", "10.1.0.4", host="burst-0"),
     pod("login-x", "login", "login", "10.1.0.5"),
     pod("rest-x", "slurmrestd", "rest", "10.1.0.6"),
 ]
@@ -68,6 +68,8 @@ def test_every_way_is_tried_from_the_pod_where_it_begins(
     assert ["slurmd", "burst-0", "slurmctld", "(outside)", "ctl.example.com:6817", "yes"] in rows
     assert ["login", "login-x", "slurmd", "metal-1", "(outside)", "10.9.0.2:6818", "yes"] in rows
     assert "nc -vz -w 3 10.1.0.4 6818" in text
+    told = "slurmctld (outside)  slurmd burst-0  10.1.0.4:6818  yes, slurmctld says (idle)"
+    assert told.split() in rows, "a pod of the chart is not called as its Slurm node"
     assert "IgnoreSystemd=yes" in text
 
 
