@@ -93,8 +93,12 @@ def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: C
     cluster.until("pods", renewed, "the standby is started with the new file", LONG_S)
     cluster.until_ready("controllers", manifests.NAME, LONG_S)
     assert cluster.get("pods", PODS[0])["metadata"]["uid"] == uids[PODS[0]]
-    job = cluster.submit("sleep 1000", "--output=/dev/null", "--mem=50", "--partition=late")
+    script = "touch /tmp/began; sleep 1000"
+    job = cluster.submit(script, "--output=/dev/null", "--mem=50", "--partition=late")
     cluster.until_job(job, "RUNNING", timeout=LONG_S)
+    # slurmctld says so before it has told slurmd, and one that hangs then never tells it.
+    began = "test -e /tmp/began && echo yes || true"
+    eventually("its worker runs it", lambda: cluster.on("compute-0", began).strip())
 
     # It hangs: its machine answers, and it does not.
     send(uids[PODS[0]], signal.SIGSTOP)
