@@ -28,10 +28,8 @@ WORKERS = "slurm-worker-slinky"
 VOLUMES: list[Json] = [{"name": "share", "persistentVolumeClaim": {"claimName": "share"}}]
 MOUNTS: list[Json] = [{"name": "share", "mountPath": "/shared"}]
 
-# The script asks for more CPUs than machines of tests may have.
 CONTROLLED = """ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
-SlurmdParameters=config_overrides
 GresTypes=gpu
 """
 CGROUP_CONF = """CgroupPlugin=autodetect
@@ -110,6 +108,7 @@ def controlled(path: str) -> Json:
     """Two privileged workers with devices that stand for GPUs, and a folder of the machine."""
     found = manifests.on_shared_disk(manifests.nodeset(2), path)
     spec = found["spec"]
+    # More CPUs than machines of tests may have: of a dynamic node Slurm takes what is declared.
     spec["extraConf"] = "CPUs=4 RealMemory=8192 Gres=gpu:2"
     for name, source in DEVICES.items():
         volume = {"name": name, "hostPath": {"path": source, "type": "CharDevice"}}
