@@ -98,8 +98,8 @@ def _row(path: Path, given: Mapping[str, Any]) -> Row:
         raise ValueError(f"{where}: state is one of {', '.join(STATES)}")
     if (row.state != "done") is not bool(row.missing):
         raise ValueError(f"{where}: a row that is not done, and no other, says what is missing")
-    if (row.state == "open") is not bool(row.tried):
-        raise ValueError(f"{where}: a row that is open, and no other, says what was tried")
+    if (row.state != "done") is not bool(row.tried):
+        raise ValueError(f"{where}: a row that is not done, and no other, says what was tried")
     return row
 
 

@@ -85,6 +85,7 @@ async def test_d5(): ...
         ('state = "done"\nmissing = "a part"', "a row that is not done"),
         ('state = "partly"', "a row that is not done"),
         ('state = "open"\nmissing = "all"', "says what was tried"),
+        ('state = "partly"\nmissing = "a part"', "says what was tried"),
         ('state = "soon"', "state is one of done, partly, open"),
         ('state = "done"\nnote = "x"', "note means nothing"),
     ],
