@@ -36,6 +36,8 @@ MOST = 4
 CALM = 420.0
 """Seconds that the cluster has to come to rest, with the kubelet's longest back-off in them."""
 LISTING = 'cd {} && for f in job-*; do while read -r line; do echo "$f:$line"; done < "$f"; done'
+HELD = "launch_failed_requeued_held"
+"""What slurmctld says of a job whose slurmd failed while it launched."""
 REGISTER_EVERY = 60.0
 """Longer than BatchStartTimeout and MessageTimeout together, for which slurmctld trusts itself."""
 CONF = f"{manifests.EXTRA_CONF}MinJobAge=60000\nSlurmdTimeout=120\n"
@@ -142,18 +144,21 @@ def _calm(cluster: Cluster) -> None:
 
 
 def _until_all_ended(cluster: Cluster) -> None:
-    """Wait for all jobs, also for those whose end slurmctld forgot.
+    """Wait for all jobs, also for those that slurmctld holds, or whose end it forgot.
 
-    A slurmctld that is killed before it saved that a job ended believes it running. It learns
-    better when slurmd registers, perhaps half an hour later; a slurmd that starts does so at once.
+    A job whose slurmd was killed while it launched is held until somebody releases it. A slurmctld
+    that is killed before it saved that a job ended believes it running. It learns better when
+    slurmd registers, perhaps half an hour later; a slurmd that starts does so at once.
     """
     tries = int(CALM / REGISTER_EVERY)
     for number in range(tries):
         try:
-            eventually("all jobs end", lambda: not _unfinished(cluster), REGISTER_EVERY, every=2)
+            eventually("all jobs end", lambda: _all_ended(cluster), REGISTER_EVERY, every=2)
         except AssertionError:
             if number == tries - 1:
                 raise
+            if not any("RUNNING" in one.state for one in _known(cluster).values()):
+                continue
             for pod in cluster.pods():
                 # One that was ended a while ago may still wait for the kubelet to start it.
                 with contextlib.suppress(LocalError):
@@ -170,6 +175,13 @@ def _idle(cluster: Cluster) -> bool:
 def _known(cluster: Cluster) -> dict[int, Known]:
     jobs = cluster.rest("GET", "jobs/")["jobs"]
     return {one["job_id"]: Known(one["name"], frozenset(one["job_state"])) for one in jobs}
+
+
+def _all_ended(cluster: Cluster) -> bool:
+    for one in cluster.rest("GET", "jobs/")["jobs"]:
+        if "PENDING" in one["job_state"] and one["state_reason"].replace(" ", "_") == HELD:
+            cluster.run("scontrol", "release", str(one["job_id"]))
+    return not _unfinished(cluster)
 
 
 def _unfinished(cluster: Cluster) -> bool:
