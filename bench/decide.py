@@ -9,10 +9,12 @@ import msgspec
 
 from bench.figures import Figure, Result
 from bench.registry import Bench, Given
-from bench.settled import Shape, fleet
+from bench.settled import NOW, Shape, fleet
+from penstock.decide.key_ring import Seen, step
 from penstock.decide.nodeset import plan
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import NodeSetView
+from penstock.slurm.keyring import Phase, Ring
 
 SIZES = (10, 100, 1000, 5000)
 
@@ -30,11 +32,13 @@ def run(given: Given) -> Result:
             quiet = Quiet()
             first.setdefault(name, []).append(_milliseconds(view, quiet))
             changed.setdefault(name, []).append(_milliseconds(_one_changed(view), quiet))
+    steps = tuple(_key_step(SIZES[-1]) for _ in range(given.runs))
     figures = [
         *(
             Figure(f"{name}: one pod changed", "ms", tuple(taken))
             for name, taken in changed.items()
         ),
+        Figure(f"{SIZES[-1]}: one step of a changed key", "ms", steps),
         *(Figure(f"{name}: all seen first", "ms", tuple(taken)) for name, taken in first.items()),
     ]
     return Result(tuple(figures), "CPU milliseconds; the number is that of the workers.")
@@ -49,6 +53,19 @@ def _milliseconds(view: NodeSetView, quiet: Quiet) -> float:
     taken = time.process_time() - began
     if decided.actions:
         raise AssertionError(f"not settled: {decided.actions[:3]}")
+    return 1000 * taken
+
+
+def _key_step(size: int) -> float:
+    """A look at what all workers run with, in the middle of a change of slurm.key."""
+    starts = {f"worker-{number}": int(NOW) + 1 for number in range(size)}
+    ring = Ring(bytes(32), next=bytes(range(32)), phase=Phase.SWITCH, since=NOW, used=True)
+    seen = Seen(NOW + 10, ring.next, applied=True, starts=starts)
+    began = time.process_time()
+    found = step(ring, seen)
+    taken = time.process_time() - began
+    if found.ring.phase is not Phase.FORGET:
+        raise AssertionError(f"it waits: {found.words}")
     return 1000 * taken
 
 
