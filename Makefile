@@ -2,8 +2,8 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 CONTEXT ?=
-# What needs a node waits most of the time, so there are three processes with one (tests/support/spread.py)
-# and one that computes beside them, on however few cores.
+# What needs a node waits most of the time, so there are three processes with one (tests/support/spread.py),
+# one with an API server, and one that computes beside them, on however few cores.
 SPREAD = --dist loadscope --no-loadscope-reorder
 CORES = -n auto --maxprocesses 4
 
@@ -48,7 +48,7 @@ install.yaml: deploy/operator.yaml $(wildcard deploy/crds/*.yaml) ## kinds and o
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers
 	@$(MAKE) --no-print-directory parts
-	.venv/bin/pytest -n 4 $(SPREAD) tests --durations=20
+	.venv/bin/pytest -n 5 $(SPREAD) tests --durations=20
 
 # No test waits for a compiler: with an empty cache that takes longer than a test may. Nodes need root.
 parts: venv ## compile and fetch what nodes are made of, where the cache lacks it

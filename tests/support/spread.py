@@ -9,10 +9,11 @@ from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissing
 from xdist.workermanage import WorkerController  # pyright: ignore[reportMissingTypeStubs]
 
 NODES = {"api": 1, "e2e": 3}
-"""By layer, how many processes may have a node: each takes half a minute and 2 GB.
-
-What needs a node leaves half of a core idle. All of what computes takes less than what waits.
-"""
+"""By layer, how many processes may have a node: each takes half a minute and 2 GB."""
+LATE = {"api": 1, "e2e": 4}
+"""The same once nothing is left that computes: what needs a node leaves half of the CPU idle."""
+WORTH = 4
+"""So many files must be left for one more process to get a node."""
 
 
 def layer_of(nodeid: str) -> str:
@@ -68,7 +69,10 @@ class ByNode(LoadScopeScheduling):
 
     def _may(self, node: WorkerController, layer: str) -> bool:
         having = self._having.get(layer, set())
-        return not layer or node in having or len(having) < NODES[layer]
+        if not layer or node in having or len(having) < NODES[layer]:
+            return True
+        left = [layer_of(scope) for scope in self.workqueue]
+        return len(having) < LATE[layer] and "" not in left and left.count(layer) >= WORTH
 
     def _rank(self, node: WorkerController, layer: str) -> int:
         return 2 if not layer else 0 if node in self._having[layer] else 1

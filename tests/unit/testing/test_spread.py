@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 
-from support.spread import NODES, ByNode, layer_of
+from support.spread import LATE, NODES, WORTH, ByNode, layer_of
 
 FILES = {
     "tests/e2e/test_long.py": 1,
@@ -86,7 +87,7 @@ def test_each_test_runs_once_and_few_processes_have_a_node(
     scheduler, processes = scheduler_of(config, count)
     run(scheduler, processes)
     assert sorted(test for one in processes for test in one.ran) == sorted(TESTS)
-    for layer, most in NODES.items():
+    for layer, most in LATE.items():
         assert len(having(processes, layer)) <= most
     assert all(one.shutting_down for one in processes)
 
@@ -102,3 +103,31 @@ def test_files_that_need_a_node_come_first_and_the_longest_before_all(
         assert needs == sorted(needs, reverse=True)
     assert len(having(processes, "e2e")) == NODES["e2e"]
     assert not set(having(processes, "e2e")) & set(having(processes, "api"))
+
+
+@pytest.mark.parametrize(("files", "most"), [(3 + WORTH, 3), (12 + WORTH, 4)])
+def test_one_more_process_gets_a_node_when_nothing_is_left_to_compute_and_enough_is(
+    config: pytest.Config, monkeypatch: pytest.MonkeyPatch, files: int, most: int
+) -> None:
+    tests = [f"tests/e2e/test_{number}.py::test_{end}" for number in range(files) for end in "ab"]
+    tests += [f"tests/unit/test_{number}.py::test" for number in range(4)]
+    monkeypatch.setattr(sys.modules[__name__], "TESTS", tests)
+    scheduler, processes = scheduler_of(config, 4)
+    run(scheduler, processes)
+    assert sorted(test for one in processes for test in one.ran) == sorted(tests)
+    assert len(having(processes, "e2e")) == most
+
+
+def test_when_a_process_ends_early_another_one_has_its_node(config: pytest.Config) -> None:
+    scheduler, processes = scheduler_of(config, 4)
+    first = processes.pop(0)
+    first.step(scheduler)
+    lost = scheduler.remove_node(first)
+    new = Process()
+    scheduler.add_node(new)
+    scheduler.add_node_collection(new, TESTS)
+    scheduler.schedule()
+    run(scheduler, [*processes, new])
+    ran = [*first.ran, *(test for one in [*processes, new] for test in one.ran)]
+    assert lost in ran
+    assert sorted(ran) == sorted(TESTS)
