@@ -167,7 +167,8 @@ class World:
             case act.SetNodeFeatures():
                 raise PromiseBrokenError("no machine of this world has features")
             case act.SetReservation() | act.DeleteReservation():
-                if not self.slurm().silence:
+                # A Slurm without any node is no silent one to whoever asks for reservations.
+                if isinstance(self.view().reservations, Known):
                     self.upkeep.do(step, set(self.nodes))
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
