@@ -135,7 +135,10 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
         return Rollout(tuple(going), budget=budget, left=tuple(left), last=tuple(last))
     broken = [pod for pod in kept if current(view, pod) and not works(view, slurm, pod)]
     free = budget - absent(view, kept) - len(broken) - len(left) - len(going)
-    free -= sum(1 for pod in last if not works(view, slurm, pod))
+    # Those whose time has not come are out as well when they do not work.
+    taken = {pod.metadata.uid for pod in old}
+    later = [pod for pod in old_ones(view, kept) if pod.metadata.uid not in taken]
+    free -= sum(1 for pod in (*last, *later) if not works(view, slurm, pod))
     uses = {pod.metadata.name: _use(view, slurm, pod) for pod in rest}
     order = sorted(
         rest,

@@ -160,9 +160,9 @@ def rename_node(world: World, number: int, shared: bool, seconds: float) -> None
 
 def switch_mode(world: World, mode: str, which: int) -> None:
     """A change of a NodeSet's scaling mode; of two in one cluster it would be one too many."""
-    space, name = world.place(which)
+    space, _ = world.place(which)
     if sum(1 for where, _ in world.places if where == space) == 1:
-        world.ask("PATCH", path_of(space, "nodesets", name), {"spec": {"scalingMode": mode}})
+        world.edit_nodeset(which, {"spec": {"scalingMode": mode}})
 
 
 def delete_pod(world: World, number: int) -> None:
