@@ -256,6 +256,15 @@ class TestUpdate:
         found = plan(seen(wanted(RUNS), there(RUNS, 1), nodes=in_maintenance(0, 1)))
         assert taken(found) == ["compute-1"]
 
+    @pytest.mark.parametrize(
+        ("state", "gone"), [(("IDLE",), ["compute-0"]), (("IDLE", "DRAIN"), []), (("DOWN",), [])]
+    )
+    def test_one_that_waits_and_does_not_work_is_out(
+        self, state: tuple[str, ...], gone: list[str]
+    ) -> None:
+        found = plan(seen(wanted(RUNS), there(RUNS, 0), nodes=in_maintenance(0, n1=state)))
+        assert taken(found) == gone
+
     def test_a_job_is_waited_for_and_a_drained_pod_goes(self) -> None:
         nodes = known_nodes(
             node(0, "IDLE", "MAINTENANCE"),
