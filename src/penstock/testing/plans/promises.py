@@ -45,7 +45,7 @@ class Promises:
         self.broken: list[str] = []
         self._unfit = Unfit(server)
         self.budget = Budget(server, slurms, self.broken)
-        self._reserved = ReservedPromises(server, slurms, self._unfit, self.broken)
+        self._reserved = ReservedPromises(server, slurms, self._unfit, self.broken, STALE_S)
         self._server = server
         self._slurms = slurms
         self._machines = machines

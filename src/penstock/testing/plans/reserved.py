@@ -14,12 +14,13 @@ from penstock.testing.slurm import SimulatedSlurm
 
 NODESETS = "slinky.slurm.net/nodesets"
 SCHEDULED = "ScheduledUpdate"
-STALE_S = 120.0
-"""As of `promises.STALE_S`."""
 
 
 class ReservedPromises:
-    """Notes in `broken` when an update takes a worker before its reservation has begun."""
+    """Notes in `broken` when an update takes a worker before its reservation has begun.
+
+    `stale` are the seconds of the oldest view that anybody may act on.
+    """
 
     def __init__(
         self,
@@ -27,7 +28,9 @@ class ReservedPromises:
         slurms: Mapping[str, SimulatedSlurm],
         unfit: Unfit,
         broken: list[str],
+        stale: float,
     ) -> None:
+        self._stale = stale
         self._unfit = unfit
         self._slurms = slurms
         self._broken = broken
@@ -48,7 +51,7 @@ class ReservedPromises:
         lately += [one for one in history if one[0] > shown]
         daemon = bool(of_mode([pod], nodeset)) == is_daemon(nodeset)
         must = all(scheduled and mode == daemon for _, scheduled, mode in lately)
-        if daemon and self._unfit.lately(machine_of(pod), STALE_S):
+        if daemon and self._unfit.lately(machine_of(pod), self._stale):
             return
         ctld, node = self._slurms[space].ctld, node_name(pod)
         ctld.pass_time()
