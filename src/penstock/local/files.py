@@ -1,8 +1,10 @@
 """Writes everything a node needs into its folder before its first process starts."""
 
 import contextlib
+import errno
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,6 +36,9 @@ USERS = {
     "kwok": ("kwok", ("system:masters",)),
 }
 """User and groups of each component's kubeconfig (Kubernetes' default RBAC names)."""
+
+FILLED = {errno.ENOTEMPTY, errno.ENOENT, errno.EBUSY}
+"""What removing a folder says while somebody else still makes and removes files in it."""
 
 
 def write(layout: Layout, there: Record, programs: Mapping[str, Path]) -> None:
@@ -145,3 +150,20 @@ def _write_configuration(layout: Layout, there: Record) -> None:
     }
     for name, text in texts.items():
         (layout.upper / "etc" / name).write_text(text)
+
+
+def clear(folder: Path, timeout: float = 10.0) -> None:
+    """Remove a node's folder.
+
+    A first process whose `up` was killed before its pid was known ends by itself, but may write
+    here until it does, so a folder that fills again is cleared again for `timeout` seconds.
+    Raises OSError.
+    """
+    deadline = time.monotonic() + timeout
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno not in FILLED or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

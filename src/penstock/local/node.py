@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -183,8 +182,7 @@ class Node:
         if there is not None:
             network.disconnect(Path(there.root), there.addresses)
             cgroups.remove(there.cgroup)
-        if self._layout.folder.exists():
-            shutil.rmtree(self._layout.folder)
+        files.clear(self._layout.folder)
 
     def _record(self) -> Record:
         there = record.load(self._layout)

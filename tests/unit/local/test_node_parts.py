@@ -1,7 +1,10 @@
+import contextlib
 import io
 import json
 import ssl
 import tarfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from penstock.local import cgroups, config, ctr, linux, pki, single
 from penstock.local.addresses import Addresses
 from penstock.local.components import Size, components
 from penstock.local.errors import LocalError
-from penstock.local.files import can_overlay
+from penstock.local.files import can_overlay, clear
 from penstock.local.kubeconfig import kubeconfig
 from penstock.local.layout import Layout
 from penstock.local.node import Node
@@ -28,6 +31,31 @@ def test_the_state_folder_can_be_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PENSTOCK_STATE", str(tmp_path / "state"))
     assert Layout("a").audit_log == tmp_path / "state/a/logs/audit.log"
     assert Node("a").status().state == "absent"
+
+
+def test_a_folder_goes_though_somebody_still_writes_in_it_for_a_moment(tmp_path: Path) -> None:
+    folder = tmp_path / "node"
+    (folder / "logs").mkdir(parents=True)
+    for number in range(500):
+        (folder / "logs" / f"old-{number}").touch()
+    begun = threading.Event()
+
+    def write() -> None:
+        end = time.monotonic() + 0.3
+        number = 0
+        while time.monotonic() < end:
+            number += 1
+            with contextlib.suppress(OSError):
+                (folder / "logs" / str(number)).touch()
+                (folder / str(number)).mkdir()
+            begun.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    begun.wait()
+    clear(folder)
+    writer.join()
+    assert not folder.exists()
 
 
 def test_who_is_not_root_is_told_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
