@@ -20,6 +20,7 @@ from support.partitions import (
     poke,
     reads,
     start,
+    told,
 )
 
 pytestmark = pytest.mark.api
@@ -86,7 +87,7 @@ async def test_a_change_in_slurm_itself_is_told_with_field_and_both_values(api_n
             assert "MaxTime is 7, declared 60" in await drifted(lab_, "Partition", "part")
             assert "MaxTime is 7, declared UNLIMITED" in await drifted(lab_, "NodeSet", "compute")
             assert "byhand was made in Slurm" in await drifted(lab_, "Controller", "slurm")
-            assert len(events(running, "PartitionDrifted")) == 3
+            await told(lab_, running, "PartitionDrifted", 3)
             assert lab_.ready("Partition", "part")
             assert lab_.ready("NodeSet", "compute")
             assert minutes(lab_, "part") == 7
@@ -143,7 +144,7 @@ async def test_a_nodeset_puts_its_partition_back_or_declares_what_slurm_has(api_
         poke(lab_, running)
         await lab_.until(lambda: minutes(lab_, "compute") == 60)
         await undrifted(lab_, "NodeSet", "compute")
-        assert events(running, "PartitionReverted")
+        await told(lab_, running, "PartitionReverted")
         await choose(lab_, "NodeSet", "compute", "Adopt")
         by_hand(lab_, "compute")
         poke(lab_, running)
@@ -205,11 +206,11 @@ async def test_a_word_that_is_no_choice_is_told_and_reports(api_node: Node) -> N
         for kind, name in (("Controller", "slurm"), ("NodeSet", "compute")):
             await choose(lab_, kind, name, "revert")
             await lab_.until(lambda kind=kind, name=name: lab_.says(kind, name, "DriftUnknown"))
-            told = lab_.condition(kind, name)
-            assert told is not None
-            assert "'revert'" in told.message
-            assert "Report, Revert or Adopt" in told.message
-        assert len(events(running, "DriftUnknown")) == 2
+            found = lab_.condition(kind, name)
+            assert found is not None
+            assert "'revert'" in found.message
+            assert "Report, Revert or Adopt" in found.message
+        await told(lab_, running, "DriftUnknown", 2)
         by_hand(lab_, "compute")
         poke(lab_, running)
         await drifted(lab_, "NodeSet", "compute")
@@ -252,8 +253,8 @@ async def test_a_change_by_hand_goes_when_the_partition_is_edited(api_node: Node
         assert found["maximums"]["time"]["infinite"]
         assert found["maximums"]["nodes"]["number"] == 2
         assert found["partition"]["state"] == ["UP"]
-        (told,) = events(running, "PartitionReverted")
-        assert "MaxTime is 7, declared UNLIMITED" in told
+        (said,) = await told(lab_, running, "PartitionReverted")
+        assert "MaxTime is 7, declared UNLIMITED" in said
 
 
 async def test_changed_nodes_are_told_of_on_their_nodeset(api_node: Node) -> None:
@@ -264,7 +265,7 @@ async def test_changed_nodes_are_told_of_on_their_nodeset(api_node: Node) -> Non
             node_by_hand(lab_, f"compute-{number}", weight=5)
         said = await drifted(lab_, "NodeSet", "compute")
         assert said == "changed in Slurm: nodes compute-[0-1]: Weight is 5, declared 1"
-        assert len(events(running, "NodesDrifted")) == 1
+        await told(lab_, running, "NodesDrifted")
         assert lab_.ready("NodeSet", "compute")
         node_by_hand(lab_, "compute-1", features=["compute", "mine"], weight=1)
         node_by_hand(lab_, "compute-0", weight=1)
@@ -279,7 +280,7 @@ async def test_changed_nodes_are_told_of_on_their_nodeset(api_node: Node) -> Non
         await choose(lab_, "NodeSet", "compute", "Revert")
         await lab_.until(lambda: lab_.slurm.nodes["compute-1"].features == ["compute"])
         await undrifted(lab_, "NodeSet", "compute")
-        assert events(running, "NodesReverted")
+        await told(lab_, running, "NodesReverted")
 
 
 async def test_what_all_nodes_show_is_declared_without_a_new_pod(api_node: Node) -> None:
@@ -297,7 +298,7 @@ async def test_what_all_nodes_show_is_declared_without_a_new_pod(api_node: Node)
         await lab_.quiet()
         assert lab_.kubelet.seen == pods
         assert [one.weight for one in lab_.slurm.nodes.values()] == [5, 5]
-        assert events(running, "NodesAdopted")
+        await told(lab_, running, "NodesAdopted")
         # The pods of now and of later are all the same.
         await lab_.patch("NodeSet", "compute", {"spec": {"replicas": 3}})
         await lab_.until(lambda: "compute-2" in lab_.slurm.nodes)

@@ -20,6 +20,7 @@ from support.partitions import (
     posts,
     reads,
     start,
+    told,
 )
 
 pytestmark = pytest.mark.api
@@ -97,8 +98,8 @@ async def test_partitions_of_nodesets_and_of_extra_conf_are_changed_the_same_way
         assert events(running, "PartitionKeysGone") == []
         await lab_.patch("NodeSet", "compute", {"spec": {"partition": {"config": "State=DRAIN"}}})
         await lab_.until(lambda: live(lab_, "compute")["partition"]["state"] == ["DRAIN"])
-        await lab_.until(lambda: events(running, "PartitionKeysGone") != [])
-        assert "MaxTime=5 (now UNLIMITED)" in events(running, "PartitionKeysGone")[0]
+        (said,) = await told(lab_, running, "PartitionKeysGone")
+        assert "MaxTime=5 (now UNLIMITED)" in said
         assert not live(lab_, "compute")["maximums"]["time"]["set"]
         line = "MinJobAge=2\nPartitionName=raw Nodes=ALL Hidden=YES\n"
         await lab_.apply({**CONTROLLER, "spec": {"extraConf": line}})
