@@ -16,6 +16,8 @@ from support.spread import ByNode, layer_of
 
 NICE = 5
 """Niceness of tests that need no node, beside those that do."""
+SHORT, WIDE = 8, 400
+"""Lines, and characters of each, that are told of a failure at the very end."""
 BEFORE = pytest.StashKey[int]()
 
 # A merge must not depend on luck: CI takes the same examples each time, people get new ones.
@@ -53,21 +55,43 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:
 
 
 class Failures:
-    """Says at once what failed: the whole run takes long, and tells all of it only at its end."""
+    """Says at once what failed: the whole run takes long, and tells all of it only at its end.
+
+    And once more as the last thing, in a few lines each: what is kept of a long output is its end.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._told: list[tuple[str, list[str]]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell a failure."""
         if report.failed:
             told = f"{report.when} of {report.nodeid} after {report.duration:.0f} s"
-            self._config.get_terminal_writer().line(f"\nFAILED {told}: {_first(report)}")
+            lines = _why(report)
+            self._told.append((told, lines))
+            first = next((one for one in lines if not one.startswith(">")), "")
+            self._config.get_terminal_writer().line(f"\nFAILED {told}: {first}")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, Any, Any]:
+        """Tell all of them, after everything else."""
+        result = yield
+        if self._told:
+            terminalreporter.section("what failed, in short")
+        for told, lines in self._told:
+            terminalreporter.line(told)
+            for line in lines[:SHORT]:
+                terminalreporter.line(f"    {line[:WIDE]}")
+        return result
 
 
-def _first(report: pytest.TestReport) -> str:
-    lines = report.longreprtext.splitlines()
-    return next((one[1:].strip() for one in lines if one.startswith("E ")), "")
+def _why(report: pytest.TestReport) -> list[str]:
+    """Where a test failed and why: pytest marks these lines by `>` and `E`."""
+    marked = [one for one in report.longreprtext.splitlines() if one.startswith((">", "E "))]
+    return [one if one[0] == ">" else one[1:].strip() for one in marked]
 
 
 def pytest_configure(config: pytest.Config) -> None:
