@@ -10,7 +10,7 @@ import argparse
 import datetime
 import sys
 
-from bench import decide, machine, ranges, start
+from bench import decide, machine, ranges, recover, start
 from bench.config import effect
 from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
@@ -21,6 +21,7 @@ from penstock.local.node import Node
 
 BENCHES: tuple[Bench, ...] = (
     start.BENCH,
+    recover.BENCH,
     effect.BENCH,
     effect.MANY_BENCH,
     decide.BENCH,

@@ -1,4 +1,4 @@
-"""When the daemons in pods started, by the kernel's own record of them."""
+"""The daemons in pods, by the kernel's own record of them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import os
 import time
 from pathlib import Path
 
+from penstock.local.process import Process
 
-def started(uid: str, name: str) -> float | None:
-    """When the first process called `name` in a pod started (seconds of the epoch)."""
+
+def of_pod(uid: str, name: str) -> list[Process]:
+    """The processes called `name` in a pod, the oldest first."""
     marks = (uid, uid.replace("-", "_"))
-    found: list[float] = []
+    found: list[Process] = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            stat = (folder / "stat").read_text()
-            if _name(stat) != name:
+            if (folder / "comm").read_text().strip() != name:
                 continue
             cgroup = (folder / "cgroup").read_text()
         except OSError:
             continue
-        if any(mark in cgroup for mark in marks):
-            found.append(_start(stat))
-    return min(found, default=None)
+        process = Process.of(int(folder.name)) if any(mark in cgroup for mark in marks) else None
+        if process is not None:
+            found.append(process)
+    return sorted(found, key=lambda one: one.start)
 
 
-def _name(stat: str) -> str:
-    return stat[stat.index("(") + 1 : stat.rindex(")")]
-
-
-def _start(stat: str) -> float:
-    """Field 22 of proc(5): clock ticks after boot."""
-    ticks = int(stat[stat.rindex(")") + 2 :].split()[19])
+def started(uid: str, name: str) -> float | None:
+    """When the first process called `name` in a pod started (seconds of the epoch)."""
     boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return boot + ticks / os.sysconf("SC_CLK_TCK")
+    found = of_pod(uid, name)
+    return boot + found[0].start / os.sysconf("SC_CLK_TCK") if found else None

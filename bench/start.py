@@ -9,19 +9,16 @@ from collections.abc import Callable
 
 import yaml
 
-from bench import machine, process
+from bench import machine, process, quickstart
 from bench.figures import Figure, Result, gathered
+from bench.quickstart import NAMESPACE
 from bench.registry import Bench, Given
 from bench.watch import Json, Seen, watching
-from penstock.local import install
 from penstock.local.components import Size
 from penstock.local.node import Node
 from penstock.local.progress import step
-from penstock.local.target import BuiltIn
 
-NAMESPACE = "slurm"
 PLAIN = "plain"
-QUICKSTART = "examples/quickstart.yaml"
 RESOURCES = ("statefulsets", "pods", "controllers", "restapis", "nodesets", "loginsets")
 WORKLOADS = ("slurmctld", "slurmrestd", "slurmd", "login")
 ROLES = ("slurmctld", "slurmrestd", "slurmd", "slurmd", "login")
@@ -54,11 +51,8 @@ ASKER = "reconfigure"
 
 def run(given: Given) -> Result:
     """Measure."""
-    target, runs = BuiltIn(given.node), given.runs
-    target.up()
-    images = target.load()
-    with step("installing the kinds and the operator"):
-        install.install(target, images)
+    runs = given.runs
+    target, images = quickstart.prepared(given.node)
     measured: list[dict[str, float]] = []
     plain: list[float] = []
     crowding: list[str] = []
@@ -117,7 +111,7 @@ def _plain_pods(node: Node, slurm_image: str) -> float:
 
 def _quickstart(node: Node) -> dict[str, float]:
     """Seconds after apply at which each step was done."""
-    objects = install.documents(QUICKSTART)
+    objects = quickstart.documents()
     wanted = {one["kind"] for one in objects if one["apiVersion"].startswith("slinky")}
     seen = Seen()
     uids: dict[str, str] = {}

@@ -13,29 +13,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import yaml
-
+from bench import quickstart
 from bench.config import crowd
 from bench.config.asking import asking
 from bench.config.rest import TIMEOUT_S, Cluster
 from bench.figures import Figure, Result
+from bench.quickstart import NAMESPACE, POD
 from bench.registry import Bench, Given
 from penstock.api.meta import Json
 from penstock.api.resource import Resource
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.kube import Client, HttpTransport, from_kubeconfig
-from penstock.local import install
 from penstock.local.components import Size
 from penstock.local.node import Node
 from penstock.local.progress import step
-from penstock.local.target import BuiltIn
 
-NAMESPACE = "slurm"
-QUICKSTART = "examples/quickstart.yaml"
 MANY = 98
 """Beside the two workers: a hundred nodes in all."""
-POD = ("slurm-controller-0", "-n", NAMESPACE, "-c", "slurmctld")
 PARTITION = ("scontrol show partition compute", "MaxTime=[^ ]*")
 KEY = ("scontrol show config", "^MessageTimeout *= *[0-9]*")
 
@@ -56,30 +51,18 @@ MANY_BENCH = Bench("config-many", f"{TITLE}, {2 + MANY} nodes", 20, Size.NODE, r
 
 
 def _with(more: int, given: Given) -> Result:
-    target = BuiltIn(given.node)
-    target.up()
-    images = target.load()
-    with step("installing the kinds and the operator"):
-        install.install(target, images)
-    node = target.node
-    documents = install.documents(QUICKSTART)
+    target, _ = quickstart.prepared(given.node)
+    node, documents = target.node, quickstart.documents()
     conf = next(one["spec"]["extraConf"] for one in documents if one["kind"] == "Controller")
-    cluster = Cluster(node, NAMESPACE, POD)
-    node.kubectl("create", "namespace", NAMESPACE)
-    try:
-        with step("starting the quickstart"):
-            node.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(documents))
-            cluster.until_idle(2)
-        if more:
-            with step(f"starting {more} more slurmds"):
-                crowd.begin(node, NAMESPACE, "compute-0", more)
-                cluster.until_idle(2 + more)
-        return _measured(cluster, given.runs, conf, f"{2 + more} nodes")
-    finally:
-        kinds = "nodesets,loginsets,restapis,controllers"
-        node.kubectl("delete", "pod", crowd.NAME, "-n", NAMESPACE, "--ignore-not-found")
-        node.kubectl("delete", kinds, "--all", "-n", NAMESPACE, "--timeout=120s")
-        node.kubectl("delete", "namespace", NAMESPACE, "--wait", "--timeout=120s")
+    with quickstart.running(target, documents) as cluster:
+        try:
+            if more:
+                with step(f"starting {more} more slurmds"):
+                    crowd.begin(node, NAMESPACE, "compute-0", more)
+                    cluster.until_idle(2 + more)
+            return _measured(cluster, given.runs, conf, f"{2 + more} nodes")
+        finally:
+            node.kubectl("delete", "pod", crowd.NAME, "-n", NAMESPACE, "--ignore-not-found")
 
 
 def _measured(cluster: Cluster, runs: int, conf: str, size: str) -> Result:
