@@ -290,6 +290,8 @@ def test_a_refused_edit_leaves_slurmctld_and_its_jobs_alone(
     assert slurmctld(cluster) == before
     cluster.run("scancel", str(job))
     cluster.apply(controller())
+    # What is still on its way would be told beside the next mistake.
+    cluster.until("controllers", applied_now, "the way back is applied", SECONDS)
 
 
 def test_an_event_tells_each_mistake_as_well(cluster: Cluster) -> None:
