@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
 from e2e_kit import manifests
 from e2e_kit.cluster import Cluster
+from penstock.slurm import jwt
 from penstock.slurm.model import Node
-from penstock.slurm.rest import Slurmrestd
+from penstock.slurm.rest import AuthError, Slurmrestd
 from penstock.testing.loop import EPOCH, simulate
 from penstock.testing.slurmctld import FakeSlurmctld
 from penstock.testing.slurmrestd import InMemorySlurmrestd
@@ -53,6 +56,30 @@ async def test_the_simulation_agrees_with_a_real_slurm(
 
     real = await scenario(Slurm(rest, NODE, start, cancel, settle))
     assert await asyncio.to_thread(simulated, scenario) == real
+
+
+async def taken(slurm: Callable[[Callable[[], str]], Slurmrestd], token: str) -> bool:
+    """Whether nodes are told to who has the token."""
+    try:
+        await slurm(lambda: token).nodes()
+    except AuthError:
+        return False
+    return True
+
+
+async def test_a_token_is_taken_before_it_begins_and_not_after_its_end(cluster: Cluster) -> None:
+    key, now = b"k" * 32, time.time()
+    fake = InMemorySlurmrestd(FakeSlurmctld(time.time), key=key).exchange
+    tokens = {
+        "good": (cluster.token("slurm"), jwt.mint(key, "slurm", 600, now)),
+        "early": (cluster.early("slurm"), jwt.mint(key, "slurm", 600, now + 3600)),
+        "expired": (cluster.expired("slurm"), jwt.mint(key, "slurm", 60, now - 3600)),
+    }
+    for name, (real, simulated_) in tokens.items():
+        answered = await taken(partial(Slurmrestd, cluster.url), real)
+        assert answered == (name != "expired"), name
+        in_memory = partial(Slurmrestd, "http://simulated", exchange=fake)
+        assert await taken(in_memory, simulated_) == answered, name
 
 
 def simulated(scenario: Scenario) -> Notes:
