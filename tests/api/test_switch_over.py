@@ -21,9 +21,9 @@ from penstock.api.slinky.wellknown import ADOPTED_PODS, ADOPTED_TEMPLATE, HELM_P
 from penstock.kube import Client
 from penstock.local.node import Node
 from penstock.render.held import REPLACED
+from penstock.testing.upstream import ACTIVE, MANAGER, REVISION, Upstream, chart_made
 from support.operator_kit import BY_KIND, Lab, lab
 from support.release import Release
-from support.upstream import ACTIVE, MANAGER, REVISION, Upstream, chart_made
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
 pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]

@@ -16,7 +16,7 @@ from e2e_kit.api import Json, condition, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
 from penstock.render import hostkeys
-from support.upstream import ACTIVE, MANAGER, Upstream
+from penstock.testing.upstream import ACTIVE, MANAGER, Upstream
 
 WORKERS = ("compute-0", "compute-1")
 SLURMCTLD = f"{manifests.NAME}-controller-0"

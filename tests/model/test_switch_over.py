@@ -18,7 +18,7 @@ from penstock.render.held import REPLACED
 from penstock.testing.kubelet import LABELS
 from penstock.testing.loop import simulate
 from penstock.testing.plans.world import SPACE, World
-from support.upstream import ACTIVE, MANAGER, Upstream, chart_made
+from penstock.testing.upstream import ACTIVE, MANAGER, Upstream, chart_made
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
 CORE = f"/api/v1/namespaces/{SPACE}"

@@ -25,7 +25,7 @@ from penstock.render.context import Cluster, Images
 from penstock.render.held import REPLACED, Declared
 from penstock.render.slurm_conf import slurm_conf
 from penstock.render.slurmdbd_conf import slurmdbd_conf
-from support.upstream import Upstream, chart_made
+from penstock.testing.upstream import Upstream, chart_made
 
 T = TypeVar("T")
 WORKLOADS = ("slurm-controller", "slurm-accounting", "slurm-restapi", "slurm-login-slinky")

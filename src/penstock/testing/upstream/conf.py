@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.upstream.base import Cluster
-from support.upstream.parts import feature, sub
+from penstock.testing.upstream.base import Cluster
+from penstock.testing.upstream.parts import feature, sub
 
 
 class Files(Cluster):
@@ -61,7 +61,7 @@ class Files(Cluster):
         )
 
     def _accounting_lines(self) -> list[str]:
-        """"""
+        """Where slurmctld accounts."""
         ref = self.controller["spec"].get("accountingRef")
         if not ref:
             return ["AccountingStorageType=accounting_storage/none"]
@@ -72,7 +72,7 @@ class Files(Cluster):
         ]
 
     def _nodeset_lines(self) -> list[str]:
-        """"""
+        """A node set for each NodeSet, and its partition."""
         lines: list[str] = []
         for one in sorted(self.of("NodeSet"), key=lambda found: found["metadata"]["name"]):
             name = feature(one)

@@ -13,14 +13,14 @@ from typing import cast
 import yaml
 
 from penstock.api.meta import Json
-from support.upstream.daemons import ACTIVE
-from support.upstream.workers import REVISION, Upstream
+from penstock.testing.upstream.daemons import ACTIVE
+from penstock.testing.upstream.workers import REVISION, Upstream
 
 __all__ = ["ACTIVE", "MANAGER", "REVISION", "Upstream", "chart_made"]
 
 MANAGER = "manager"
 """The field manager that its program writes as."""
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "adoption" / "chart.yaml"
+FIXTURE = Path(__file__).with_name("chart.yaml")
 
 
 def chart_made(namespace: str) -> list[Json]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from penstock.api.meta import Json
-from support.upstream.parts import labels, overlaid, owner, port, secret_hash, spoken, sub
+from penstock.testing.upstream.parts import labels, overlaid, owner, port, secret_hash, spoken, sub
 
 
 @dataclass

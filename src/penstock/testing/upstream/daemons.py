@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from penstock.api.meta import Json
-from support.upstream.conf import Files
-from support.upstream.parts import (
+from penstock.testing.upstream.conf import Files
+from penstock.testing.upstream.parts import (
     apart,
     digest,
     http,
@@ -27,7 +27,7 @@ class Daemons(Files):
     """The objects of all but the workers."""
 
     def slurmctld_objects(self) -> list[Json]:
-        """slurmctld's objects."""
+        """Slurmctld's objects."""
         spec, name = self.controller["spec"], f"{self.name}-controller"
         select = selector("slurmctld", self.name)
         etc = {f"{self.name}-config": {"slurm.conf": self.slurm_conf()}}
@@ -86,7 +86,7 @@ class Daemons(Files):
         ]
 
     def _slurmctld(self) -> Json:
-        """"""
+        """The container of slurmctld."""
         cluster = self.cluster_name()
         probe = {"periodSeconds": 10, "failureThreshold": 6}
         return {
@@ -106,7 +106,7 @@ class Daemons(Files):
         }
 
     def _sources(self) -> list[Json]:
-        """"""
+        """What /etc/slurm of slurmctld is made of."""
         spec = self.controller["spec"]
         named = {
             ref["name"]
@@ -122,7 +122,7 @@ class Daemons(Files):
         ]
 
     def slurmdbd_objects(self, one: Json) -> list[Json]:
-        """slurmdbd's objects."""
+        """Slurmdbd's objects."""
         spec, name = one["spec"], f"{one['metadata']['name']}-accounting"
         select = selector("slurmdbd", one["metadata"]["name"])
         storage = spec["storageConfig"]
@@ -196,7 +196,7 @@ class Daemons(Files):
         ]
 
     def slurmrestd_objects(self, one: Json) -> list[Json]:
-        """slurmrestd's objects."""
+        """Slurmrestd's objects."""
         spec, name = one["spec"], f"{one['metadata']['name']}-restapi"
         select = selector("slurmrestd", one["metadata"]["name"])
         user = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}

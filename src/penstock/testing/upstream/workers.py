@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 
 from penstock.api.meta import Json
-from support.upstream.daemons import Daemons
-from support.upstream.parts import (
+from penstock.testing.upstream.daemons import Daemons
+from penstock.testing.upstream.parts import (
     amounts,
     feature,
     http,
