@@ -14,6 +14,7 @@ from bench import decide, machine, ranges, recover, start
 from bench.config import effect
 from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
+from bench.fleet.modes import run as modes
 from bench.registry import Bench, Given
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
@@ -27,6 +28,7 @@ BENCHES: tuple[Bench, ...] = (
     decide.BENCH,
     scale.BENCH,
     update.BENCH,
+    modes.BENCH,
     sizes.BENCH,
     sizes.LARGE_BENCH,
 )

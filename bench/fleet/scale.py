@@ -64,11 +64,11 @@ async def _run(given: Given) -> Result:
         with step("once, unmeasured"):
             # An API server that has just started is slower, whoever comes first.
             pods = (await _ours(place))[2]
-            await _bare(place, pods)
+            await bare(place, pods)
         for number in range(given.runs):
             with step(f"scale {number + 1} of {given.runs}") as shown:
                 ours, note, pods = await _ours(place)
-                theirs = await _bare(place, pods)
+                theirs = await bare(place, pods)
                 runs.append({**ours, **theirs, **_ratios(ours, theirs)})
                 notes.append(note)
                 shown.note = f"{runs[-1][UP]:.1f} s, bare client {runs[-1][BARE_UP]:.1f} s"
@@ -119,8 +119,8 @@ def _told(place: Site, count: int) -> bool:
     return status.ready_replicas == count and ready is not None and ready.status == "True"
 
 
-async def _bare(place: Site, pods: list[bytes]) -> Took:
-    """The client's own start and end are not counted."""
+async def bare(place: Site, pods: list[bytes]) -> Took:
+    """The bare client makes and deletes these pods; its own start and end are not counted."""
     async with asyncio.TaskGroup() as group:
         creating = group.create_task(place.bare("create", pods))
         ready = await place.until_ready(BARE, len(pods))

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain
 from bench.fleet.operator import Operator
 from bench.fleet.slurm import FleetSlurm
 from penstock.api.core import PODS, Pod
@@ -28,10 +29,7 @@ from penstock.local import install
 from penstock.local.components import Size
 from penstock.local.node import Node
 
-SPACE = "fleet"
 BARE = "bare"
-CLUSTER = "slurm"
-NODESET = "worker"
 WORKERS = f"{wellknown.APP_NAME}=slurmd"
 ACCOUNT = "penstock-operator"
 WORKERS_A_MACHINE = 10
@@ -67,11 +65,24 @@ class Site:
 
     @property
     def nodeset(self) -> NodeSet:
-        """The cluster's only NodeSet."""
-        found = self.nodesets.get(f"{SPACE}/{NODESET}")
+        """The cluster's NodeSet."""
+        return self.nodeset_of(NODESET)
+
+    def nodeset_of(self, name: str) -> NodeSet:
+        """One of several."""
+        found = self.nodesets.get(f"{SPACE}/{name}")
         if found is None:
-            raise RuntimeError("the NodeSet is gone")
+            raise RuntimeError(f"NodeSet {name} is gone")
         return found
+
+    def uids(self, nodeset: str = "") -> dict[str, str]:
+        """Uids of the workers by name, of one NodeSet or of all."""
+        every = (pod.metadata for pod in self.pods if pod.metadata.namespace == SPACE)
+        return {
+            one.name: one.uid
+            for one in every
+            if not nodeset or one.labels.get(wellknown.APP_INSTANCE) == nodeset
+        }
 
     @asynccontextmanager
     async def operator(self) -> AsyncGenerator[Operator]:
@@ -109,23 +120,24 @@ class Site:
 
     async def scale(self, replicas: int) -> None:
         """Ask for so many workers."""
-        await self._change({"replicas": replicas})
+        await self.change({"replicas": replicas})
 
     async def strategy(self, kind: str, out: str) -> None:
         """How pods get a new template, and how many of them may be out for it."""
         rolling = {"maxUnavailable": out}
-        await self._change({"updateStrategy": {"type": kind, "rollingUpdate": rolling}})
+        await self.change({"updateStrategy": {"type": kind, "rollingUpdate": rolling}})
 
     async def image(self, image: str) -> None:
         """Another template for the workers."""
-        await self._change({"slurmd": {"image": image}})
+        await self.change({"slurmd": {"image": image}})
 
-    async def _change(self, spec: Json) -> None:
-        """Returns when the change is seen here too."""
-        body = {"spec": spec}
-        changed = await self.client.patch(NODESETS, SPACE, NODESET, body)
+    async def change(self, spec: Json, name: str = NODESET) -> None:
+        """Ask for something else of a NodeSet. Returns when the change is seen here too."""
+        changed = await self.client.patch(NODESETS, SPACE, name, {"spec": spec})
         number = changed.metadata.generation
-        await self.until(lambda: self.nodeset.metadata.generation >= number, "the change is seen")
+        await self.until(
+            lambda: self.nodeset_of(name).metadata.generation >= number, "the change is seen"
+        )
 
     async def until(self, holds: Callable[[], bool], what: str) -> float:
         """Wait until pods or the NodeSet make it so; the moment at which they did (monotonic)."""
@@ -149,15 +161,16 @@ class Site:
         """Wait until there is no worker pod."""
         return await self.until(lambda: not self.crowds[space].there, f"no pods in {space}")
 
-    def manifests(self) -> list[bytes]:
-        """The workers that there are as JSON lines, to be made anew by somebody else.
+    def manifests(self, nodeset: str = NODESET) -> list[bytes]:
+        """The workers of a NodeSet as JSON lines, to be made anew by somebody else.
 
         What they share is made there now: Kubernetes' controllers have the same work with both.
         """
         shared = (f"service/{names.worker_service(CLUSTER)}", f"pdb/{names.worker_budget(CLUSTER)}")
         said = self.node.kubectl("get", *shared, "-n", SPACE, "-o", "json")
         _apply(self.node, [_shared_anew(one) for one in json.loads(said)["items"]])
-        text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", WORKERS, "-o", "json")
+        selector = f"{WORKERS},{wellknown.APP_INSTANCE}={nodeset}"
+        text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", selector, "-o", "json")
         return [json.dumps(anew(pod)).encode() for pod in json.loads(text)["items"]]
 
     async def bare(self, verb: str, lines: Iterable[bytes]) -> Json:
@@ -200,9 +213,15 @@ class Site:
 
 
 @asynccontextmanager
-async def site(name: str, workers: int) -> AsyncGenerator[Site]:
-    """The place, on the built-in node `name` with simulated machines for so many workers."""
-    machines = max(10, workers // WORKERS_A_MACHINE)
+async def site(
+    name: str, workers: int, *, cluster: Cluster = plain, machines: int = 0
+) -> AsyncGenerator[Site]:
+    """The place, on the built-in node `name` with simulated machines for so many workers.
+
+    There are as many machines as `machines` says if that is more. A `cluster` of another shape is
+    made where nothing is left of any other.
+    """
+    machines = max(10, machines, workers // WORKERS_A_MACHINE)
     node = await asyncio.to_thread(Node(name).up, Size.FLEET, nodes=machines)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-bench-")))
@@ -210,7 +229,7 @@ async def site(name: str, workers: int) -> AsyncGenerator[Site]:
         stack.push_async_callback(transport.close)
         client = Client(transport, field_manager="bench")
         slurm = await stack.enter_async_context(FleetSlurm())
-        await asyncio.to_thread(_install, node, folder, slurm.port)
+        await asyncio.to_thread(_install, node, folder, slurm.port, cluster)
         made = Site(node, client, slurm, folder)
         watching = [asyncio.ensure_future(one.run()) for one in (made.pods, made.nodesets)]
         try:
@@ -223,12 +242,14 @@ async def site(name: str, workers: int) -> AsyncGenerator[Site]:
             await asyncio.gather(*watching, return_exceptions=True)
 
 
-def _install(node: Node, folder: Path, port: int) -> None:
+def _install(node: Node, folder: Path, port: int, cluster: Cluster) -> None:
     """Kinds, the operator's rights, an account's kubeconfig for it, and the cluster."""
     kinds = install.documents("deploy/crds")
     _apply(node, kinds)
     established = ("wait", "--for=condition=Established", "--timeout=60s")
     node.kubectl(*established, *(f"crd/{one['metadata']['name']}" for one in kinds))
+    if cluster is not plain:
+        _clear(node)
     rights = install.documents("deploy/operator.yaml")
     # The operator runs outside of the cluster here: nothing would answer for its webhooks.
     left = ("Deployment", *(one["kind"] for one in rights if "webhooks" in one))
@@ -242,7 +263,17 @@ def _install(node: Node, folder: Path, port: int) -> None:
     hosts = Path("/etc/hosts").read_text()
     (folder / "hosts").write_text(f"{hosts}\n127.0.0.1 {CLUSTER}-restapi.{SPACE}\n")
     _apply(node, [_namespace(SPACE), _namespace(BARE)])
-    _apply(node, _cluster(port))
+    _apply(node, cluster(port))
+
+
+def _clear(node: Node) -> None:
+    """Take away what another bench left; no operator runs that would ask Slurm about it."""
+    there = node.kubectl("get", "nodesets", "-n", SPACE, "-o", "name", "--ignore-not-found")
+    for one in there.split():
+        free = ("--type=merge", "-p", json.dumps({"metadata": {"finalizers": None}}))
+        node.kubectl("patch", one, "-n", SPACE, *free)
+    gone = ("--ignore-not-found", "--timeout=600s")
+    node.kubectl("delete", "namespace", SPACE, BARE, *gone)
 
 
 def _apply(node: Node, objects: list[Json]) -> None:
@@ -252,26 +283,6 @@ def _apply(node: Node, objects: list[Json]) -> None:
 
 def _namespace(name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def _cluster(port: int) -> list[Json]:
-    ref = {"controllerRef": {"name": CLUSTER}}
-    specs: dict[str, tuple[str, Json]] = {
-        "Controller": (CLUSTER, {"persistence": {"enabled": False}}),
-        "RestApi": (CLUSTER, {**ref, "service": {"port": port}}),
-        # Several workers may share a machine, so the scheduler has the least to do: whatever else
-        # takes time beside the operator would hide it.
-        "NodeSet": (NODESET, {**ref, "replicas": 0, "oversubscribeNode": True}),
-    }
-    return [
-        {
-            "apiVersion": "slinky.slurm.net/v1beta1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": SPACE},
-            "spec": spec,
-        }
-        for kind, (name, spec) in specs.items()
-    ]
 
 
 def _shared_anew(one: Json) -> Json:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bench.figures import Figure, Result
 from bench.fleet import usage
+from bench.fleet.minute import calm, minute
 from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase, Used
 from bench.fleet.site import SPACE, Site, site
@@ -18,7 +19,6 @@ from penstock.local.progress import step
 
 SMALL = (10, 100, 1000)
 LARGE = (2500, 5000)
-SETTLED_S = 60.0
 CHANGES = 20
 CHANGE_S = 0.5
 """From one change to the next: longer than one takes."""
@@ -97,7 +97,7 @@ async def _look(place: Site, size: int) -> tuple[Row, str]:
         await operator.settled()
         await place.scale(size)
         await place.until_ready(SPACE, size)
-        await _calm(place, operator)
+        await calm(place, operator)
         settled, watch = await _settled(place, operator)
         change = await _changes(place, operator, settled)
         cordon = await _cordons(place)
@@ -119,13 +119,6 @@ async def _look(place: Site, size: int) -> tuple[Row, str]:
     return row, f"settled: {settled.words}\n  restarted: {found.words}"
 
 
-async def _calm(place: Site, operator: Operator) -> None:
-    """Wait until it has done nothing for a while, in Slurm neither."""
-    told = -1
-    while told != (told := sum(not call.startswith("GET") for call in place.slurm.calls)):
-        await operator.settled(quiet=15.0)
-
-
 async def _settled(place: Site, operator: Operator) -> tuple[Used, float]:
     """A minute without any change, beside a client that only watches the same."""
     watched = ("/api/v1/pods", "/api/v1/nodes", "/api/v1/secrets", "/api/v1/configmaps")
@@ -133,9 +126,7 @@ async def _settled(place: Site, operator: Operator) -> tuple[Used, float]:
     try:
         await asyncio.sleep(5.0)
         before = usage.cpu_seconds(watch.pid)
-        phase = await Phase.begin(place, operator)
-        await asyncio.sleep(SETTLED_S)
-        used = await phase.end()
+        used = await minute(place, operator)
         return used, usage.cpu_seconds(watch.pid) - before
     finally:
         watch.terminate()

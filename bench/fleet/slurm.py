@@ -52,6 +52,14 @@ class FleetSlurm(FakeSlurmrestd):
         if name in self.slurmctld.nodes:
             self.slurmctld.update_node(name, ["DOWN"], {"reason": TERMINATING})
 
+    def reconfigured(self) -> None:
+        """Each slurmd starts a new process in the place of the former, as slurmctld tells it."""
+        now = int(self.slurmctld.clock())
+        for node in self.slurmctld.nodes.values():
+            node.started = now
+        self.slurmctld.reconfigured += 1
+        self.slurmctld.touch()
+
     def records(self) -> list[bytes]:
         """Each node as slurmrestd writes it."""
         return [self._bytes(node) for node in self.slurmctld.nodes.values()]
@@ -69,7 +77,11 @@ class FleetSlurm(FakeSlurmrestd):
         return Answer(200, JSON, b'{"nodes":[%b],%b' % (nodes, json.dumps(rest).encode()[1:]))
 
     def _bytes(self, node: FakeNode) -> bytes:
-        shown = (node.base, *sorted(node.flags), node.reason, node.comment, node.started)
+        reserved = node.name in self.slurmctld.maintained
+        shown = (
+            *(node.base, *sorted(node.flags), node.reason, node.comment, node.started),
+            *(node.weight, *node.features, reserved),
+        )
         known = self._encoded.get(node.name)
         if known is None or known[0] != shown:
             known = shown, json.dumps({**_others(), **self._node(node)}).encode()

@@ -59,7 +59,7 @@ async def _run(given: Given) -> Result:
         for number in range(given.runs):
             with step(f"update {number + 1} of {given.runs}") as shown:
                 ours, note = await _ours(place, f"slurmd:{number}")
-                theirs = await _bare(place, await asyncio.to_thread(place.manifests))
+                theirs = await quarters(place, await asyncio.to_thread(place.manifests))
                 runs.append({**ours, **theirs, RATIO: ours[UPDATED] / theirs[BARE_UPDATED]})
                 shown.note = f"{ours[UPDATED]:.1f} s, bare client {theirs[BARE_UPDATED]:.1f} s"
     figures = (Figure(name, unit, tuple(one[name] for one in runs)) for name, unit in UNITS.items())
@@ -92,18 +92,19 @@ async def _ours(place: Site, image: str) -> tuple[Took, str]:
     return took, f"Update: {used.words}"
 
 
-async def _bare(place: Site, pods: Sequence[bytes]) -> Took:
-    """The client's own starts are not counted: it is one process for each step."""
+async def quarters(place: Site, pods: Sequence[bytes]) -> Took:
+    """The bare client replaces these pods; its own starts are not counted, one for each step."""
+    count, size = len(pods), len(pods) // QUARTERS
     async with asyncio.TaskGroup() as group:
         group.create_task(place.bare("create", pods))
-        await place.until_ready(BARE, WORKERS)
-    taken, size = 0.0, WORKERS // QUARTERS
-    for first in range(0, WORKERS, size):
+        await place.until_ready(BARE, count)
+    taken = 0.0
+    for first in range(0, count, size):
         quarter = pods[first : first + size]
-        for verb, count in (("delete", WORKERS - size), ("create", WORKERS)):
+        for verb, left in (("delete", count - len(quarter)), ("create", count)):
             async with asyncio.TaskGroup() as group:
                 doing = group.create_task(place.bare(verb, quarter))
-                done = await _there(place, count)
+                done = await _there(place, left)
             taken += done - doing.result()["began"]
     async with asyncio.TaskGroup() as group:
         group.create_task(place.bare("delete", pods))

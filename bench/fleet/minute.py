@@ -1,0 +1,25 @@
+"""A minute in which nobody changes anything: what an operator costs by being there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bench.fleet.operator import Operator
+from bench.fleet.phase import Phase, Used
+from bench.fleet.site import Site
+
+SETTLED_S = 60.0
+
+
+async def calm(place: Site, operator: Operator) -> None:
+    """Wait until it has done nothing for a while, in Slurm neither."""
+    told = -1
+    while told != (told := sum(not call.startswith("GET") for call in place.slurm.calls)):
+        await operator.settled(quiet=15.0)
+
+
+async def minute(place: Site, operator: Operator) -> Used:
+    """What it does in one."""
+    phase = await Phase.begin(place, operator)
+    await asyncio.sleep(SETTLED_S)
+    return await phase.end()
