@@ -69,7 +69,12 @@ def fleet_node(index: int) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {"kubernetes.io/hostname": name, "type": "kwok"},
+            # Those of the kubelet: charts select machines by their system.
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "type": "kwok",
+            },
             "annotations": {"kwok.x-k8s.io/node": "fake"},
         },
         "status": {"allocatable": room, "capacity": room},
