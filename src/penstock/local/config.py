@@ -149,16 +149,60 @@ def scheduler(*, fast: bool) -> str:
     )
 
 
+NODE_REPORT_S = 300
+"""How often a kubelet writes its Node when nothing changed (nodeStatusReportFrequency)."""
+_NODE_STATUS = """\
+{{ $now := Now }}
+phase: Running
+conditions:
+- type: Ready
+  status: "True"
+  reason: KubeletReady
+  message: kubelet is posting ready status
+  lastHeartbeatTime: {{ $now | Quote }}
+  lastTransitionTime: {{ or .metadata.creationTimestamp $now | Quote }}
+"""
+
+
 def kwok() -> str:
-    """KwokConfiguration: with its four at a time it would be slower than any client makes pods."""
-    return yaml.safe_dump(
-        {
-            "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
-            "kind": "KwokConfiguration",
-            "options": {"podPlayStageParallelism": 64, "nodePlayStageParallelism": 64},
-        },
-        sort_keys=False,
+    """KwokConfiguration: with its four at a time it would be slower than any client makes pods.
+
+    And how simulated Nodes become and stay Ready: by itself KWOK 0.7 writes each every 21 s where
+    there are Leases, which thousands of them are not to do.
+    """
+    options = {"podPlayStageParallelism": 64, "nodePlayStageParallelism": 64}
+    later = {
+        "durationMilliseconds": 1000 * NODE_REPORT_S,
+        "jitterDurationMilliseconds": 1000 * NODE_REPORT_S + 10_000,
+    }
+    return yaml.safe_dump_all(
+        [
+            {
+                "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+                "kind": "KwokConfiguration",
+                "options": options,
+            },
+            _node_stage("node-becomes-ready", "NotIn", {}),
+            _node_stage("node-stays-ready", "In", {"delay": later}),
+        ]
     )
+
+
+def _node_stage(name: str, ready: str, when: dict[str, Any]) -> dict[str, Any]:
+    """What KWOK writes to the status of Nodes that are Ready (`In`) or are not (`NotIn`)."""
+    status = '.status.conditions.[] | select( .type == "Ready" ) | .status'
+    chosen = [{"key": status, "operator": ready, "values": ["True"]}]
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": "Node"},
+            "selector": {"matchExpressions": chosen},
+            **when,
+            "next": {"statusTemplate": _NODE_STATUS},
+        },
+    }
 
 
 def corefile(addresses: Addresses) -> str:
