@@ -60,9 +60,9 @@ async def look(place: Site, operator: Operator, size: int) -> tuple[Row, list[st
     up = await Phase.begin(place, operator)
     await _select(place, PLACES)
     ready = await place.until_ready(SPACE, size)
-    await operator.settled()
-    grown = await up.end()
+    # What Slurm says of so many pods is written a while after the last of them is Ready.
     await calm(place, operator)
+    grown = await up.end()
     used = await minute(place, operator)
     pods = await asyncio.to_thread(place.manifests, DAEMON)
     down = await Phase.begin(place, operator)
