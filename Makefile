@@ -7,7 +7,7 @@ CONTEXT ?=
 SPREAD = --dist loadscope --no-loadscope-reorder
 CORES = -n auto --maxprocesses 4
 
-.PHONY: help venv check lint types layers unit model crds manifests test parts storm plans demo down bench bench-check lock clean
+.PHONY: help venv check lint types layers unit model crds manifests test parts storm cert-manager plans demo down bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -56,6 +56,9 @@ parts: venv ## compile and fetch what nodes are made of, where the cache lacks i
 
 storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 SEED=1)
 	PENSTOCK_STORM_MINUTES=$(or $(MINUTES),30) $(if $(SEED),PENSTOCK_SEED=$(SEED)) .venv/bin/pytest -s tests/e2e/test_storm.py
+
+cert-manager: venv ## the chart's certificate by a real cert-manager, which is compiled for it (some ten minutes)
+	.venv/bin/pytest -s tests/e2e/cert_manager.py
 
 plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
 	$(PY) -m penstock.testing.plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
