@@ -18,6 +18,8 @@ LONGEST_S = 2**31 - 2
 """Slurm keeps lifetimes in 32 bits; slurm-operator's limit too."""
 RENEW_AT = 0.8
 """Part of its life after which a token is renewed."""
+AHEAD_S = 60
+"""Seconds by which the clock that a token was made by may be ahead of ours."""
 ROUTINE = "TokenRenewed"
 """Reason of a new token that only its age asks for."""
 
@@ -96,6 +98,9 @@ def judge(spec: TokenSpec, key: bytes, token: str | None, now: float) -> Verdict
         return Verdict(held, "LifetimeChanged", "spec.lifetime has changed")
     if now >= held.expires_at:
         return Verdict(held, "TokenExpired", f"it ended at {times.write(held.expires_at)}")
+    if now < held.issued_at - AHEAD_S:
+        words = f"it is not valid before {times.write(held.issued_at)}: the clock was ahead then"
+        return Verdict(held, "TokenNotValidYet", words)
     if now >= held.renew_at:
         return Verdict(held, ROUTINE, "four fifths of its life have passed")
     return Verdict(held)

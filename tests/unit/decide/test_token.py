@@ -54,6 +54,8 @@ def test_a_token_is_renewed_after_four_fifths_of_its_life(after: int, reason: st
         (spec(), made(spec(), key=b"old"), "KeyChanged"),
         (spec(), "garbage", "KeyChanged"),
         (spec(), made(spec(), at=NOW - 900), "TokenExpired"),
+        (spec(), made(spec(), at=NOW + 61), "TokenNotValidYet"),
+        (spec(), made(spec(), at=NOW + 60), ""),
         (spec(username="bob"), made(spec()), "UserChanged"),
         (spec(lifetime="1h"), made(spec()), "LifetimeChanged"),
         (spec(identity=ALICE), made(spec()), "IdentityChanged"),
