@@ -46,10 +46,19 @@ def hunt(
     daemons: bool = False,
     claims: tuple[str, str] | None = None,
     pinned: bool = False,
+    accounted: bool = False,
+    tokens: bool = False,
     silence: float = 0.0,
 ) -> Hunt:
     places = ((SPACE, NODESET),) if daemons else ()
-    layout = Layout(leased=leased, daemons=places, claims=claims, pinned=pinned)
+    layout = Layout(
+        leased=leased,
+        daemons=places,
+        claims=claims,
+        pinned=pinned,
+        accounted=accounted,
+        tokens=tokens,
+    )
     return Hunt(seed, happenings, layout, silence)
 
 
@@ -84,6 +93,11 @@ HUNTS = {
     "claims_of_the_gone_are_taken": hunt(5, "remake_nodeset", claims=("Retain", "Delete")),
     "pins_are_forgotten": hunt(3, "scale", "delete_pod", pinned=True),
     "pods_of_the_other_mode_stay": hunt(1, "switch_mode", daemons=True),
+    "passwords_are_not_heard_of": hunt(1, "password", "scale", accounted=True),
+    "slurmdbd_restarts_for_its_file": hunt(1, "password", "tune", accounted=True),
+    "tokens_outlive_their_key": hunt(1, "rekey_jwt", tokens=True),
+    "tokens_of_users_end": hunt(1, "lifetime", tokens=True),
+    "new_keys_are_good_at_once": hunt(1, "rekey"),
 }
 
 

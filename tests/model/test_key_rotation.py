@@ -6,68 +6,34 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.slurm.keyring import Phase, Ring, named, read
+from penstock.slurm.keyring import Phase, Ring
 from penstock.testing.faults import Fault
-from penstock.testing.keys import Keys, understand
+from penstock.testing.plans import lockout
+from penstock.testing.plans.lockout import Lockouts
 from penstock.testing.plans.plan import Layout
 from penstock.testing.plans.world import CORE, SPACE, World
 from support.stories import story, well
 
-SLURMD_TIMEOUT_S = 300
-"""After which slurmctld gives up a slurmd that it does not hear. Source: slurm.conf(5)."""
 NEW, NEWER = b"n" * 64, b"m" * 64
 FEWEST = 12
 """Writes that a change takes at least."""
 WITH_LOGIN = Layout(login=True)
 
 
-@dataclass
-class Watch:
-    """Who could not speak with slurmctld, and for how many seconds on end."""
-
-    world: World
-    longest: dict[str, int] = field(default_factory=dict[str, int])
-    _now: dict[str, int] = field(default_factory=dict[str, int])
-
-    async def run(self) -> None:
-        while True:
-            apart = set(self._apart())
-            self._now = {name: self._now.get(name, 0) + 1 for name in apart}
-            for name, seconds in self._now.items():
-                self.longest[name] = max(self.longest.get(name, 0), seconds)
-            await asyncio.sleep(1.0)
-
-    def _apart(self) -> Generator[str]:
-        slurm = self.world.slurm
-        for name, slurmd in slurm.slurmds.items():
-            if slurm.up and not slurm.hears(slurmd):
-                yield name
-        for pod in pods(self.world, "login"):
-            if slurm.up and not understand(self.world.machines.begun_with(pod), slurm.keys):
-                yield pod["metadata"]["name"]
-
-
 @contextmanager
-def watch(world: World) -> Generator[Watch]:
-    found = Watch(world)
+def watch(world: World) -> Generator[Lockouts]:
+    found = Lockouts(world)
     task = asyncio.create_task(found.run())
     yield found
     task.cancel()
-    assert max(found.longest.values(), default=0) < SLURMD_TIMEOUT_S, found.longest
-
-
-def pods(world: World, app: str) -> list[Json]:
-    every = world.server.objects("/pods", SPACE)
-    return [one for one in every if one["metadata"]["labels"].get("app.kubernetes.io/name") == app]
+    assert found.broken == []
 
 
 def uids(world: World, *apps: str) -> set[str]:
-    return {one["metadata"]["uid"] for app in apps for one in pods(world, app)}
+    return {one["metadata"]["uid"] for one in lockout.pods(world, *apps, space=SPACE)}
 
 
 def change(world: World, key: bytes) -> None:
@@ -76,23 +42,14 @@ def change(world: World, key: bytes) -> None:
 
 
 def ring(world: World) -> Ring:
-    secret = world.find("/secrets", "slurm-auth-slurm-ring")
-    found = read(secret["data"]) if secret is not None else None
+    found = lockout.ring(world, SPACE)
     assert found is not None
     return found
 
 
 def settled(world: World, key: bytes) -> bool:
     """Whether all daemons sign with a key and believe no other one."""
-    slurm = world.slurm
-    last = Keys(key, {named(key): key})
-    logins = [world.machines.begun_with(pod) for pod in pods(world, "login")]
-    return (
-        (ring(world).phase, ring(world).current) == (Phase.SETTLED, key)
-        and slurm.keys == last
-        and all(one.keys == last for one in slurm.slurmds.values())
-        and all(one is not None and one.signs == key for one in logins)
-    )
+    return not list(lockout.missing(world, key, SPACE))
 
 
 async def until(holds: Callable[[], bool], seconds: float = 3600.0) -> None:

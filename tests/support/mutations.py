@@ -12,15 +12,19 @@ import pytest
 from penstock.api.core import PODS, Pod
 from penstock.api.meta import Json
 from penstock.api.resource import Resource
+from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.wellknown import CONFIG_HASH, REVISION_HASH
+from penstock.api.slinky.wellknown import CONFIG_HASH, REVISION_HASH, SLURMDBD_CONF_HASH
 from penstock.controllers import act, act_slurm, config, links, loop, operator
 from penstock.controllers.config import Configuration
 from penstock.controllers.partition_proof import PartitionProof
+from penstock.controllers.references import References
+from penstock.controllers.token import TokenLoop
 from penstock.decide import (
     claims,
     drain_reason,
     guard,
+    key_ring,
     maintenance,
     nodeset,
     records,
@@ -39,6 +43,8 @@ from penstock.decide.view import NodeSetView
 from penstock.kube import Applied, Applier, Client, Lease, Result, rest
 from penstock.kube.queue import WorkQueue
 from penstock.kube.watch import Reflector
+from penstock.render import accounting
+from penstock.render.accounting import Given
 from penstock.slurm.mirror import Mirror
 from penstock.slurm.model import Node
 from penstock.slurm.snapshot import Snapshot
@@ -353,6 +359,45 @@ def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rollout, "old_ones", by_template)
 
 
+def passwords_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
+    """A changed password is found when something else has the Accounting looked at."""
+    patch.setattr(References, "accountings_of_secret", always([]))
+
+
+def slurmdbd_restarts_for_its_file(patch: pytest.MonkeyPatch) -> None:
+    """A changed slurmdbd.conf costs a restart."""
+    objects = accounting.objects
+
+    def with_hash(obj: Accounting, given: Given) -> list[Json]:
+        found = objects(obj, given)
+        for one in found:
+            if one["kind"] == "StatefulSet":
+                notes: Json = one["spec"]["template"]["metadata"]["annotations"]
+                notes[SLURMDBD_CONF_HASH] = given.conf_hash
+        return found
+
+    patch.setattr(accounting, "objects", with_hash)
+
+
+def tokens_outlive_their_key(patch: pytest.MonkeyPatch) -> None:
+    """A Token is not looked at when its key changes."""
+    patch.setattr(References, "tokens_of_secret", always([]))
+
+
+def tokens_of_users_end(patch: pytest.MonkeyPatch) -> None:
+    """A Token is not looked at again by itself."""
+    patch.setattr(TokenLoop, "again", always(None))
+
+
+def new_keys_are_good_at_once(patch: pytest.MonkeyPatch) -> None:
+    """slurmctld signs with a new key that workers do not know yet."""
+
+    def at_once(ring: key_ring.Ring, seen: key_ring.Seen) -> key_ring.Step:
+        return key_ring.Step(replace(ring, current=seen.key, used=True))
+
+    patch.setattr(key_ring, "_begin", at_once)
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
@@ -388,4 +433,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     claims_of_the_gone_are_taken,
     pins_are_forgotten,
     pods_of_the_other_mode_stay,
+    passwords_are_not_heard_of,
+    slurmdbd_restarts_for_its_file,
+    tokens_outlive_their_key,
+    tokens_of_users_end,
+    new_keys_are_good_at_once,
 )

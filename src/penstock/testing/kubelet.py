@@ -38,7 +38,7 @@ LABELS = {"slurm": "worker"}
 """What machines have beside the labels that a kubelet gives."""
 LOGIN_KEYS = "slurm-config"
 """The volume with a login's keys."""
-DAEMONS = ("slurmctld", "slurmrestd")
+DAEMONS = ("slurmctld", "slurmrestd", "slurmdbd")
 Dice = Callable[[float, float], float]
 """A number between the two."""
 
@@ -105,7 +105,7 @@ class Machines:
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
         self._lives: dict[str, _Life] = {}
-        self._slurmdbds = Slurmdbds(server.find)
+        self.slurmdbds = Slurmdbds(server.find)
         self._ready: dict[tuple[str, str], set[str]] = {
             (space, app): set() for space in slurms for app in DAEMONS
         }
@@ -141,13 +141,27 @@ class Machines:
     def log(self, namespace: str, name: str, container: str) -> str | None:
         """The log of a reconfigure container or a slurmdbd; a silent kubelet gives none."""
         if container == slurmdbd.CONTAINER:
-            return self._slurmdbds.log(namespace, name)
+            return self._log_of_slurmdbd(namespace, name)
         pod, life = self.server.find(PODS, namespace, name), self._lives.get(f"{namespace}/{name}")
         if pod is None or life is None or life.sidecar is None or container != "reconfigure":
             return None
         if pod["spec"].get("nodeName") in self.silent:
             raise RefusedError(500, "the kubelet does not answer")
         return "\n".join(life.sidecar.lines)
+
+    def _log_of_slurmdbd(self, namespace: str, name: str) -> str | None:
+        pod = self.server.find(PODS, namespace, name)
+        if pod is not None and pod["spec"].get("nodeName") in self.silent:
+            raise RefusedError(500, "the kubelet does not answer")
+        return self.slurmdbds.log(namespace, name)
+
+    def database(self, namespace: str, *, answers: bool) -> None:
+        """The database of a namespace's slurmdbd goes, or is back."""
+        (self.slurmdbds.lost.discard if answers else self.slurmdbds.lost.add)(namespace)
+        for pod in self.server.objects(PODS, namespace):
+            life = self._lives.get(_key(pod))
+            if _app(pod) == "slurmdbd" and life is not None and life.started and not life.ending:
+                self._set_ready(pod, ready=answers)
 
     def fall_silent(self, name: str) -> None:
         """The kubelet of a machine stops; the node controller says so."""
@@ -221,7 +235,7 @@ class Machines:
         return bool(self._ready[namespace, app])
 
     def runs_daemon(self, pod: Json) -> bool:
-        """Whether the slurmctld or slurmrestd of that very pod runs, in truth."""
+        """Whether the slurmctld, slurmrestd or slurmdbd of that very pod runs, in truth."""
         ready = self._ready.get((pod["metadata"]["namespace"], _app(pod)), set())
         return pod["metadata"]["uid"] in ready
 
@@ -318,6 +332,8 @@ class Machines:
             self._ready[space, app].add(uid)
             self._daemons(space)
         self._write_status(pod, running(pod, self._stamp()))
+        if app == "slurmdbd" and pod["metadata"]["namespace"] in self.slurmdbds.lost:
+            self._set_ready(pod, ready=False)
 
     def _data(self, space: str) -> Data:
         return data_of(self.server.find, space)
@@ -457,6 +473,8 @@ class Machines:
         self.server.ask("PATCH", path, body, kind="strategic", user="kubelet")
 
     def _set_ready(self, pod: Json, *, ready: bool) -> None:
+        lost = self.slurmdbds.lost if _app(pod) == "slurmdbd" else ()
+        ready = ready and pod["metadata"]["namespace"] not in lost
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         self._write_status(pod, {"conditions": [condition]})
 

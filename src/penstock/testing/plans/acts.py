@@ -184,16 +184,14 @@ def remake_nodeset(world: World, seconds: float, replicas: int, which: int) -> N
     """`kubectl delete nodeset`, and another one of that name later, as soon as it can be."""
     space, name = world.place(which)
     world.ask("DELETE", path_of(space, "nodesets", name), {})
-    _again(
-        world, seconds, ("nodesets", space, name), lambda: world.declare_nodeset(replicas, which)
-    )
+    again(world, seconds, ("nodesets", space, name), lambda: world.declare_nodeset(replicas, which))
 
 
 def remake_restapi(world: World, seconds: float, which: int) -> None:
     """`kubectl delete restapi`: Slurm cannot be asked until there is another one."""
     space = world.space(which)
     world.ask("DELETE", path_of(space, "restapis", "slurm"), {})
-    _again(world, seconds, ("restapis", space, "slurm"), lambda: world.declare_restapi(space))
+    again(world, seconds, ("restapis", space, "slurm"), lambda: world.declare_restapi(space))
 
 
 def remake_login(world: World, seconds: float, which: int) -> None:
@@ -201,13 +199,16 @@ def remake_login(world: World, seconds: float, which: int) -> None:
     space = world.space(which)
     if world.layout.login:
         world.ask("DELETE", path_of(space, "loginsets", "login"), {})
-        _again(world, seconds, ("loginsets", space, "login"), lambda: world.declare_login(space))
+        again(world, seconds, ("loginsets", space, "login"), lambda: world.declare_login(space))
 
 
-def _again(
+def again(
     world: World, seconds: float, of: tuple[str, str, str], declare: Callable[[], None]
 ) -> None:
-    """Declare something anew later, when nothing of its name is there any more."""
+    """Declare something anew later, when nothing of its name is there any more.
+
+    `of` are its plural, its namespace and its name.
+    """
 
     def look() -> None:
         plural, space, name = of

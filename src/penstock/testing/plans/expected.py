@@ -15,10 +15,11 @@ from penstock.api.slinky.wellknown import (
     POD_CORDON_SHORT,
     REASON_PREFIX,
     REVISION_HASH,
+    SLURM_KEY_HASH,
 )
 from penstock.decide import records
 from penstock.testing.kubelet import PODS, node_name
-from penstock.testing.plans import claims, pins, reserved
+from penstock.testing.plans import claims, pins, reserved, rotation, served
 from penstock.testing.plans.daemons import (
     is_daemon,
     machine_of,
@@ -27,6 +28,8 @@ from penstock.testing.plans.daemons import (
     wanted,
     workers,
 )
+from penstock.testing.plans.restarts import RING
+from penstock.testing.plans.specs import RECORDS, USER
 from penstock.testing.plans.world import World
 from penstock.testing.slurm import SimulatedSlurm
 
@@ -50,6 +53,8 @@ def missing(world: World) -> list[str]:
     """What is not as it was declared."""
     found = [one for space in world.spaces for one in _daemons(world, space)]
     found += [one for space in world.spaces for one in _configuration(world, space)]
+    found += served.missing(world)
+    found += rotation.missing(world)
     found += [one for slurm in world.slurms.values() for one in reserved.missing(slurm)]
     found += [one for place in world.places for one in _partition(world, *place)]
     return [*found, *(one for place in world.places for one in _workers(world, *place))]
@@ -62,6 +67,8 @@ def _daemons(world: World, space: str) -> Iterator[str]:
         yield "slurmrestd does not run"
     kinds = [("controllers", "slurm"), ("restapis", "slurm")]
     kinds += [("loginsets", "login")] if world.layout.login else []
+    kinds += [("accountings", RECORDS)] if world.layout.accounted else []
+    kinds += [("tokens", USER)] if world.layout.tokens else []
     kinds += [("nodesets", name) for where, name in world.places if where == space]
     for plural, name in kinds:
         found = world.find(f"slinky.slurm.net/{plural}", name, space)
@@ -207,9 +214,11 @@ def owned(world: World) -> dict[str, str]:
             meta = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE}
             plain = {k: v for k, v in obj.items() if k != "status"} | {"metadata": meta}
             if resource == "/secrets":
-                plain["data"] = sorted(plain["data"])
+                # Once a key was changed, its ring says that there was another one.
+                plain["data"] = [] if meta["name"] == RING else sorted(plain["data"])
             text = msgspec.json.encode(plain, order="deterministic").decode()
             name = f"{resource} {meta['namespace']}/{meta['name']}"
-            # Keys are random, and hashes of them are in annotations of templates.
+            # Keys are random, and hashes and names of them are in annotations of templates.
+            text = re.sub(rf'"{SLURM_KEY_HASH}":"[^"]*"', f'"{SLURM_KEY_HASH}":"HASH"', text)
             found[name] = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
     return found

@@ -49,6 +49,10 @@ class Layout:
     """What becomes of the workers' claims when they are scaled in, and deleted; None for none."""
     pinned: bool = False
     """Whether workers return to the machine that they ran on."""
+    accounted: bool = False
+    """Whether each Slurm cluster has an Accounting."""
+    tokens: bool = False
+    """Whether each namespace has a Token."""
 
 
 LAYOUTS = (

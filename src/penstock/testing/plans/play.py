@@ -14,18 +14,22 @@ from functools import lru_cache
 import msgspec
 
 from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
+from penstock.testing.plans import expected, served
 from penstock.testing.plans.acts import ACTS
+from penstock.testing.plans.bookkeeping import BOOKKEEPING, SLURMDBD, accounted
+from penstock.testing.plans.lockout import Lockouts
 from penstock.testing.plans.mishaps import MISHAPS
 from penstock.testing.plans.plan import Layout, Plan, Step, draw
+from penstock.testing.plans.rotation import ROTATION, rotated
 from penstock.testing.plans.storage import STORAGE, furnished
+from penstock.testing.plans.tokens import TOKENS, tokened
 from penstock.testing.plans.upkeep import UPKEEP, scheduled
 from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-HAPPENINGS = {**DRAWN, **STORAGE, **UPKEEP}
-USERS = frozenset({*ACTS, *STORAGE, *UPKEEP})
+HAPPENINGS = {**DRAWN, **STORAGE, **UPKEEP, **BOOKKEEPING, **SLURMDBD, **TOKENS, **ROTATION}
+USERS = frozenset({*ACTS, *STORAGE, *UPKEEP, *BOOKKEEPING, *TOKENS, *ROTATION})
 """What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
@@ -60,7 +64,8 @@ class Outcome:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return scheduled(furnished(draw(seed, DRAWN)))
+    plan = scheduled(furnished(draw(seed, DRAWN)))
+    return rotated(tokened(accounted(plan)))
 
 
 def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:
@@ -157,6 +162,9 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     world.declare(plan.replicas)
     world.operator()
     loop = asyncio.get_running_loop()
+    lockouts = Lockouts(world)
+    rekeyed = any(step.name in ROTATION for step in plan.steps)
+    watching = asyncio.create_task(lockouts.run()) if rekeyed else None
     async with asyncio.TaskGroup() as group:
         for step in plan.steps:
             await asyncio.sleep(max(0.0, step.at - loop.time()))
@@ -174,8 +182,12 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     await asyncio.sleep(120.0)
     written = len(world.writes)
     await asyncio.sleep(silence)
-    outcome.broken += [f"not silent: {t:.2f} {what}" for t, what in world.writes[written:]][:3]
+    loud = served.unasked(world, world.writes[written:], silence)
+    outcome.broken += [f"not silent: {one}" for one in loud][:3]
     outcome.broken += [f"after silence: {one}" for one in expected.missing(world) if not wrong]
+    if watching is not None:
+        watching.cancel()
+    outcome.broken += lockouts.broken
     outcome.declared, outcome.kept = world.declared(), expected.owned(world)
     for process in list(world.processes):
         await world.crash(process)

@@ -27,6 +27,8 @@ from penstock.testing.plans.pins import PinPromises
 from penstock.testing.plans.plan import LARGEST, Layout
 from penstock.testing.plans.process import Process
 from penstock.testing.plans.promises import STALE_S, Promises
+from penstock.testing.plans.restarts import RestartPromises
+from penstock.testing.plans.specs import ACCOUNTING, DATABASE, RECORDS, TOKEN, USER
 from penstock.testing.slurm import SimulatedSlurm, SlurmLine
 from penstock.testing.volumes import Volumes
 
@@ -39,6 +41,8 @@ KINDS = (
     ("restapis", "RestApi"),
     ("nodesets", "NodeSet"),
     ("loginsets", "LoginSet"),
+    ("accountings", "Accounting"),
+    ("tokens", "Token"),
 )
 REF: Json = {"controllerRef": {"name": "slurm"}}
 MADE = frozenset(
@@ -81,6 +85,7 @@ class World:
         self.promises = Promises(self.server, self.slurms, self.machines)
         self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S)
         self.pins = PinPromises(self.server, self.promises.broken)
+        RestartPromises(self.server, self.promises.broken, STALE_S)
         self.clock = LoopClock()
         self.processes: list[Process] = []
         self.writes: list[tuple[float, str]] = []
@@ -90,11 +95,15 @@ class World:
         self.server.store.listeners.append(self._removed)
         self.closed: dict[tuple[str, int], OSError] = {}
         """Hosts and ports outside that the operator cannot connect to."""
+        self.rekeyed: dict[str, bytes] = {}
+        """By namespace the last slurm.key that somebody gave."""
         self.healed = False
         """Whether nothing more goes wrong, and nobody does anything any more."""
         self._loop = loop
         self._started = 0
         self._edits: dict[tuple[str, str], list[Json]] = {}
+        self._specs: dict[tuple[str, str], Json] = {}
+        """By namespace and plural what is declared of an Accounting or a Token."""
         self._faults = dict.fromkeys(self.spaces, Fault.NONE)
         self._coming: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
@@ -139,10 +148,16 @@ class World:
     def declare(self, replicas: int) -> None:
         """Make the objects of all clusters."""
         for space in self.spaces:
-            self._make(space, "controllers", "Controller", "slurm", PERSISTENT)
+            spec = {"accountingRef": {"name": RECORDS}} if self.layout.accounted else {}
+            self._make(space, "controllers", "Controller", "slurm", PERSISTENT | spec)
             self.declare_restapi(space)
             if self.layout.login:
                 self.declare_login(space)
+            if self.layout.accounted:
+                self._password(space)
+                self.declare_accounting(space)
+            if self.layout.tokens:
+                self.declare_token(space)
         for number in range(len(self.places)):
             self.declare_nodeset(replicas, number)
 
@@ -164,7 +179,24 @@ class World:
         for space, plural, kind, name, spec in found:
             if plural == "loginsets":
                 self._host_keys(space)
+            if plural == "accountings":
+                self._password(space)
             self._make(space, plural, kind, name, spec)
+
+    def declare_accounting(self, space: str) -> None:
+        """Make an Accounting, as it was declared last."""
+        spec = self._specs.setdefault((space, "accountings"), dict(ACCOUNTING))
+        self._make(space, "accountings", "Accounting", RECORDS, spec)
+
+    def declare_token(self, space: str) -> None:
+        """Make a Token, as it was declared last."""
+        spec = self._specs.setdefault((space, "tokens"), dict(TOKEN))
+        self._make(space, "tokens", "Token", USER, spec)
+
+    def edit(self, space: str, plural: str, name: str, spec: Json) -> None:
+        """`kubectl patch` of an Accounting or a Token, also of the one that is made next."""
+        self._specs[space, plural] = self._specs.get((space, plural), {}) | spec
+        self.ask("PATCH", path_of(space, plural, name), {"spec": spec})
 
     def declare_nodeset(self, replicas: int, number: int = 0) -> None:
         """Make a NodeSet."""
@@ -234,6 +266,11 @@ class World:
         # Generated ones take a second of true time each.
         secret = {"kind": "Secret", "metadata": {"name": "login-ssh-host-keys"}}
         self.ask("POST", f"/api/v1/namespaces/{space}/secrets", {**secret, "data": HOST_KEYS})
+
+    def _password(self, space: str) -> None:
+        meta = {"name": DATABASE}
+        body = {"kind": "Secret", "metadata": meta, "data": {"password": "c2VjcmV0"}}
+        self.ask("POST", f"/api/v1/namespaces/{space}/secrets", body)
 
     # What goes wrong
 

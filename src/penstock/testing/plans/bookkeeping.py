@@ -1,0 +1,142 @@
+"""Plans with an Accounting: which have one, and what happens to it.
+
+They are drawn by dice of their own, so a seed has the same steps as it would without.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from functools import partial
+
+from penstock.api.meta import Json
+from penstock.testing.plans.acts import again
+from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.plan import Happening, Plan, Step
+from penstock.testing.plans.specs import DATABASE, RECORDS
+from penstock.testing.plans.world import World, path_of
+
+APART = 3 << 40
+"""Added to a seed for dice of its own."""
+SHARE = 0.2
+WORKLOAD = f"{RECORDS}-accounting"
+DELETIONS = (
+    ("/api/v1", f"pods/{WORKLOAD}-0"),
+    ("/api/v1", f"secrets/{WORKLOAD}"),
+    ("/api/v1", f"services/{WORKLOAD}"),
+    ("/apis/apps/v1", f"statefulsets/{WORKLOAD}"),
+)
+EDITS: tuple[tuple[str, str, Json], ...] = (
+    ("/api/v1", f"secrets/{WORKLOAD}", {"data": {"slurmdbd.conf": "Ym9ndXM="}}),
+    ("/api/v1", f"services/{WORKLOAD}", {"spec": {"selector": {"nobody": "here"}}}),
+    ("/apis/apps/v1", f"statefulsets/{WORKLOAD}", {"spec": {"replicas": 0}}),
+)
+
+
+def password(world: World, number: int, which: int) -> None:
+    """The password of the database changes."""
+    space = world.space(which)
+    data = {"password": base64.b64encode(f"secret-{number}".encode()).decode()}
+    world.ask("PATCH", f"/api/v1/namespaces/{space}/secrets/{DATABASE}", {"data": data})
+
+
+def tune(world: World, number: int, which: int) -> None:
+    """A change of slurmdbd.conf."""
+    line = f"CommitDelay={number}\n" if number else ""
+    world.edit(world.space(which), "accountings", RECORDS, {"extraConf": line})
+
+
+def mistune(world: World, number: int, seconds: float, which: int) -> None:
+    """A change of slurmdbd.conf that slurmdbd refuses, put right a while later."""
+    space, line = world.space(which), f"BogusKey={number}\n"
+    world.edit(space, "accountings", RECORDS, {"extraConf": line})
+    world.later(seconds, partial(tune, world, number, which))
+
+
+def remake_accounting(world: World, seconds: float, which: int) -> None:
+    """`kubectl delete accounting`, and another one later."""
+    space = world.space(which)
+    world.ask("DELETE", path_of(space, "accountings", RECORDS), {})
+    of = ("accountings", space, RECORDS)
+    again(world, seconds, of, partial(world.declare_accounting, space))
+
+
+def leave_accounting(world: World, seconds: float, which: int) -> None:
+    """The Controller names no Accounting for a while."""
+    path = path_of(world.space(which), "controllers", "slurm")
+
+    def name(ref: Json | None) -> None:
+        world.ask("PATCH", path, {"spec": {"accountingRef": ref}})
+
+    name(None)
+    world.later(seconds, partial(name, {"name": RECORDS}))
+
+
+def edit_slurmdbd(world: World, number: int, which: int) -> None:
+    """`kubectl edit` of something that is slurmdbd's."""
+    group, path, body = EDITS[number]
+    world.ask("PATCH", f"{group}/namespaces/{world.space(which)}/{path}", body)
+
+
+def delete_slurmdbd(world: World, number: int, which: int) -> None:
+    """`kubectl delete` of something that is slurmdbd's."""
+    group, path = DELETIONS[number]
+    world.ask("DELETE", f"{group}/namespaces/{world.space(which)}/{path}", {})
+
+
+def database(world: World, seconds: float, which: int) -> None:
+    """The database does not answer for a while."""
+    space = world.space(which)
+    world.machines.database(space, answers=False)
+    world.later(seconds, partial(world.machines.database, space, answers=True))
+
+
+def deaf_slurmdbd(world: World, seconds: float, which: int) -> None:
+    """Slurmdbd's container does not look at its files for a while."""
+    space, deaf = world.space(which), world.machines.slurmdbds.deaf
+    deaf.add(space)
+    world.later(seconds, partial(deaf.discard, space))
+
+
+def _which(dice: Dice) -> int:
+    return dice.choice([0, 0, 1])
+
+
+def _while(dice: Dice) -> float:
+    return round(dice.expovariate(1 / 30), 1)
+
+
+BOOKKEEPING = {
+    "password": Happening(4, lambda d: (d.randint(1, 9), _which(d)), password),
+    "tune": Happening(3, lambda d: (d.randint(0, 9), _which(d)), tune),
+    "mistune": Happening(3, lambda d: (d.randint(1, 9), _while(d), _which(d)), mistune),
+    "remake_accounting": Happening(3, lambda d: (_while(d), _which(d)), remake_accounting),
+    "leave_accounting": Happening(3, lambda d: (_while(d), _which(d)), leave_accounting),
+    "edit_slurmdbd": Happening(3, lambda d: (d.randrange(len(EDITS)), _which(d)), edit_slurmdbd),
+    "delete_slurmdbd": Happening(
+        3, lambda d: (d.randrange(len(DELETIONS)), _which(d)), delete_slurmdbd
+    ),
+}
+"""What users do."""
+SLURMDBD = {
+    "database": Happening(3, lambda d: (2 * _while(d), _which(d)), database),
+    "deaf_slurmdbd": Happening(3, lambda d: (2 * _while(d), _which(d)), deaf_slurmdbd),
+}
+"""What goes wrong."""
+
+
+def accounted(plan: Plan) -> Plan:
+    """The plan, with an Accounting if its seed says so."""
+    dice = Dice(plan.seed + APART)
+    if dice.random() >= SHARE:
+        return plan
+    drawn = {**BOOKKEEPING, **SLURMDBD}
+    names, weights = list(drawn), [one.weight for one in drawn.values()]
+    end = plan.steps[-1].at
+    more = [
+        Step(round(dice.between(0.0, end), 2), name, drawn[name].draw(dice))
+        for name in dice.choices(names, weights, k=dice.randint(1, 4))
+    ]
+    steps = sorted((*plan.steps, *more), key=lambda one: one.at)
+    layout = replace(plan.layout, accounted=True)
+    return replace(plan, layout=layout, steps=tuple(steps))
