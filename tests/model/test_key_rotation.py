@@ -92,6 +92,20 @@ def test_a_second_change_in_the_middle_of_the_first_one_comes_after_it() -> None
     story(tell, WITH_LOGIN)
 
 
+def test_a_cluster_without_workers_has_its_key_changed() -> None:
+    """Slurm lists no node then, which counts as no answer."""
+
+    async def tell(world: World) -> None:
+        world.scale(0)
+        await well(world)
+        change(world, NEW)
+        await until(lambda: settled(world, NEW), 300)
+        world.scale(2)
+        await well(world)
+
+    story(tell, WITH_LOGIN)
+
+
 async def _lazy(world: World) -> None:
     """Files come a minute and a half late on two machines of three."""
     world.machines.lazy.update({"machine-0", "machine-1"})

@@ -152,15 +152,18 @@ class KeyRing:
         ]
 
     def _starts(self, controller: Controller) -> dict[str, int] | None:
+        running = [pod for pod in self._workers(controller) if _runs(pod)]
+        if not running:
+            # Slurm's word is not needed, and a list without any node would not count as one.
+            return {}
         link = self._links.get(controller.metadata.key)
         nodes = link.mirror.snapshot.nodes if link is not None else Unknown("")
         if isinstance(nodes, Unknown):
             return None
         found: dict[str, int] = {}
-        for pod in self._workers(controller):
-            node, slurmd = nodes.value.get(slurm_node_name(pod)), slurmd_container(pod)
-            runs = slurmd is not None and slurmd.state.running is not None
-            if node is None or not runs or pod.metadata.deleting or "DOWN" in node.state:
+        for pod in running:
+            node = nodes.value.get(slurm_node_name(pod))
+            if node is None or "DOWN" in node.state:
                 # It reads its keys when it starts.
                 continue
             if node.slurmd_start_time:
@@ -183,3 +186,9 @@ class KeyRing:
             if pod.metadata.annotations.get(wellknown.SLURM_KEY_HASH) != ring.clients
             or not pod.ready
         ]
+
+
+def _runs(pod: Pod) -> bool:
+    """Whether its slurmd has read its keys: one that starts reads those that are there then."""
+    slurmd = slurmd_container(pod)
+    return slurmd is not None and slurmd.state.running is not None and not pod.metadata.deleting
