@@ -93,11 +93,13 @@ def test_a_second_change_in_the_middle_of_the_first_one_comes_after_it() -> None
 
 
 def test_a_cluster_without_workers_has_its_key_changed() -> None:
-    """Slurm lists no node then, which counts as no answer."""
+    """Slurm lists no node then, which who did not delete the last one takes for no answer."""
 
     async def tell(world: World) -> None:
         world.scale(0)
         await well(world)
+        await world.crash(world.processes[0])
+        world.operator()
         change(world, NEW)
         await until(lambda: settled(world, NEW), 300)
         world.scale(2)

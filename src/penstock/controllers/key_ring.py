@@ -154,7 +154,7 @@ class KeyRing:
     def _starts(self, controller: Controller) -> dict[str, int] | None:
         running = [pod for pod in self._workers(controller) if _runs(pod)]
         if not running:
-            # Slurm's word is not needed, and a list without any node would not count as one.
+            # Slurm's word is not needed, and a list without any node is seldom taken for one.
             return {}
         link = self._links.get(controller.metadata.key)
         nodes = link.mirror.snapshot.nodes if link is not None else Unknown("")
