@@ -20,6 +20,8 @@ REFRESH_S = 5.0
 LONGEST_S = 320.0
 PASS_S = 120.0
 """Within which a kubelet that misses a hint brings a file up to date, by its full pass."""
+AHEAD_S = 60.0
+"""By so much the clock that a step was begun by may be ahead of ours."""
 BACK_S = 60.0
 """Within which a slurmd has to be back after slurmctld told it to read its keys."""
 
@@ -57,6 +59,9 @@ def step(ring: Ring, seen: Seen) -> Step:
     """The next step, or the same ring with what it waits for."""
     if ring.phase is Phase.SETTLED:
         return _begin(ring, seen)
+    if ring.since > seen.now + AHEAD_S:
+        # No slurmd could be younger, for as long as the clock was ahead.
+        return Step(replace(ring, since=seen.now), "the clock was set back: the step begins anew")
     if ring.phase is Phase.CLIENTS:
         if seen.waiting:
             return Step(ring, f"{some(seen.waiting)} has to begin with the new key")

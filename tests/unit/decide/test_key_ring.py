@@ -164,6 +164,14 @@ def test_a_late_kubelet_has_its_full_pass_before_the_former_key_counts_as_forgot
     assert step(ring, Seen(100.0 + seconds, NEW)).ring.handed
 
 
+@pytest.mark.parametrize("handed", [False, True])
+def test_a_step_of_a_clock_that_was_ahead_begins_anew_when_that_is_set_back(handed: bool) -> None:
+    """It would be waited for until that time comes."""
+    ring = Ring(OLD, next=NEW, phase=Phase.LEARN, handed=handed, since=7300.0, used=True)
+    seen = Seen(100.0, NEW, applied=True, starts={"w": 99})
+    assert step(ring, seen).ring == replace(ring, since=100.0)
+
+
 def test_a_key_that_changes_again_follows_after_the_first() -> None:
     cluster = Cluster()
     cluster.act()
