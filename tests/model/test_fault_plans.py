@@ -48,6 +48,7 @@ def hunt(
     pinned: bool = False,
     accounted: bool = False,
     tokens: bool = False,
+    left: bool = False,
     silence: float = 0.0,
 ) -> Hunt:
     places = ((SPACE, NODESET),) if daemons else ()
@@ -56,8 +57,10 @@ def hunt(
         daemons=places,
         claims=claims,
         pinned=pinned,
-        accounted=accounted,
-        tokens=tokens,
+        login=left,
+        accounted=accounted or left,
+        tokens=tokens or left,
+        left=left,
     )
     return Hunt(seed, happenings, layout, silence)
 
@@ -98,6 +101,8 @@ HUNTS = {
     "tokens_outlive_their_key": hunt(1, "rekey_jwt", tokens=True),
     "tokens_of_users_end": hunt(1, "lifetime", tokens=True),
     "new_keys_are_good_at_once": hunt(1, "rekey"),
+    "what_was_left_is_made_anew": hunt(1, "job", left=True),
+    "workers_of_another_operator_are_old": hunt(1, "job", left=True),
 }
 
 

@@ -24,7 +24,9 @@ from penstock.decide import (
     claims,
     drain_reason,
     guard,
+    history,
     key_ring,
+    live_conf,
     maintenance,
     nodeset,
     records,
@@ -43,7 +45,7 @@ from penstock.decide.view import NodeSetView
 from penstock.kube import Applied, Applier, Client, Lease, Result, rest
 from penstock.kube.queue import WorkQueue
 from penstock.kube.watch import Reflector
-from penstock.render import accounting
+from penstock.render import accounting, held
 from penstock.render.accounting import Given
 from penstock.slurm.mirror import Mirror
 from penstock.slurm.model import Node
@@ -398,6 +400,21 @@ def new_keys_are_good_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(key_ring, "_begin", at_once)
 
 
+def what_was_left_is_made_anew(patch: pytest.MonkeyPatch) -> None:
+    """StatefulSets and Deployments of another operator get our template at once."""
+    patch.setattr(held, "serves", always(False))
+
+
+def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
+    """Two revisions never mean the same pods."""
+
+    def none(*_: object) -> dict[str, str]:
+        return {}
+
+    patch.setattr(live_conf, "alike", none)
+    patch.setattr(history, "_told", always(()))
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
@@ -438,4 +455,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     tokens_outlive_their_key,
     tokens_of_users_end,
     new_keys_are_good_at_once,
+    what_was_left_is_made_anew,
+    workers_of_another_operator_are_old,
 )

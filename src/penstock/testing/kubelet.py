@@ -140,20 +140,13 @@ class Machines:
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
         """The log of a reconfigure container or a slurmdbd; a silent kubelet gives none."""
-        if container == slurmdbd.CONTAINER:
-            return self._log_of_slurmdbd(namespace, name)
         pod, life = self.server.find(PODS, namespace, name), self._lives.get(f"{namespace}/{name}")
-        if pod is None or life is None or life.sidecar is None or container != "reconfigure":
+        sidecar = life.sidecar if life is not None and container == "reconfigure" else None
+        if pod is None or (sidecar is None and container != slurmdbd.CONTAINER):
             return None
         if pod["spec"].get("nodeName") in self.silent:
             raise RefusedError(500, "the kubelet does not answer")
-        return "\n".join(life.sidecar.lines)
-
-    def _log_of_slurmdbd(self, namespace: str, name: str) -> str | None:
-        pod = self.server.find(PODS, namespace, name)
-        if pod is not None and pod["spec"].get("nodeName") in self.silent:
-            raise RefusedError(500, "the kubelet does not answer")
-        return self.slurmdbds.log(namespace, name)
+        return "\n".join(sidecar.lines) if sidecar else self.slurmdbds.log(namespace, name)
 
     def database(self, namespace: str, *, answers: bool) -> None:
         """The database of a namespace's slurmdbd goes, or is back."""

@@ -53,6 +53,8 @@ class Layout:
     """Whether each Slurm cluster has an Accounting."""
     tokens: bool = False
     """Whether each namespace has a Token."""
+    left: bool = False
+    """Whether slurm-operator made the cluster, and the operator takes it over."""
 
 
 LAYOUTS = (

@@ -12,17 +12,25 @@ from penstock.api.meta import Json
 from penstock.api.slinky.wellknown import APP_NAME
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.controllers import KINDS
-from penstock.testing.plans.specs import JWT_SECRET, SLURM_SECRET
+from penstock.testing.plans.specs import DATABASE, JWT_SECRET, SLURM_SECRET
 
 RING = f"{SLURM_SECRET}-ring"
-JWT, KEY, RECORDS = "jwt.key", "slurm.key", "the Accounting"
+JWT, KEY = "jwt.key", "slurm.key"
+RECORDS, MADE_ANEW = "whether there is an Accounting", "whether there is such an object"
 CAUSES = {
     "slurmctld": (JWT,),
     "slurmdbd": (JWT, KEY, RECORDS),
-    "slurmrestd": (RECORDS,),
-    "login": (KEY,),
+    "slurmrestd": (RECORDS, MADE_ANEW),
+    "login": (KEY, MADE_ANEW),
 }
 """By app, what may give its pods another template; nothing but that changes in plans."""
+CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
+LOGIN_TO_DATABASE = "the password of the database"
+OF_THE_LEFT = {
+    "slurmctld": (CONTROLLER, NODESETS, RECORDS),
+    "slurmdbd": (ACCOUNTING, LOGIN_TO_DATABASE),
+}
+"""What pods of another operator are made anew for besides: ours can be told of it, they cannot."""
 _SECRETS = {JWT_SECRET: JWT, SLURM_SECRET: KEY, RING: KEY}
 
 
@@ -36,6 +44,8 @@ class RestartPromises:
     def __init__(self, server: ApiServer, broken: list[str], stale: float) -> None:
         self._broken = broken
         self._stale = stale
+        self.left = False
+        """Whether pods of another operator are there."""
         self._known: dict[tuple[str, ...], object] = {}
         self._caused: dict[tuple[str, str], float] = {}
         """By namespace and cause, when it last changed."""
@@ -49,10 +59,20 @@ class RestartPromises:
         match change.resource:
             case "/secrets" if name in _SECRETS and obj is not None:
                 self._note(space, _SECRETS[name], name, obj.get("data"))
+            case "/secrets" if name == DATABASE and obj is not None:
+                self._note(space, LOGIN_TO_DATABASE, name, obj["data"])
             case "slinky.slurm.net/accountings":
                 self._note(space, RECORDS, name, obj is not None)
+                self._note(space, ACCOUNTING, name, obj and obj["spec"])
             case "slinky.slurm.net/controllers" if obj is not None:
                 self._note(space, RECORDS, name, obj["spec"].get("accountingRef"))
+                self._note(space, CONTROLLER, name, obj["spec"])
+            case "slinky.slurm.net/loginsets" | "slinky.slurm.net/restapis":
+                self._note(space, MADE_ANEW, name, obj and obj["metadata"]["uid"])
+            case "slinky.slurm.net/nodesets":
+                spec: Json = obj["spec"] if obj is not None else {}
+                wish = {k: v for k, v in spec.items() if k != "replicas"}
+                self._note(space, NODESETS, name, wish)
             case resource if resource in KINDS and obj is not None and change.old is not None:
                 self._template(change.old.obj, obj)
             case _:
@@ -72,6 +92,8 @@ class RestartPromises:
         self._written[meta["uid"]] = _now()
         app = meta.get("labels", {}).get(APP_NAME, "")
         causes = [(meta["namespace"], cause) for cause in CAUSES.get(app, ())]
+        if self.left:
+            causes += [(meta["namespace"], cause) for cause in OF_THE_LEFT.get(app, ())]
         if not any(self._caused.get(one, float("-inf")) > since for one in causes):
             self._broken.append(f"the pods of {meta['name']} are made anew for nothing")
 

@@ -23,6 +23,7 @@ from penstock.testing.loop import EPOCH, LoopClock
 from penstock.testing.plans.claims import POLICY, ClaimPromises
 from penstock.testing.plans.daemons import MODE, is_daemon, machine_of, workers
 from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.left import LeftPromises, activate, leave
 from penstock.testing.plans.pins import PinPromises
 from penstock.testing.plans.plan import LARGEST, Layout
 from penstock.testing.plans.process import Process
@@ -85,7 +86,8 @@ class World:
         self.promises = Promises(self.server, self.slurms, self.machines)
         self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S)
         self.pins = PinPromises(self.server, self.promises.broken)
-        RestartPromises(self.server, self.promises.broken, STALE_S)
+        self._restarts = RestartPromises(self.server, self.promises.broken, STALE_S)
+        self.left: LeftPromises | None = None
         self.clock = LoopClock()
         self.processes: list[Process] = []
         self.writes: list[tuple[float, str]] = []
@@ -147,6 +149,13 @@ class World:
 
     def declare(self, replicas: int) -> None:
         """Make the objects of all clusters."""
+        if self.layout.left:
+            for space in self.spaces:
+                leave(self.server, space, replicas)
+                for plural, name in (("accountings", RECORDS), ("tokens", USER)):
+                    found = self.find(f"slinky.slurm.net/{plural}", name, space)
+                    self._specs[space, plural] = dict(found["spec"]) if found is not None else {}
+            return
         for space in self.spaces:
             spec = {"accountingRef": {"name": RECORDS}} if self.layout.accounted else {}
             self._make(space, "controllers", "Controller", "slurm", PERSISTENT | spec)
@@ -160,6 +169,13 @@ class World:
                 self.declare_token(space)
         for number in range(len(self.places)):
             self.declare_nodeset(replicas, number)
+
+    def take_over(self) -> None:
+        """What was left stays from now on, but for a reason."""
+        for space in self.spaces:
+            activate(self.server, space)
+        self._restarts.left = True
+        self.left = LeftPromises(self.server, self.promises.broken)
 
     def declared(self) -> bytes:
         """All that users declare now but for how many workers, as JSON for `declare_all`.
