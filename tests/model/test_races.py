@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from penstock.controllers.partition_changes import Brought, PartitionChanges
 from penstock.kube.transport import Request
 from penstock.testing.apiserver import Trouble
-from penstock.testing.plans.world import NODESET, SPACE, World
+from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
 from penstock.testing.slurm import Knowledge
 from penstock.testing.slurm_answers import Asked, SlurmAnswers
 from support.stories import story, well
@@ -54,5 +59,31 @@ def test_a_drain_that_a_request_of_the_same_moment_left_alone_is_still_asked_for
         world.promises.heard(SPACE, undrain, answers.answer, knew)
         assert world.slurm.drains == {}
         assert world.promises.broken == []
+
+    story(tell)
+
+
+def test_a_key_that_goes_in_the_middle_of_a_look_ends_slurmctld_once_for_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """slurmctld's pod was made anew for no key first. Found by plan 3010 of a focused hunt."""
+    bring = PartitionChanges.bring
+    due: list[Callable[[], object]] = []
+
+    async def meanwhile(self: PartitionChanges, *given: Any) -> Brought:
+        if due:
+            due.pop()()
+            await asyncio.sleep(0.5)
+        return await bring(self, *given)
+
+    monkeypatch.setattr(PartitionChanges, "bring", meanwhile)
+
+    async def tell(world: World) -> None:
+        due.append(lambda: world.ask("DELETE", f"{CORE}/secrets/slurm-auth-jwt", {}))
+        body = {"spec": {"extraConf": "# once more\n"}}
+        world.ask("PATCH", f"{GROUP}/controllers/slurm", body)
+        await asyncio.sleep(30.0)
+        assert not due
+        await well(world)
 
     story(tell)

@@ -100,6 +100,9 @@ class ControllerLoop(Loop[Controller]):
         # Before anything is made of the keys: slurmctld begins with those that the ring knows.
         keys = [] if obj.spec.external else await self.keys.turn(obj, self.events)
         brought = await self.partitions.bring(obj, self.events)
+        if not (brought.cluster.slurm_key_hash and brought.cluster.jwt_key_hash):
+            # One went meanwhile: a template without its hash would end slurmctld.
+            return missing.checks(self.world, obj, brought.cluster) or await self.bring(obj)
         if obj.spec.external:
             self._triggered[key] = self.outside.triggers(obj, self.events)
             checks = await self.outside.bring(obj, brought.cluster, self.events)
