@@ -5,7 +5,6 @@ Its objects have the names that plans give theirs, so users do the same to it.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -135,11 +134,11 @@ class LeftPromises:
         self._broken = broken
         self._left = {one["metadata"]["uid"] for one in server.objects(PODS)}
         self._specs = {one["metadata"]["uid"]: _template(one) for one in server.objects(NODESETS)}
-        self._fewest: dict[str, int] = {}
-        self._changed_ones: set[str] = set()
-        for one in server.objects(NODESETS):
-            self._fewest[one["metadata"]["uid"]] = one["spec"]["replicas"]
-        self._first = dict(self._fewest)
+        self._replicas = {
+            one["metadata"]["uid"]: one["spec"]["replicas"] for one in server.objects(NODESETS)
+        }
+        self._asked: set[str] = set()
+        """Uids of NodeSets of which somebody wanted something else: scale-in takes any worker."""
         server.store.listeners.append(self._changed)
         server.deleting.append(self._delete)
 
@@ -152,10 +151,10 @@ class LeftPromises:
             return
         meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
         uid = meta["uid"]
-        if uid in self._fewest:
-            self._fewest[uid] = min(self._fewest[uid], spec["replicas"])
-            if not self.unchanged(change.last.obj) or "deletionTimestamp" in meta:
-                self._changed_ones.add(uid)
+        fewer = spec["replicas"] < self._replicas.get(uid, 0)
+        if fewer or not self.unchanged(change.last.obj) or "deletionTimestamp" in meta:
+            self._asked.add(uid)
+        self._replicas[uid] = spec["replicas"]
 
     def _delete(self, user: str, obj: Json, resource: str) -> None:
         meta = obj["metadata"]
@@ -164,10 +163,8 @@ class LeftPromises:
         if "deletionTimestamp" in meta or obj["status"].get("phase") in {"Failed", "Succeeded"}:
             return
         owner = next((one["uid"] for one in meta.get("ownerReferences", ())), "")
-        if owner in self._changed_ones or self._fewest.get(owner, 0) < self._first.get(owner, 0):
-            return
-        at = asyncio.get_running_loop().time()
-        self._broken.append(f"pod {meta['name']}, which was left, was deleted at {at:.1f}")
+        if owner not in self._asked:
+            self._broken.append(f"pod {meta['name']}, which was left, was deleted for nothing")
 
 
 def _template(nodeset: Json) -> Json:

@@ -52,4 +52,4 @@ def rotated(plan: Plan) -> Plan:
 def missing(world: World) -> Iterator[str]:
     """Who does not have the last slurm.key that somebody gave."""
     for space, key in world.rekeyed.items():
-        yield from lockout.missing(world, key, space)
+        yield from lockout.missing(world, key, space, forgotten=False)
