@@ -404,9 +404,13 @@ class Machines:
         pod, life = self._find(key, uid), self._lives.get(key)
         if pod is None or life is None or life.ending or not self.runs_slurmd(pod):
             return
-        heard = self._slurm(pod).registers(node_name(pod))
+        slurm, name = self._slurm(pod), node_name(pod)
+        if slurm.turned_away(name):
+            # Its container starts again, with the files that are there by now.
+            life.keys = keys_in(life.files)
+            slurm.slurmd_starts(name, uid, node_conf(pod), life.keys)
         # Also later: slurmctld may lose its state and has to hear of it again.
-        again = (60.0, 90.0) if heard else self._pace.retry
+        again = (60.0, 90.0) if slurm.registers(name) else self._pace.retry
         self._later(life, again, lambda: self._register(key, uid))
 
     def _end_soon(self, key: str, pod: Json, life: _Life) -> None:

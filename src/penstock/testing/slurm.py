@@ -52,6 +52,8 @@ class Slurmd:
     started: int
     conf: NodeConf = SILENT
     keys: Keys | None = None
+    heard: bool = False
+    """Whether slurmctld has ever taken its registration."""
 
 
 class SimulatedSlurm:
@@ -102,6 +104,11 @@ class SimulatedSlurm:
         slurmd.keys, slurmd.started = keys, int(self._clock())
         return True
 
+    def turned_away(self, name: str) -> bool:
+        """Whether a slurmd ends at its start, as slurmctld gives it no configuration."""
+        slurmd = self.slurmds.get(name)
+        return slurmd is not None and self.up and not slurmd.heard and not self.hears(slurmd)
+
     def hears(self, slurmd: Slurmd) -> bool:
         """Whether slurmctld and a slurmd believe each other."""
         return understand(self.keys, slurmd.keys)
@@ -120,7 +127,7 @@ class SimulatedSlurm:
         if slurmd is None or not self.up or not self.hears(slurmd):
             return slurmd is None
         node = self.ctld.nodes.get(name) or self.ctld.register(name, **slurmd.conf.values)
-        node.started = slurmd.started
+        node.started, slurmd.heard = slurmd.started, True
         node.flags.discard(NOT_RESPONDING)
         if node.base == "UNKNOWN":
             node.base = "IDLE"

@@ -18,7 +18,7 @@ from penstock.testing.plans.world import World, path_of
 
 APART = 3 << 40
 """Added to a seed for dice of its own."""
-SHARE = 0.2
+SHARE = 0.12
 WORKLOAD = f"{RECORDS}-accounting"
 DELETIONS = (
     ("/api/v1", f"pods/{WORKLOAD}-0"),

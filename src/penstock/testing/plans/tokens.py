@@ -17,7 +17,7 @@ from penstock.testing.plans.world import World, path_of
 
 APART = 4 << 40
 """Added to a seed for dice of its own."""
-SHARE = 0.15
+SHARE = 0.1
 SECRET = f"{USER}-jwt-{USER}"
 LIFETIMES = ("90s", "5m", "15m")
 

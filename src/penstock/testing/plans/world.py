@@ -178,12 +178,13 @@ class World:
         self.left = LeftPromises(self.server, self.promises.broken)
 
     def declared(self) -> bytes:
-        """All that users declare now but for how many workers, as JSON for `declare_all`.
+        """All that users declare now, as JSON for `declare_all`.
 
-        What the operator keeps besides pods does not depend on their number.
+        Without what only pods and the content of Secrets depend on: these are looked at for
+        themselves, and what else there is need not be worked out for each of it.
         """
         found = [
-            (space, plural, kind, obj["metadata"]["name"], _with_one_worker(plural, obj["spec"]))
+            (space, plural, kind, obj["metadata"]["name"], _usual(plural, obj["spec"]))
             for space in self.spaces
             for plural, kind in KINDS
             for obj in self.server.objects(f"slinky.slurm.net/{plural}", space)
@@ -411,5 +412,13 @@ def path_of(space: str, plural: str, name: str = "") -> str:
     return f"{path}/{name}" if name else path
 
 
-def _with_one_worker(plural: str, spec: Json) -> Json:
-    return {**spec, "replicas": 1} if plural == "nodesets" else spec
+def _usual(plural: str, spec: Json) -> Json:
+    match plural:
+        case "nodesets":
+            return {**spec, "replicas": 1}
+        case "accountings":
+            return {**spec, "extraConf": ""}
+        case "tokens":
+            return {**spec, "lifetime": "15m"}
+        case _:
+            return spec
