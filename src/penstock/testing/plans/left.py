@@ -11,6 +11,7 @@ from typing import Any
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.kubelet import PODS
+from penstock.testing.plans.claims import POLICY
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import Layout, Plan
 from penstock.testing.plans.process import OPERATOR
@@ -172,4 +173,4 @@ def _template(nodeset: Json) -> Json:
     return {k: v for k, v in nodeset["spec"].items() if k not in _NOT_OF_PODS}
 
 
-_NOT_OF_PODS = frozenset({"replicas", "partition", "updateStrategy"})
+_NOT_OF_PODS = frozenset({"replicas", "partition", "updateStrategy", "pinToNode", POLICY})
