@@ -47,6 +47,8 @@ from penstock.slurm.known import Unknown
 
 LOOK_AGAIN_S = 3.0
 """Pause before what Slurm did not let us do is decided anew."""
+AT_ONCE_S = 0.02
+"""Pause before a NodeSet that changed in the middle of a look is looked at again."""
 
 _LISTENS = "slurmd listens on 6818, and on free ports for jobs,"
 
@@ -101,6 +103,9 @@ class NodeSetLoop(Reporter[NodeSet]):
             same = await keep_revisions(self.client, self.world, nodeset, fixed)
         if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
+        if self.world.declared_anew(nodeset):
+            # What was written took its time; what was wanted then is not decided on.
+            return Result(requeue_after=AT_ONCE_S)
         link = self._links.of(nodeset)
         view = self._view(nodeset, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, Quiet()))

@@ -208,6 +208,14 @@ class World:
             absent.append(jwks.name)
         return absent
 
+    def declared_anew(self, nodeset: NodeSet) -> bool:
+        """Whether somebody wants something else of a NodeSet since it was read."""
+        now = self.nodesets.get(nodeset.metadata.key)
+        return now is not None and (now.metadata.uid, now.metadata.generation) != (
+            nodeset.metadata.uid,
+            nodeset.metadata.generation,
+        )
+
     def secret_hash(self, namespace: str, ref: SecretKeySelector) -> str:
         """Hash of a Secret's data; empty while the Secret or its key is absent."""
         key = f"{namespace}/{ref.name}"

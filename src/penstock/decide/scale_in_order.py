@@ -6,7 +6,7 @@ earliest), cordoned; then, before the higher ordinal, the one of an older revisi
 is idle in Slurm; then more recently ready, then newer. A pod that an update takes already is as
 good as not ready. So is one that scale-in has taken, or the two would change places for ever. Of
 neither is that said while its node has a job: it was taken a moment too late, and one that is idle
-goes in its place.
+goes in its place. What is left equal goes by name, so that two processes take the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.decide.slurm_view import SlurmView
 from penstock.decide.status import current
 from penstock.decide.view import NodeSetView
 
-Rank: TypeAlias = tuple[float, ...]
+Rank: TypeAlias = tuple[tuple[float, ...], str]
 
 _COST = re.compile(r"-?(0|[1-9][0-9]*)")
 _PHASES = {"Pending": 1.0, "Unknown": 2.0, "Running": 3.0}
@@ -46,7 +46,7 @@ def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
     taken = drain.condemned_since(pod) is not None and not busy
     ready = pod.condition("Ready")
     ordinal = ordinal_of(view.nodeset, pod.metadata.name)
-    return (
+    order = (
         0.0 if finished(pod) else 1.0,
         1.0 if pod.spec.node_name else 0.0,
         _PHASES.get(pod.status.phase or "Pending", 0.0),
@@ -60,6 +60,7 @@ def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
         -(times.parse(ready.last_transition_time if ready else None) or 0.0),
         -(times.parse(pod.metadata.creation_timestamp) or 0.0),
     )
+    return order, pod.metadata.name
 
 
 def victims(
