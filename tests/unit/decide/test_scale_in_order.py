@@ -37,6 +37,12 @@ def test_the_highest_ordinal_goes_among_equals() -> None:
     assert first(pod(0), pod(10), pod(9)) == "compute-10"
 
 
+def test_equal_ones_go_by_name_whoever_looks() -> None:
+    """Found by plan 9562 of 1 to 10,000: two operators took one worker each in one moment."""
+    named = (pod(name="compute-tf6glbslm2"), pod(name="compute-cr84v6npn8"))
+    assert first(*named) == "compute-cr84v6npn8"
+
+
 def test_the_documented_order() -> None:
     """Feature rows 28 and 31."""
     unbound = pod(0, phase="Pending", ready=False, bound=False)
