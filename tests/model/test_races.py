@@ -11,6 +11,7 @@ import pytest
 from penstock.controllers.partition_changes import Brought, PartitionChanges
 from penstock.kube.transport import Request
 from penstock.testing.apiserver import Trouble
+from penstock.testing.plans.pool import play_one
 from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
 from penstock.testing.slurm import Knowledge
 from penstock.testing.slurm_answers import Asked, SlurmAnswers
@@ -87,3 +88,9 @@ def test_a_key_that_goes_in_the_middle_of_a_look_ends_slurmctld_once_for_the_nex
         await well(world)
 
     story(tell)
+
+
+@pytest.mark.parametrize("seed", [3485, 7989, 9562])
+def test_a_plan_that_broke_a_promise_once_holds_it(seed: int) -> None:
+    """Their story is in docs/reliability.md."""
+    assert play_one(seed).broken == ()

@@ -114,9 +114,6 @@ class Actor:
         await gather(self._patch(nodeset, one, told) for one in of_kind(actions, PatchPod))
         told_pods = of_kind(actions, SetPodConditions)
         await gather((self._conditions(nodeset, one) for one in told_pods), BESIDE)
-        if self._world.declared_anew(nodeset):
-            # These took their time; what goes is decided by what is wanted now.
-            return False
         if link is not None and link.client is not None:
             done += await self._slurm.tell(nodeset, link, link.client, actions, told)
         deletes = of_kind(actions, DeletePod)

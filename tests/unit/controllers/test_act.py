@@ -31,7 +31,7 @@ from penstock.render.context import Cluster, Images
 from penstock.slurm.known import Known
 from penstock.testing.faults import Fault
 from support import nodesets
-from unit.controllers.stage import PODS_PATH, Stage, drop, put, stage
+from unit.controllers.stage import PODS_PATH, Stage, stage
 from unit.kube.fake_api import Fault as ApiFault
 
 WHY = Why("ScaleIn", "fewer are wanted")
@@ -52,23 +52,6 @@ def drained(scene: Stage, name: str = "compute-0") -> Pod:
     pod = nodesets.pod(int(name.rpartition("-")[2]))
     scene.place(pod)
     return pod
-
-
-async def test_what_was_wanted_before_a_slow_write_drains_and_deletes_nothing():
-    """Found by plan 7989 of 1 to 10,000: a worker was drained for a strategy of before."""
-    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
-        pod, drain = drained(scene), DrainNode("compute-1", OURS, override=True, why=WHY)
-        meta = scene.nodeset.metadata
-        now = msgspec.structs.replace(
-            scene.nodeset,
-            metadata=msgspec.structs.replace(meta, generation=(meta.generation or 0) + 1),
-        )
-        put(scene.world.nodesets, now)
-        assert not await scene.act(drain, delete(pod))
-        assert (scene.posts(), scene.deletes()) == ([], [])
-        drop(scene.world.nodesets, now)
-        assert await scene.act(delete(pod))
-        assert len(scene.deletes()) == 1
 
 
 async def test_a_drained_node_s_pod_is_deleted_in_exactly_the_version_that_was_seen():

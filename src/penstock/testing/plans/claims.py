@@ -154,7 +154,8 @@ def missing(server: ApiServer, pods: list[Json], deleted: set[str]) -> list[str]
                 "deletionTimestamp" in claim["metadata"] and claim["metadata"]["uid"] not in deleted
             ):
                 found.append(f"claim {name} is on its way out")
-            elif _pods(claim["metadata"]):
+            elif "deletionTimestamp" not in claim["metadata"] and _pods(claim["metadata"]):
+                # One that a user deleted goes with its pod, whoever owns it.
                 found.append(f"claim {name} would go with its pod")
     return found
 
