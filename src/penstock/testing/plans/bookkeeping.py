@@ -12,7 +12,7 @@ from functools import partial
 from penstock.api.meta import Json
 from penstock.testing.plans.acts import again
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, Step
+from penstock.testing.plans.plan import Happening, Plan, crowded
 from penstock.testing.plans.specs import DATABASE, RECORDS
 from penstock.testing.plans.world import World, path_of
 
@@ -130,13 +130,5 @@ def accounted(plan: Plan) -> Plan:
     dice = Dice(plan.seed + APART)
     if dice.random() >= SHARE:
         return plan
-    drawn = {**BOOKKEEPING, **SLURMDBD}
-    names, weights = list(drawn), [one.weight for one in drawn.values()]
-    end = plan.steps[-1].at
-    more = [
-        Step(round(dice.between(0.0, end), 2), name, drawn[name].draw(dice))
-        for name in dice.choices(names, weights, k=dice.randint(1, 4))
-    ]
-    steps = sorted((*plan.steps, *more), key=lambda one: one.at)
     layout = replace(plan.layout, accounted=True)
-    return replace(plan, layout=layout, steps=tuple(steps))
+    return crowded(replace(plan, layout=layout), dice, {**BOOKKEEPING, **SLURMDBD})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.testing.plans.dice import Dice
@@ -110,3 +110,14 @@ def draw(
     replicas = dice.randint(1, LARGEST)
     (drawn,) = dice.choices([one for _, one in LAYOUTS], [weight for weight, _ in LAYOUTS])
     return Plan(seed, replicas, tuple(steps), layout or drawn)
+
+
+def crowded(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
+    """The plan, with one to four of these happenings among its steps."""
+    names, weights = list(happenings), [one.weight for one in happenings.values()]
+    end = plan.steps[-1].at
+    more = [
+        Step(round(dice.between(0.0, end), 2), name, happenings[name].draw(dice))
+        for name in dice.choices(names, weights, k=dice.randint(1, 4))
+    ]
+    return replace(plan, steps=tuple(sorted((*plan.steps, *more), key=lambda one: one.at)))

@@ -11,7 +11,7 @@ from functools import partial
 
 from penstock.testing.plans.acts import again
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, Step
+from penstock.testing.plans.plan import Happening, Plan, crowded
 from penstock.testing.plans.specs import JWT_SECRET, USER
 from penstock.testing.plans.world import World, path_of
 
@@ -79,12 +79,5 @@ def tokened(plan: Plan) -> Plan:
     dice = Dice(plan.seed + APART)
     if dice.random() >= SHARE:
         return plan
-    names, weights = list(TOKENS), [one.weight for one in TOKENS.values()]
-    end = plan.steps[-1].at
-    more = [
-        Step(round(dice.between(0.0, end), 2), name, TOKENS[name].draw(dice))
-        for name in dice.choices(names, weights, k=dice.randint(1, 4))
-    ]
-    steps = sorted((*plan.steps, *more), key=lambda one: one.at)
     layout = replace(plan.layout, tokens=True)
-    return replace(plan, layout=layout, steps=tuple(steps))
+    return crowded(replace(plan, layout=layout), dice, TOKENS)
