@@ -125,7 +125,7 @@ async def _killed(world: World) -> None:
         await asyncio.sleep(7.0)
         world.slurm.stop()
         await asyncio.sleep(2.0)
-        world.machines.reread(SPACE)
+        world.machines.mounts.reread(SPACE)
         world.slurm.start()
 
 
@@ -148,7 +148,7 @@ async def _reconfigured(world: World) -> None:
     for _ in range(30):
         await asyncio.sleep(2.0)
         if world.slurm.up:
-            world.machines.reread(SPACE)
+            world.machines.mounts.reread(SPACE)
 
 
 @pytest.mark.parametrize("trouble", [_lazy, _silent, _killed, _scaled, _deleted, _reconfigured])

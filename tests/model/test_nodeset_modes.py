@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from penstock.api.meta import Json
 from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_CORDON, POD_PROTECT
-from penstock.testing.kubelet import node_name
+from penstock.testing.lives import node_name
 from penstock.testing.plans import expected
 from penstock.testing.plans.daemons import machine_of
 from penstock.testing.plans.plan import Layout

@@ -96,6 +96,11 @@ class SimulatedSlurm:
         """A slurmd runs; `registers` tells slurmctld of it."""
         self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf, keys)
 
+    def runs_slurmd(self, name: str, pod_uid: str) -> bool:
+        """Whether the slurmd of a name runs in that very pod, in truth."""
+        slurmd = self.slurmds.get(name)
+        return slurmd is not None and slurmd.pod_uid == pod_uid
+
     def rereads(self, name: str, keys: Keys | None) -> bool:
         """Slurmctld tells a slurmd to read its files: whether there is a new process of it now."""
         slurmd = self.slurmds.get(name)

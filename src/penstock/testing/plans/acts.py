@@ -259,7 +259,7 @@ def reconfigure(world: World, which: int) -> None:
     """`scontrol reconfigure`."""
     space = world.space(which)
     if world.slurms[space].up:
-        world.machines.reread(space)
+        world.machines.mounts.reread(space)
 
 
 def template(world: World, image: str, seconds: float, which: int) -> None:

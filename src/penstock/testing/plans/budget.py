@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.kubelet import NODES, PODS
+from penstock.testing.kubelet import NODES
+from penstock.testing.lives import PODS
 from penstock.testing.plans.daemons import (
     called,
     full,

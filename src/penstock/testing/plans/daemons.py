@@ -7,7 +7,8 @@ import asyncio
 from penstock.api.meta import Json
 from penstock.api.slinky.wellknown import HOSTNAME_OVERRIDE, SCALING_MODE
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.kubelet import LABELS, NODES, PODS, node_name
+from penstock.testing.kubelet import LABELS, NODES
+from penstock.testing.lives import PODS, node_name
 
 MODE = "DaemonSet"
 

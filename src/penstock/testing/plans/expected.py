@@ -20,7 +20,7 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.controllers import KINDS
-from penstock.testing.kubelet import PODS, node_name
+from penstock.testing.lives import PODS, node_name
 from penstock.testing.plans import claims, pins, reserved, rotation, served
 from penstock.testing.plans.daemons import (
     is_daemon,

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.kubelet import PODS
+from penstock.testing.lives import PODS
 from penstock.testing.plans.claims import POLICY
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import Layout, Plan

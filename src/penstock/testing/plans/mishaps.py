@@ -194,7 +194,7 @@ async def restart_slurmctld(world: World, seconds: float, lost: str, which: int)
     await asyncio.sleep(seconds)
     since = world.true_time() - seconds - 10.0
     if world.machines.runs(space, "slurmctld"):
-        world.machines.reread(space)
+        world.machines.mounts.reread(space)
         slurm.start(lost=lambda node: lost == "all" or (lost == "fresh" and node.started >= since))
 
 
@@ -214,7 +214,7 @@ def lazy_kubelet(world: World, number: int, seconds: float) -> None:
 
 def sidecar(world: World, which: int) -> None:
     """The container that tries and hands over a configuration is killed."""
-    world.machines.crash_sidecar(world.space(which))
+    world.machines.mounts.crash_sidecar(world.space(which))
 
 
 def crash_slurmd(world: World, number: int) -> None:

@@ -15,7 +15,8 @@ from penstock.slurm.rest.http import Answer
 from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.connection import sent_at
 from penstock.testing.apiserver.server import COLLECTOR
-from penstock.testing.kubelet import PODS, Machines, node_name
+from penstock.testing.kubelet import Machines
+from penstock.testing.lives import PODS, node_name
 from penstock.testing.plans.budget import Budget
 from penstock.testing.plans.daemons import Unfit, is_daemon, machine_of, workers
 from penstock.testing.plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from penstock.api.meta import Json
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.kubelet import node_name
+from penstock.testing.lives import node_name
 from penstock.testing.plans.daemons import Unfit, is_daemon, machine_of, of_mode
 from penstock.testing.slurm import SimulatedSlurm
 

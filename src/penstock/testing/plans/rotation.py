@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterator
 from dataclasses import replace
 
-from penstock.testing.kubelet import PODS
+from penstock.testing.lives import PODS
 from penstock.testing.plans import lockout
 from penstock.testing.plans.dice import Dice
 from penstock.testing.plans.plan import Happening, Plan, Step

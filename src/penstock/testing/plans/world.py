@@ -18,7 +18,8 @@ from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.apiserver.address import parse
 from penstock.testing.controllers import WorkloadControllers
 from penstock.testing.faults import Fault
-from penstock.testing.kubelet import LABELS, Machines, node_name
+from penstock.testing.kubelet import LABELS, Machines
+from penstock.testing.lives import node_name
 from penstock.testing.loop import EPOCH, LoopClock
 from penstock.testing.plans.claims import POLICY, ClaimPromises
 from penstock.testing.plans.daemons import MODE, is_daemon, machine_of, workers
