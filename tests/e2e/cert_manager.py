@@ -14,11 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e_kit import manifests
+from e2e_kit import by_chart
 from e2e_kit.api import Json
-from e2e_kit.site import OPERATOR, Site, eventually
-from penstock.local import install
-from penstock.local.errors import LocalError
+from e2e_kit.site import Site, eventually
 from penstock.local.golang import Program, compiled, toolchain
 from support.release import Release
 
@@ -81,25 +79,9 @@ def cert_manager(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Genera
 @pytest.fixture(scope="module")
 def operator(site: Site, cert_manager: None) -> Generator[Release]:
     """The operator by its chart, in the place of the one that other tests share."""
-    release = Release(site.node, "slurm-operator", OWN)
-    scale = ("-n", install.SYSTEM, "scale", f"deployment/{OPERATOR}")
-    site.kubectl(*scale, "--replicas=0")
-    repository, _, tag = site.images.operator.rpartition(":")
-    image = {"repository": repository, "tag": tag}
-    try:
-        release.install(
-            {
-                "operator": {"image": image, "slurmImage": site.images.slurm},
-                "certManager": {"enabled": True, "secretName": SECRET},
-            },
-            "slurm-operator",
-        )
-        site.kubectl("-n", OWN, "rollout", "status", "deployment/slurm-operator", "--timeout=120s")
+    values: Json = {"certManager": {"enabled": True, "secretName": SECRET}}
+    with by_chart.operator(site, OWN, values) as release:
         yield release
-    finally:
-        release.uninstall()
-        site.kubectl("delete", "namespace", OWN, "--ignore-not-found", "--wait=false")
-        site.kubectl(*scale, "--replicas=1")
 
 
 def certificate(site: Site) -> str:
@@ -108,23 +90,12 @@ def certificate(site: Site) -> str:
     return site.kubectl("-n", OWN, "get", "secret", SECRET, "--ignore-not-found", "-o", path)
 
 
-def refusal(site: Site) -> str:
-    """What is said to a NodeSet that only the webhook refuses; empty when it would be stored."""
-    spec: Json = {"controllerRef": {"name": "absent"}, "replicas": 0, "slurmd": {"env": "A=b"}}
-    text = yaml.safe_dump(manifests.of("NodeSet", "probe", **spec))
-    try:
-        site.kubectl("apply", "-n", OWN, "--dry-run=server", "-f", "-", stdin=text)
-    except LocalError as error:
-        return str(error)
-    return ""
-
-
 def test_cert_managers_certificate_is_served_and_its_successor_too(
     site: Site, operator: Release
 ) -> None:
     """Feature row 64: cert-manager makes it, and shows its authority to the API server."""
     first = eventually("cert-manager has made it", lambda: certificate(site), SECONDS)
-    said = eventually("a fault is refused over it", lambda: refusal(site), SECONDS)
+    said = eventually("a fault is refused over it", lambda: by_chart.refusal(site, OWN), SECONDS)
     assert "spec.slurmd.env: write a list" in said
     path = "jsonpath={.items[*].webhooks[*].clientConfig.caBundle}"
     assert site.kubectl("get", CONFIGURATIONS, "-o", path)
@@ -134,5 +105,5 @@ def test_cert_managers_certificate_is_served_and_its_successor_too(
         return certificate(site) not in ("", first)
 
     eventually("cert-manager has made another one", another, SECONDS)
-    said = eventually("a fault is refused over that", lambda: refusal(site), SECONDS)
+    said = eventually("a fault is refused over that", lambda: by_chart.refusal(site, OWN), SECONDS)
     assert "spec.slurmd.env: write a list" in said

@@ -7,20 +7,17 @@ the webhooks of the operator's pod, asked by the API server through their Servic
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from e2e_kit import manifests
+from e2e_kit import by_chart, manifests
 from e2e_kit.api import Json, condition, restarts
 from e2e_kit.cluster import Cluster
-from e2e_kit.site import OPERATOR, Site, eventually
-from penstock.local import install
+from e2e_kit.site import Site, eventually
 from penstock.local.charts import CHARTS
-from penstock.local.errors import LocalError
 from support.release import Release
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
@@ -38,27 +35,13 @@ def operator(site: Site) -> Generator[Release]:
     if not site.images.slurm:
         pytest.skip("a node that somebody else filled does not tell its images")
     kinds = Release(site.node, "slurm-operator-crds", "default")
-    release = Release(site.node, "slurm-operator", OWN)
-    scale = ("-n", install.SYSTEM, "scale", f"deployment/{OPERATOR}")
-    site.kubectl(*scale, "--replicas=0")
+    # The kinds are there already, made without Helm.
+    kinds("install", kinds.name, str(CHARTS / "slurm-operator-crds"), "--take-ownership")
     try:
-        # The kinds are there already, made without Helm.
-        kinds("install", kinds.name, str(CHARTS / "slurm-operator-crds"), "--take-ownership")
-        repository, _, tag = site.images.operator.rpartition(":")
-        image = {"repository": repository, "tag": tag}
-        started = time.monotonic()
-        release.install(
-            {"operator": {"image": image, "slurmImage": site.images.slurm}}, "slurm-operator"
-        )
-        site.kubectl("-n", OWN, "rollout", "status", "deployment/slurm-operator", "--timeout=120s")
-        print(f"\noperator available {time.monotonic() - started:.1f} s after helm install")
-        yield release
+        with by_chart.operator(site, OWN, {}) as release:
+            yield release
     finally:
-        release.uninstall()
         kinds.uninstall()
-        site.kubectl("delete", "namespace", OWN, "--ignore-not-found", "--wait=false")
-        site.kubectl(*scale, "--replicas=1")
-        site.operator_pod()
 
 
 ROLES = ("slurmctld", "slurmrestd", "slurmd")
@@ -110,22 +93,6 @@ def cluster(site: Site, release: Release) -> Cluster:
 
 WEBHOOKS = "slurm-operator-webhook"
 CONFIGURATIONS = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
-
-
-def faulty(name: str) -> Json:
-    """A NodeSet that only the webhook refuses."""
-    spec: Json = {"controllerRef": {"name": "absent"}, "replicas": 0, "slurmd": {"env": "A=b"}}
-    return manifests.of("NodeSet", name, **spec)
-
-
-def refusal(cluster: Cluster) -> str:
-    """What is said to such an object, which is not stored; empty when it would be."""
-    text = yaml.safe_dump(faulty("probe"))
-    try:
-        cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
-    except LocalError as error:
-        return str(error)
-    return ""
 
 
 def scale(site: Site, replicas: int) -> None:
@@ -189,14 +156,15 @@ def test_a_fault_is_refused_in_words_and_nobody_is_locked_out_without_an_operato
     site: Site, cluster: Cluster
 ) -> None:
     """Feature rows 62 and 64, slinky 11.6: over TLS of its own making, and never in the way."""
-    said = eventually("it is refused", lambda: refusal(cluster), 60)
+    space = cluster.namespace
+    said = eventually("it is refused", lambda: by_chart.refusal(site, space), 60)
     assert 'The NodeSet "probe" is invalid: spec.slurmd.env: write a list' in said
     assert "Warning: spec.controllerRef.name: there is no Controller absent" in said
     # Its bindings are asked about as well, and pods are bound with nobody to answer.
     site.kubectl("label", "ns", cluster.namespace, "topology.slinky.slurm.net/binding=enabled")
     try:
         scale(site, 0)
-        cluster.apply(faulty("bad"))
+        cluster.apply(by_chart.faulty("bad"))
         cluster.patch("nodesets", "bad", {"spec": {"minReadySeconds": 1}})
         image = site.images.slurm.replace("{role}", "slurmd")
         container: Json = {"name": "any", "image": image, "command": ["sleep", "600"]}
@@ -215,7 +183,9 @@ def test_a_fault_is_refused_in_words_and_nobody_is_locked_out_without_an_operato
         return "spec.slurmd.env" in condition(found, "Ready").get("message", "")
 
     eventually("what was missed is told", told, 60)
-    said = eventually("another one is refused again", lambda: refusal(cluster), 60)
+    said = eventually(
+        "another one is refused again", lambda: by_chart.refusal(site, cluster.namespace), 60
+    )
     assert "spec.slurmd.env" in said
     cluster.kubectl("delete", "nodeset", "bad", "--timeout=60s")
 
@@ -239,6 +209,6 @@ def test_an_operator_that_is_uninstalled_leaves_nothing_in_the_way(
     assert site.kubectl(*secret)
     operator.uninstall()
     assert f"/{WEBHOOKS}" not in site.kubectl("get", CONFIGURATIONS, "-o", "name")
-    cluster.apply(faulty("bad"))
+    cluster.apply(by_chart.faulty("bad"))
     cluster.kubectl("delete", "nodeset", "bad", "--timeout=60s")
     eventually("the certificate is gone", lambda: not site.kubectl(*secret), 60)
