@@ -25,7 +25,7 @@ _IDLE: Json = {"command": ["sleep", "infinity"]}
 def plain(port: int) -> list[Json]:
     """One NodeSet and what it takes."""
     return [
-        declared("Controller", CLUSTER, {"persistence": {"enabled": False}}),
+        declared("Controller", CLUSTER, {"persistence": {"enabled": False}, "reconfigure": _IDLE}),
         declared("RestApi", CLUSTER, {**_REF, "service": {"port": port}}),
         # Several workers may share a machine, so the scheduler has the least to do: whatever else
         # takes time beside the operator would hide it.

@@ -18,11 +18,11 @@ import yaml
 from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain
 from bench.fleet.operator import Operator
 from bench.fleet.slurm import FleetSlurm
+from bench.fleet.slurmctld import following
 from penstock.api.core import PODS, Pod
 from penstock.api.meta import KubeObject
 from penstock.api.resource import Resource
 from penstock.api.slinky import names, wellknown
-from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
 from penstock.local import install
@@ -90,28 +90,16 @@ class Site:
 
         Raises an ExceptionGroup when it ends before that.
         """
-        async with await self.start() as operator, asyncio.TaskGroup() as group:
+        async with (
+            following(self.client, self.slurm.reconfigured) as told,
+            await self.start() as operator,
+            asyncio.TaskGroup() as group,
+        ):
             watched = group.create_task(operator.ended())
             await operator.ready()
-            await self._acknowledged()
+            await told()
             yield operator
             watched.cancel()
-
-    async def _acknowledged(self) -> None:
-        """Say once for slurmctld that it runs with its configuration: a simulated pod has no log.
-
-        The operator would ask for it again and again.
-        """
-        async with asyncio.timeout(60.0):
-            while True:
-                found = await self.client.get(CONTROLLERS, SPACE, CLUSTER)
-                status = found.status
-                if status.config_hash and status.effective_config_hash == status.config_hash:
-                    return
-                if status.config_hash:
-                    body: Json = {"status": {"effectiveConfigHash": status.config_hash}}
-                    await self.client.patch(CONTROLLERS, SPACE, CLUSTER, body, subresource="status")
-                await asyncio.sleep(0.5)
 
     async def start(self) -> Operator:
         """The operator's process, just started."""

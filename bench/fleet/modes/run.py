@@ -10,7 +10,6 @@ from bench.fleet import cluster
 from bench.fleet.cluster import NODESET, SPACE, WINDOW
 from bench.fleet.modes import adoption, daemon, keys, window
 from bench.fleet.modes.figures import Row, named
-from bench.fleet.modes.slurmctld import following
 from bench.fleet.site import Site, site
 from bench.registry import Bench, Given
 from penstock.local.components import Size
@@ -70,7 +69,7 @@ async def _ours(place: Site, rows: Rows) -> list[str]:
     """The parts in a cluster of our own, which has an Accounting from the start."""
     notes: list[str] = []
     await daemon.places(place, WORKERS)
-    async with following(place), place.operator() as operator:
+    async with place.operator() as operator:
         with step(f"{WORKERS} workers"):
             some = WORKERS // IN_WINDOW
             await place.change({"replicas": some}, WINDOW)

@@ -149,8 +149,12 @@ def scheduler(*, fast: bool) -> str:
     )
 
 
-NODE_REPORT_S = 300
-"""How often a kubelet writes its Node when nothing changed (nodeStatusReportFrequency)."""
+NODE_REPORT_S = (150, 450)
+"""When a kubelet writes its Node once more though nothing changed, in seconds: at random.
+
+Its nodeStatusReportFrequency of 300 with up to half of that more or less, so that machines that
+came together do not report together. Source: `calculateDelay` in the kubelet of Kubernetes 1.34.
+"""
 _NODE_STATUS = """\
 {{ $now := Now }}
 phase: Running
@@ -171,9 +175,10 @@ def kwok() -> str:
     there are Leases, which thousands of them are not to do.
     """
     options = {"podPlayStageParallelism": 64, "nodePlayStageParallelism": 64}
+    soonest, latest = NODE_REPORT_S
     later = {
-        "durationMilliseconds": 1000 * NODE_REPORT_S,
-        "jitterDurationMilliseconds": 1000 * NODE_REPORT_S + 10_000,
+        "durationMilliseconds": 1000 * soonest,
+        "jitterDurationMilliseconds": 1000 * latest,
     }
     return yaml.safe_dump_all(
         [

@@ -154,12 +154,15 @@ def test_controllers_are_handed_down_in_the_single_hierarchy(tmp_path: Path) -> 
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
 
 
-def test_simulated_nodes_become_ready_at_once_and_report_as_seldom_as_kubelets_do():
+def test_simulated_nodes_become_ready_at_once_and_report_when_kubelets_do():
     options, *stages = yaml.safe_load_all(config.kwok())
     assert options["kind"] == "KwokConfiguration"
     ready, stays = (one["spec"] for one in stages)
     assert "delay" not in ready
-    assert stays["delay"]["durationMilliseconds"] >= 1000 * config.NODE_REPORT_S
+    assert stays["delay"] == {
+        "durationMilliseconds": 150_000,
+        "jitterDurationMilliseconds": 450_000,
+    }
     assert ready["next"] == stays["next"]
     chosen = [one["selector"]["matchExpressions"][0]["operator"] for one in (ready, stays)]
     assert chosen == ["NotIn", "In"]
