@@ -109,6 +109,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         link = self._links.of(nodeset)
         view = self._view(nodeset, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, Quiet()))
+        unready = [pod for pod in view.pods if not pod.ready]
         checks = [*wrong, *decided.checks, *self._rollbacks.checks(nodeset)]
         refused: Exception | None = None
         done = True
@@ -131,7 +132,7 @@ class NodeSetLoop(Reporter[NodeSet]):
                 )
                 checks += self._cgroups(nodeset, cluster, link)
                 if not cluster.controller.spec.external:
-                    checks += await self._keys.checks(key, cluster, view.pods)
+                    checks += await self._keys.checks(key, cluster, unready)
         except REFUSED as error:
             refused = error
             other = Check(False, "Refused", f"The API server refused it: {error}")
@@ -143,7 +144,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             decided.wake_after,
             None if done else LOOK_AGAIN_S,
             self._nodes.again(nodeset),
-            self._keys.again(key, view.pods),
+            self._keys.again(key, unready),
         ]
         return Result(requeue_after=min(filter(None, waits), default=None))
 
@@ -248,7 +249,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             propagated_conditions=self.world.settings.propagated_node_conditions,
             reservations=link.reservations.records if link is not None else UNCONNECTED,
             refused_reservation=self._actor.reservations.refused(meta.key),
-            refused_topologies=self._actor.refusals.of(meta.key, {pod.host for pod in pods}),
+            refused_topologies=self._actor.refusals.of(meta.key, pods),
         )
 
     def _claims(self, nodeset: NodeSet) -> dict[str, PersistentVolumeClaim]:

@@ -5,8 +5,9 @@ It is not written anywhere: a process that starts asks once more and hears it ag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 
+from penstock.api.core import Pod
 from penstock.decide.topology import Refusal
 from penstock.kube.clock import Clock
 
@@ -22,11 +23,12 @@ class Refusals:
         self._found: dict[str, dict[str, Refusal]] = {}
         self._gres: dict[str, frozenset[str]] = {}
 
-    def of(self, key: str, nodes: Collection[str]) -> Mapping[str, Refusal]:
-        """Those of a NodeSet that has these Slurm nodes now."""
+    def of(self, key: str, pods: Iterable[Pod]) -> Mapping[str, Refusal]:
+        """Those of a NodeSet that has these pods now."""
         found = self._found.get(key)
         if not found:
             return {}
+        nodes = {pod.host for pod in pods}
         left = {name: one for name, one in found.items() if name in nodes}
         self._found[key] = left
         return left

@@ -8,10 +8,9 @@ from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.decide import claims, drain, topology
-from penstock.decide.daemon import machine_of
 from penstock.decide.guard import Verdict
 from penstock.decide.maintenance import scheduled
-from penstock.decide.pods import slurm_node_name, slurmd_container
+from penstock.decide.pods import machine_of, slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.status import available_in, old_ones
@@ -56,7 +55,7 @@ def checks(
         _not_available(view, roles),
         None if view.deleting else topology.check(refused),
         _silent(view, slurm),
-        _not_registered(roles, slurm),
+        _not_registered(view, roles, slurm),
         _updating(view, roles, held),
         planned,
         _old_revision(view, roles),
@@ -181,7 +180,9 @@ def _terminating(roles: Roles) -> Check | None:
 def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
     if view.deleting:
         return None
-    waiting = [_told(pod) for pod in roles.kept if not pod.ready]
+    waiting: list[Trouble] = []
+    if view.crowd.ready < len(view.pods):
+        waiting = [_told(pod) for pod in roles.kept if not pod.ready]
     if not waiting:
         return None
     broken = [one.text for one in waiting if one.lasting]
@@ -212,17 +213,16 @@ def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
 
 
 def _silent(view: NodeSetView, slurm: SlurmView) -> Check | None:
-    ready = [pod for pod in view.pods if pod.ready]
-    if slurm.silence is None or not ready or view.deleting:
+    if slurm.silence is None or view.deleting or not any(pod.ready for pod in view.pods):
         return None
     message = f"Slurm's state is not known ({slurm.silence}): nothing is drained or deleted by it"
     return Check(None, "SlurmUnknown", message)
 
 
-def _not_registered(roles: Roles, slurm: SlurmView) -> Check | None:
-    if slurm.silence is not None:
-        return None
+def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check | None:
     known = slurm.records
+    if slurm.silence is not None or view.crowd.hosts <= known.keys():
+        return None
     names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
     if not names:
         return None

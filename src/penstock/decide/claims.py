@@ -18,9 +18,8 @@ from penstock.api.meta import Json, OwnerReference
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import CreateClaims, OwnClaim, Why
-from penstock.decide.daemon import is_daemon, machine_of
 from penstock.decide.drain import Cause
-from penstock.decide.pods import never_bound, slurm_node_name
+from penstock.decide.pods import is_daemon, machine_of, never_bound, slurm_node_name
 from penstock.decide.roles import Roles
 from penstock.decide.slots import Slot
 from penstock.decide.view import NodeSetView

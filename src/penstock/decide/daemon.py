@@ -21,34 +21,15 @@ from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import records
 from penstock.decide.fit import Fit, fit, wishes
-from penstock.decide.pods import slurm_node_name
+from penstock.decide.pods import DAEMON, is_daemon, machine_of, slurm_node_name
 from penstock.decide.quiet import Quiet
 from penstock.decide.slots import Places, Slot
 from penstock.decide.view import NodeSetView
 from penstock.slurm.known import Known
 from penstock.slurm.model import Node
 
-DAEMON, STATEFUL = "DaemonSet", "StatefulSet"
+STATEFUL = "StatefulSet"
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-
-
-def is_daemon(pod: Pod) -> bool:
-    """Whether a pod was made in DaemonSet mode, as its label says."""
-    return pod.metadata.labels.get(wellknown.SCALING_MODE) == DAEMON
-
-
-def machine_of(pod: Pod) -> str:
-    """The Kubernetes node that a pod runs on or, by its affinity, waits for; empty for any."""
-    if pod.spec.node_name:
-        return pod.spec.node_name
-    affinity = pod.spec.affinity
-    node = affinity.node_affinity if affinity is not None else None
-    required = node.required if node is not None else None
-    for term in (required.node_selector_terms or ()) if required is not None else ():
-        for one in term.match_fields or ():
-            if one.key == "metadata.name" and one.operator == "In" and one.values:
-                return one.values[0]
-    return ""
 
 
 def host_of(machine: KubernetesNode, *, host_network: bool = False) -> str:
@@ -67,9 +48,8 @@ def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
     if view.nodeset.spec.scaling_mode != DAEMON or view.deleting:
         return view
     machines = list(view.kubernetes_nodes.values())
-    having = {machine_of(pod): pod.host for pod in view.pods if is_daemon(pod)}
     meta, template = view.nodeset.metadata, view.nodeset.spec.template.spec
-    given = (meta.name, meta.uid, template, machines, having)
+    given = (meta.name, meta.uid, template, machines, view.crowd.machines)
     if quiet.places is None or quiet.places[0] != given:
         nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
         found = places(view.nodeset, machines, view.pods, nodes)
@@ -163,6 +143,16 @@ def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
     Of several on a machine one that runs is kept, else the oldest. A place is not filled while a
     pod that is on its way out has its machine or its Slurm node's name.
     """
+    crowd = view.crowd
+    missing = tuple(
+        slot
+        for slot in found.slots
+        if slot.machine not in crowd.machines and slot.host not in crowd.hosts
+    )
+    alone = len(crowd.machines) == crowd.daemons == len(pods)
+    if alone and crowd.machines.keys() <= found.hosts.keys():
+        # Nearly always, and there may be thousands.
+        return Placed(tuple(pods), (), missing)
     at: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         at[machine_of(pod)].append(pod)
@@ -182,11 +172,6 @@ def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
         )
         kept.append(first)
         surplus += rest
-    machines = {machine_of(pod) for pod in view.pods if is_daemon(pod)}
-    names = {slurm_node_name(pod) for pod in view.pods}
-    missing = tuple(
-        slot for slot in found.slots if slot.machine not in machines and slot.host not in names
-    )
     return Placed(tuple(kept), tuple(surplus), missing)
 
 

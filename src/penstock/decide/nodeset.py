@@ -6,7 +6,6 @@ actions of a plan and looking again gives no further ones but those that waited 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -47,6 +46,7 @@ from penstock.decide.action import (
     Why,
 )
 from penstock.decide.checks import checks
+from penstock.decide.crowd import followed
 from penstock.decide.daemon import placed
 from penstock.decide.finalizer import finalizer_action, patience_in
 from penstock.decide.guard import Verdict, may_delete
@@ -102,10 +102,11 @@ class _Pass:
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
     quiet = Quiet() if quiet is None else quiet
-    view = dated(placed(view, quiet))
+    quiet.crowd = followed(quiet.crowd, view.nodeset.metadata.name, view.pods)
+    view = dated(placed(replace(view, known=quiet.crowd), quiet))
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
-    shared = _shared_nodes(view)
+    shared = view.crowd.shared
     doing = _Pass([], [], [], [], [], [], [], [], [])
     held: dict[str, Verdict] = {}
     of_claims = claims.actions(view, roles)
@@ -139,7 +140,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         else:
             _tend(view, slurm, pod, None, shared, doing)
             if len(doing) == before and not finished(pod):
-                quiet.note(pod.metadata.uid, looked)
+                quiet.note(looked)
 
     wait = bool(doing.conditions) and must_wait(view.pods, view.now)
     defunct = records.defunct(view, roles.wanted, slurm)
@@ -193,14 +194,15 @@ def _moved(
             {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
         ),
     )
-    quiet.keep([pod.metadata.uid for pod in kept])
+    quiet.keep(kept)
     records, holders, machines = slurm.records, slurm.held, view.kubernetes_nodes
-    for pod in kept:
+    for pod in quiet.unlike(kept, records, holders, machines):
         name = slurm_node_name(pod)
         record, jobs = records.get(name), holders.get(name)
         machine = machines.get(pod.spec.node_name or "")
-        if not quiet.holds(pod.metadata.uid, pod, record, jobs, machine):
+        if not quiet.holds(pod, record, jobs, machine):
             yield pod, (pod, record, jobs, machine)
+    quiet.looked_at(kept, records, holders, machines)
 
 
 def _tend(
@@ -296,7 +298,7 @@ def _may_create(view: NodeSetView) -> bool:
 def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[DeleteNodeRecord, ...]:
     if not _may_create(view):
         return ()
-    return records.renewals(view.nodeset, view.pods, [slot.host for slot in roles.missing], slurm)
+    return records.renewals(view, [slot.host for slot in roles.missing], slurm)
 
 
 def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
@@ -310,14 +312,6 @@ def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
     )
 
 
-def _shared_nodes(view: NodeSetView) -> frozenset[str]:
-    """Slurm node names that more than one living pod claims (host network, several a machine)."""
-    names = [slurm_node_name(p) for p in view.pods if not p.metadata.deleting]
-    if len(set(names)) == len(names):
-        return frozenset()
-    return frozenset(name for name, count in Counter(names).items() if count > 1)
-
-
 def _shared(names: frozenset[str]) -> Check:
     shown = some(sorted(names))
     return Check(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
@@ -325,7 +319,7 @@ def _shared(names: frozenset[str]) -> Check:
 
 def _wake_after(view: NodeSetView) -> float | None:
     seconds = view.nodeset.spec.min_ready_seconds
-    ended = [pod for pod in view.pods if pod.status.phase in ENDED]
+    ended = [pod for pod in view.pods if pod.status.phase in ENDED] if view.crowd.ended else []
     waits = [wait for pod in ended if (wait := remake_in(pod, view.now))]
     if seconds > 0:
         waits += [wait for pod in view.pods if (wait := available_in(pod, seconds, view.now))]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.api.slinky.names import ordinal_of
-from penstock.decide.daemon import is_daemon
 from penstock.decide.fit import Fit, fit, wishes
+from penstock.decide.pods import is_daemon
 from penstock.decide.view import NodeSetView
 
 

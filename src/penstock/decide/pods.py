@@ -7,6 +7,7 @@ from penstock.api.slinky import wellknown
 from penstock.decide import times
 
 SLURMD = "slurmd"
+DAEMON = "DaemonSet"
 ENDED = frozenset({"Failed", "Succeeded"})
 """Phases of pods all of whose containers ended for good."""
 
@@ -17,6 +18,25 @@ def slurm_node_name(pod: Pod) -> str:
     Source: slurmd(8), option -Z; gethostname(2) cut as Slurm's gethostname_short() does.
     """
     return pod.host
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether a pod was made in DaemonSet mode, as its label says."""
+    return pod.metadata.labels.get(wellknown.SCALING_MODE) == DAEMON
+
+
+def machine_of(pod: Pod) -> str:
+    """The Kubernetes node that a pod runs on or, by its affinity, waits for; empty for any."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity
+    node = affinity.node_affinity if affinity is not None else None
+    required = node.required if node is not None else None
+    for term in (required.node_selector_terms or ()) if required is not None else ():
+        for one in term.match_fields or ():
+            if one.key == "metadata.name" and one.operator == "In" and one.values:
+                return one.values[0]
+    return ""
 
 
 def missing_labels(pod: Pod) -> dict[str, str | None]:

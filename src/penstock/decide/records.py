@@ -18,7 +18,6 @@ from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import drain_reason, live_conf, topology
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
-from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
 from penstock.slurm.known import Unknown
@@ -189,7 +188,7 @@ def _remembered(node: Node, old: Record | None) -> str | None:
 
 
 def renewals(
-    nodeset: NodeSet, pods: Collection[Pod], missing: Iterable[str], slurm: SlurmView
+    view: NodeSetView, missing: Iterable[str], slurm: SlurmView
 ) -> tuple[DeleteNodeRecord, ...]:
     """Records that go before the pods of the `missing` nodes are made, with another template.
 
@@ -197,7 +196,7 @@ def renewals(
     """
     if slurm.silence is not None:
         return ()
-    in_use = {slurm_node_name(pod) for pod in pods}
+    nodeset, in_use = view.nodeset, view.crowd.hosts
     found: list[DeleteNodeRecord] = []
     for name in missing:
         node = slurm.node(name)
@@ -235,10 +234,10 @@ def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -
     """
     if isinstance(slurm.nodes, Unknown) or slurm.silence is not None:
         return Defunct()
-    unused = slurm.nodes.value.keys() - {slurm_node_name(pod) for pod in view.pods}
+    unused = slurm.nodes.value.keys() - view.crowd.hosts
     if view.places is not None:
         unused -= set(view.places.hosts.values())
-    alive = {pod.metadata.name for pod in view.pods} | set(wanted_pods) if unused else set[str]()
+    alive = view.crowd.names | set(wanted_pods) if unused else set[str]()
     left: list[str] = []
     actions: list[DrainNode | DeleteNodeRecord] = []
     for name in sorted(unused):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from penstock.api.core import Pod
-from penstock.api.slinky.names import ordinal_of, padded_name, pod_name, slurm_node_name
+from penstock.api.slinky.names import padded_name, pod_name, slurm_node_name
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import ordinals, pins
-from penstock.decide.daemon import is_daemon, place
+from penstock.decide.daemon import place
 from penstock.decide.drain import Cause
+from penstock.decide.pods import DAEMON, is_daemon
 from penstock.decide.rollout import Rollout, rollout
 from penstock.decide.scale_in_order import victims
 from penstock.decide.slots import Places, Slot
@@ -47,27 +48,33 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     Pods whose name has no ordinal are left as they are, and the deletion of the NodeSet takes them
     along.
     """
-    terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
-    alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
+    terminating, alive = (), view.pods
+    if view.crowd.terminating:
+        terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
+        alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
     if view.deleting:
         return Roles(condemned=alive, terminating=terminating, cause=Cause.DELETION)
     if view.places is not None:
         return _daemons(view, slurm, view.places, alive, terminating)
-    foreign = tuple(pod for pod in alive if is_daemon(pod))
-    own = tuple(pod for pod in alive if not is_daemon(pod)) if foreign else alive
+    foreign: tuple[Pod, ...] = ()
+    own = alive
+    if any(mode == DAEMON for _, mode in view.crowd.made_of):
+        foreign = tuple(pod for pod in alive if is_daemon(pod))
+        own = tuple(pod for pod in alive if not is_daemon(pod))
 
-    numbers = {pod.metadata.name: ordinal_of(view.nodeset, pod.metadata.name) for pod in view.pods}
-    sized = tuple(pod for pod in own if numbers[pod.metadata.name] is not None)
+    numbers = view.crowd.ordinals
+    sized = own
+    if len(numbers) < len(view.pods):
+        sized = tuple(pod for pod in own if pod.metadata.name in numbers)
     gone = victims(view, sized, len(sized) - view.replicas, slurm)
     names_gone = {pod.metadata.name for pod in gone}
     stays = tuple(p for p in sized if p.metadata.name not in names_gone) if gone else sized
     update = rollout(view, slurm, (*stays, *foreign))
     names_gone |= {pod.metadata.name for pod in update.condemned}
     kept = tuple(p for p in alive if p.metadata.name not in names_gone) if names_gone else alive
-    used = {number for number in numbers.values() if number is not None}
-    staying = used
+    used = staying = frozenset(numbers.values())
     if len(stays) < len(view.pods):
-        staying = {n for pod in stays if (n := numbers[pod.metadata.name]) is not None}
+        staying = {numbers[pod.metadata.name] for pod in stays}
     wanted = ordinals.wanted(view.replicas, staying)
     others = {pod.metadata.name: pod for pod in view.others}
     unused = [number for number in wanted if number not in used]
@@ -81,7 +88,7 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         missing=tuple(slot for slot in free if slot.pod not in others),
         taken=tuple(others[slot.pod] for slot in free if slot.pod in others),
         wanted=_named(view.nodeset.metadata.name, view.nodeset.spec.ordinal_padding, wanted)
-        | {pod.metadata.name for pod in kept},
+        | _names(view, kept),
         update=update,
     )
 
@@ -94,12 +101,18 @@ def _daemons(
     terminating: tuple[Pod, ...],
 ) -> Roles:
     """The roles in DaemonSet mode: no place, no pod; the rest is as in the other mode."""
-    own = place(view, places, [pod for pod in alive if is_daemon(pod)])
-    foreign = tuple(pod for pod in alive if not is_daemon(pod))
+    daemons: Sequence[Pod] = alive
+    foreign: tuple[Pod, ...] = ()
+    if view.crowd.daemons < len(view.pods):
+        daemons = [pod for pod in alive if is_daemon(pod)]
+        foreign = tuple(pod for pod in alive if not is_daemon(pod))
+    own = place(view, places, daemons)
     stays = (*own.kept, *foreign)
     update = rollout(view, slurm, stays)
     names_gone = {pod.metadata.name for pod in update.condemned}
-    kept = tuple(pod for pod in stays if pod.metadata.name not in names_gone)
+    kept = stays
+    if names_gone:
+        kept = tuple(pod for pod in stays if pod.metadata.name not in names_gone)
     others = {pod.metadata.name: pod for pod in view.others}
     return Roles(
         kept=kept,
@@ -108,9 +121,15 @@ def _daemons(
         terminating=terminating,
         missing=tuple(slot for slot in own.missing if slot.pod not in others),
         taken=tuple(others[slot.pod] for slot in own.missing if slot.pod in others),
-        wanted=frozenset({slot.pod for slot in places.slots} | {p.metadata.name for p in kept}),
+        wanted=_names(view, kept).union(slot.pod for slot in places.slots),
         update=update,
     )
+
+
+def _names(view: NodeSetView, kept: tuple[Pod, ...]) -> frozenset[str]:
+    if len(kept) == len(view.pods):
+        return view.crowd.names
+    return frozenset(pod.metadata.name for pod in kept)
 
 
 def _slot(nodeset: NodeSet, number: int, pinned: Mapping[str, str]) -> Slot:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 
 import msgspec
 
@@ -14,8 +15,8 @@ from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.decide import pins, times
-from penstock.decide.daemon import DAEMON, is_daemon, machine_of, misnamed
-from penstock.decide.pods import slurm_node_name
+from penstock.decide.daemon import misnamed
+from penstock.decide.pods import DAEMON, is_daemon, machine_of
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
 from penstock.slurm import model
@@ -49,7 +50,25 @@ def in_place(view: NodeSetView, pod: Pod) -> bool:
 
 def dated(view: NodeSetView) -> NodeSetView:
     """The view with the pods that are not `current`: several questions are about them."""
-    return replace(view, old=frozenset(pod.metadata.uid for pod in old_ones(view, view.pods)))
+    daemons = view.nodeset.spec.scaling_mode == DAEMON
+    if daemons and _renamed(view):
+        return replace(view, old=frozenset(pod.metadata.uid for pod in old_ones(view, view.pods)))
+    wanted = {view.revision, *view.same_revisions}
+    others = [
+        uids
+        for (revision, mode), uids in view.crowd.made_of.items()
+        if revision not in wanted or (mode == DAEMON) != daemons
+    ]
+    return replace(view, old=frozenset(chain.from_iterable(others)))
+
+
+def _renamed(view: NodeSetView) -> bool:
+    """Whether the Slurm node of any pod in DaemonSet mode may have to be called otherwise."""
+    crowd = view.crowd
+    hosts = view.places.hosts if view.places is not None else dict[str, str]()
+    if len(crowd.machines) < crowd.daemons:
+        return True
+    return any(hosts.get(machine, host) != host for machine, host in crowd.machines.items())
 
 
 def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
@@ -84,19 +103,20 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
     old = view.nodeset.status
     spec = view.nodeset.spec
     meta = view.nodeset.metadata
-    ready = [pod for pod in view.pods if pod.ready and not pod.metadata.deleting]
-    seconds = spec.min_ready_seconds
-    available = [p for p in ready if seconds <= 0 or available_in(p, seconds, view.now) == 0]
+    crowd = view.crowd
+    available, seconds = crowd.ready, spec.min_ready_seconds
+    if seconds > 0:
+        available = sum(1 for pod in view.pods if available_in(pod, seconds, view.now) == 0)
     idle, allocated, down, drain = _slurm_counts(view, slurm)
     labels = wellknown.selector_labels("slurmd", meta.name)
     return msgspec.structs.replace(
         old,
         observed_generation=meta.generation,
-        replicas=sum(1 for pod in view.pods if pod.status.phase),
+        replicas=crowd.phased,
         updated_replicas=len(view.pods) - len(old_ones(view, view.pods)),
-        ready_replicas=len(ready),
-        available_replicas=len(available),
-        unavailable_replicas=max(0, view.replicas - len(available)),
+        ready_replicas=crowd.ready,
+        available_replicas=available,
+        unavailable_replicas=max(0, view.replicas - available),
         desired=view.replicas,
         slurm_idle=idle,
         slurm_allocated=allocated,
@@ -118,8 +138,7 @@ def _slurm_counts(view: NodeSetView, slurm: SlurmView) -> tuple[int, int, int, i
     old = view.nodeset.status
     if isinstance(slurm.nodes, Unknown):
         return old.slurm_idle, old.slurm_allocated, old.slurm_down, old.slurm_drain
-    names = {slurm_node_name(pod) for pod in view.pods}
-    found = map(slurm.nodes.value.get, names)
+    found = map(slurm.nodes.value.get, view.crowd.hosts)
     # Thousands of nodes are in a handful of states.
     states = Counter(node.state for node in found if node is not None)
     return (

@@ -11,6 +11,8 @@ from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import PersistentVolumeClaim, Pod
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import RefusedReservation
+from penstock.decide.crowd import Crowd
+from penstock.decide.crowd import crowd as sums
 from penstock.decide.slots import Places
 from penstock.decide.topology import Refusal
 from penstock.slurm.known import Fact, Unknown
@@ -36,7 +38,8 @@ class NodeSetView:
     `others` are the pods of the namespace that it does not control but whose names are of its form;
     they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
     in DaemonSet mode all there are; `places` are worked out of them by `penstock.decide.daemon`.
-    `old` are the uids of pods that are not as wanted, worked out by `penstock.decide.status`.
+    `old` are the uids of pods that are not as wanted, worked out by `penstock.decide.status`, and
+    `known` is what is asked of all pods together, worked out by `penstock.decide.crowd`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
     `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
@@ -66,11 +69,17 @@ class NodeSetView:
     refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
     places: Places | None = None
     old: frozenset[str] | None = None
+    known: Crowd | None = None
     claims: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
     reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
     refused_reservation: RefusedReservation | None = None
+
+    @property
+    def crowd(self) -> Crowd:
+        """What is asked of all pods together."""
+        return self.known or sums(self.nodeset.metadata.name, self.pods)
 
     @property
     def deleting(self) -> bool:

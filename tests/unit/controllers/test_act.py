@@ -275,24 +275,24 @@ async def test_records_of_many_nodes_are_deleted_and_a_busy_one_stays():
 async def test_a_topology_that_slurm_refuses_is_remembered_until_it_takes_another():
     async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
         scene.slurm.topologies = {"tree"}
-        key, names = scene.nodeset.metadata.key, {"compute-0", "compute-1"}
+        key, pods = scene.nodeset.metadata.key, [nodesets.pod(0), nodesets.pod(1)]
         good = SetNodeTopology("compute-1", "tree:s1", WHY)
         assert not await scene.act(SetNodeTopology("compute-0", "nosuch:s1", WHY), good)
         assert scene.slurm.nodes["compute-1"].topology == "tree:s1"
-        refusals = scene.actor.refusals.of(key, names)
+        refusals = scene.actor.refusals.of(key, pods)
         assert [(name, one.topology) for name, one in refusals.items()] == [
             ("compute-0", "nosuch:s1")
         ]
         assert "topology configuration is not available" in refusals["compute-0"].words
         assert await scene.act(SetNodeTopology("compute-0", "tree:s2", WHY))
-        assert scene.actor.refusals.of(key, names) == {}
+        assert scene.actor.refusals.of(key, pods) == {}
 
 
 async def test_a_slurm_that_does_not_answer_has_refused_nothing():
     async with stage(nodesets.nodeset(), "compute-0") as scene:
         scene.rest.fault = Fault.REFUSE
         assert not await scene.act(SetNodeTopology("compute-0", "tree:s1", WHY))
-        assert scene.actor.refusals.of(scene.nodeset.metadata.key, {"compute-0"}) == {}
+        assert scene.actor.refusals.of(scene.nodeset.metadata.key, [nodesets.pod(0)]) == {}
 
 
 async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():

@@ -120,3 +120,35 @@ def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
     tended.clear()
     decide.plan(busy, quiet)
     assert tended == []
+
+
+def test_a_pod_that_asks_for_something_is_looked_at_until_it_is_done(tended: list[str]):
+    quiet = Quiet()
+    view = settled(quiet)
+    assert isinstance(view.nodes, Known)
+    busy = {**view.nodes.value, "compute-1": nodesets.node(1, "ALLOCATED")}
+    other = changed(view, nodes=Known(busy, 2.0))
+    first = decide.plan(other, quiet)
+    tended.clear()
+    again = decide.plan(other, quiet)
+    assert tended == ["compute-1"]
+    assert again.actions == first.actions != ()
+
+
+def test_what_a_decision_that_broke_off_did_not_look_at_is_looked_at(
+    tended: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    quiet = Quiet()
+    view = settled(quiet)
+    others = tuple(msgspec.structs.replace(pod) for pod in view.pods)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(decide, "outdated", broken)
+        with pytest.raises(ZeroDivisionError):
+            decide.plan(changed(view, pods=others), quiet)
+    tended.clear()
+    decide.plan(changed(view, pods=others), quiet)
+    assert len(tended) == 3

@@ -187,11 +187,12 @@ def _suffix(uid: str, machine: str) -> str:
 
 def ordinal_of(nodeset: NodeSet, pod: str) -> int | None:
     """Ordinal of a worker pod's name; None when the name is not one of this NodeSet's."""
-    return _ordinal(nodeset.metadata.name, pod)
+    return ordinal_in(nodeset.metadata.name, pod)
 
 
 @lru_cache(maxsize=65536)
-def _ordinal(nodeset: str, pod: str) -> int | None:
+def ordinal_in(nodeset: str, pod: str) -> int | None:
+    """The same, for the NodeSet of that name."""
     prefix = f"{nodeset}-"
     digits = pod.removeprefix(prefix)
     if not pod.startswith(prefix) or not digits.isascii() or not digits.isdigit():
