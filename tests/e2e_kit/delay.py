@@ -8,6 +8,7 @@ does; the devices, and the routes over them, go with it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import select
@@ -50,7 +51,16 @@ def carry(later: float, ends: tuple[int, int]) -> None:
         waiting += ((now + later, other[end], os.read(end, _LARGEST)) for end in ready)
         while waiting and waiting[0][0] <= time.monotonic():
             _, end, packet = waiting.popleft()
-            os.write(end, packet)
+            put(end, packet)
+
+
+def put(end: int, packet: bytes) -> None:
+    """Let a packet arrive. It is lost, as on any link, where the device is not up (EIO) or full."""
+    try:
+        os.write(end, packet)
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.EAGAIN, errno.ENOBUFS):
+            raise
 
 
 def main() -> None:

@@ -226,9 +226,9 @@ class Host:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as link:
             if link.stdout is None or link.stdin is None or link.stdout.readline() != b"up\n":
                 raise LocalError(f"the link of {self.name} cannot be delayed")
+            self._net("ip", "link", "set", delay.DEVICE, "up")
             self._node.run("ip", "link", "set", delay.DEVICE, "up")
             self._node.run("ip", "route", "add", f"{self.address}/32", "dev", delay.DEVICE)
-            self._net("ip", "link", "set", delay.DEVICE, "up")
             for half in ("0.0.0.0/1", "128.0.0.0/1"):
                 self._net("ip", "route", "add", half, "dev", delay.DEVICE, "src", self.address)
             try:
