@@ -16,7 +16,7 @@ from penstock.api.slinky import wellknown
 from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.decide import pins, times
 from penstock.decide.daemon import misnamed
-from penstock.decide.pods import DAEMON, is_daemon, machine_of
+from penstock.decide.pods import DAEMON, is_daemon
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.view import NodeSetView
 from penstock.slurm import model
@@ -52,14 +52,15 @@ def dated(view: NodeSetView) -> NodeSetView:
     """The view with the pods that are not `current`: several questions are about them."""
     daemons = view.nodeset.spec.scaling_mode == DAEMON
     if daemons and _renamed(view):
-        return replace(view, old=frozenset(pod.metadata.uid for pod in old_ones(view, view.pods)))
+        others = (pod.metadata.uid for pod in view.pods if not current(view, pod))
+        return replace(view, old=frozenset(others))
     wanted = {view.revision, *view.same_revisions}
-    others = [
+    made_otherwise = (
         uids
         for (revision, mode), uids in view.crowd.made_of.items()
         if revision not in wanted or (mode == DAEMON) != daemons
-    ]
-    return replace(view, old=frozenset(chain.from_iterable(others)))
+    )
+    return replace(view, old=frozenset(chain.from_iterable(made_otherwise)))
 
 
 def _renamed(view: NodeSetView) -> bool:
@@ -72,26 +73,9 @@ def _renamed(view: NodeSetView) -> bool:
 
 
 def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
-    """Those that are not `current`."""
-    if view.old is not None:
-        return [pod for pod in pods if pod.metadata.uid in view.old] if view.old else []
-    wanted = {view.revision, *view.same_revisions}
-    if view.nodeset.spec.scaling_mode == DAEMON:
-        hosts = view.places.hosts if view.places is not None else dict[str, str]()
-        return [
-            pod
-            for pod in pods
-            if (labels := pod.metadata.labels).get(wellknown.REVISION_HASH) not in wanted
-            or labels.get(wellknown.SCALING_MODE) != DAEMON
-            or (pod.spec.hostname and hosts.get(machine_of(pod), pod.host) != pod.host)
-        ]
-    # Written out, as it is asked of thousands of pods.
-    return [
-        pod
-        for pod in pods
-        if (labels := pod.metadata.labels).get(wellknown.REVISION_HASH) not in wanted
-        or labels.get(wellknown.SCALING_MODE) == DAEMON
-    ]
+    """Those of the view's pods that are not `current`."""
+    old = dated(view).old if view.old is None else view.old
+    return [pod for pod in pods if pod.metadata.uid in old] if old else []
 
 
 def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> NodeSetStatus:

@@ -232,9 +232,9 @@ class Machines:
         self.server.ask("POST", f"{path}/binding", {"metadata": {}, "target": {"name": machine}})
 
     def _start(self, key: str, uid: str) -> None:
-        pod, life = self._lives.pod(key, uid), self._lives.get(key)
-        if pod is None or life is None or life.ending:
+        if (going_on := self._lives.going_on(key, uid)) is None:
             return
+        pod, life = going_on
         if pod["spec"]["nodeName"] in self.silent:
             self._lives.later(life, self._pace.retry, lambda: self._start(key, uid))
             return
@@ -258,9 +258,10 @@ class Machines:
             self._set_ready(pod, ready=False)
 
     def _register(self, key: str, uid: str) -> None:
-        pod, life = self._lives.pod(key, uid), self._lives.get(key)
-        if pod is None or life is None or life.ending or not self.runs_slurmd(pod):
+        going_on = self._lives.going_on(key, uid)
+        if going_on is None or not self.runs_slurmd(going_on[0]):
             return
+        pod, life = going_on
         slurm, name = self._slurm(pod), node_name(pod)
         if slurm.turned_away(name):
             # Its container starts again, with the files that are there by now.
