@@ -78,7 +78,9 @@ def remains(name: str) -> list[str]:
     """Everything that a node of this name may leave on the machine."""
     folder = Layout(name).folder
     found = [str(path) for path in (folder, Layout(name).lock) if path.exists()]
-    found += [str(p) for p in Path("/sys/fs/cgroup").glob(f"**/penstock-*-{name}")]
+    # Groups of other nodes come and go meanwhile; os.walk passes over what is gone.
+    groups = (Path(at, one) for at, inner, _ in os.walk("/sys/fs/cgroup") for one in inner)
+    found += [str(path) for path in groups if path.match(f"penstock-*-{name}")]
     found += [m for m in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in m]
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -308,7 +308,7 @@ def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
 def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
     """A Slurm node is called as its machine was when its pod was made."""
     patch.setattr(status, "misnamed", always(False))
-    patch.setattr(status, "machine_of", always("of another name"))
+    patch.setattr(status, "_renamed", always(False))
 
 
 def workers_go_that_cannot_come_back(patch: pytest.MonkeyPatch) -> None:
