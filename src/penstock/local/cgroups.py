@@ -1,6 +1,7 @@
 """The cgroup of a node: a folder in each hierarchy, version 1, 2 or both."""
 
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -52,12 +53,10 @@ def remove(name: str, mount: Path = MOUNT, timeout: float = 10.0) -> None:
 def _remove_tree(top: Path) -> bool:
     if not top.is_dir():
         return True
-    below = [path for path in top.rglob("*") if path.is_dir()]
-    for path in sorted(below, reverse=True):
+    # From the innermost outwards. Unlike Path.rglob, os.walk passes over what goes meanwhile.
+    for folder, _, _ in os.walk(top, topdown=False):
         with contextlib.suppress(OSError):
-            path.rmdir()
-    with contextlib.suppress(OSError):
-        top.rmdir()
+            Path(folder).rmdir()
     return not top.exists()
 
 

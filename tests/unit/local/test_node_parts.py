@@ -1,11 +1,13 @@
 import contextlib
 import io
 import json
+import os
 import ssl
 import tarfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -146,6 +148,22 @@ def test_cgroups_are_made_in_every_hierarchy_and_removed(tmp_path: Path) -> None
     cgroups.remove("penstock-1-a", tmp_path)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["cpu", "cpuset", "memory"]
     cgroups.remove("penstock-1-a", tmp_path)
+
+
+def test_a_cgroup_that_goes_by_itself_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory/penstock-1-a/kubepods/pod1").mkdir(parents=True)
+    real = os.scandir
+
+    def just_gone(at: Any) -> Any:
+        if Path(at).name == "pod1":
+            Path(at).rmdir()
+        return real(at)
+
+    monkeypatch.setattr(os, "scandir", just_gone)
+    cgroups.remove("penstock-1-a", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["memory"]
 
 
 def test_controllers_are_handed_down_in_the_single_hierarchy(tmp_path: Path) -> None:
