@@ -14,6 +14,7 @@ from penstock.api.conditions import Check
 from penstock.api.slinky.controller import Controller
 from penstock.controllers import partition_gone
 from penstock.controllers.links import Link, Links
+from penstock.controllers.partition_marks import mark
 from penstock.controllers.partition_proof import PartitionProof
 from penstock.controllers.report import Events
 from penstock.controllers.workers import workers
@@ -29,18 +30,16 @@ from penstock.render.slurm_conf import keep_partitions, slurm_conf
 from penstock.slurm.conf import Document
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition import (
-    MARK,
     PARTITION,
     Change,
     Declared,
     Difference,
     changes,
-    feature,
     live_only,
 )
 from penstock.slurm.partition import declared as declared_in
 from penstock.slurm.partition import node_set as node_set_of
-from penstock.slurm.partition_calls import ByFile, Delete, Update, call, configured, put_back
+from penstock.slurm.partition_calls import ByFile, Delete, Update, call, put_back
 from penstock.slurm.partition_drift import differences
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
@@ -245,9 +244,15 @@ class PartitionChanges:
             world.kept_partitions[key] = names, state.base(old)
             self.again(key, SOON_S)
             return self._keeping(key, cluster, old)
-        members: dict[str, frozenset[str]] = {}
+        members: Mapping[str, frozenset[str]] = {}
         if link is not None and link.client is not None:
-            members = await self._mark(link, cluster, state)
+            kept = world.kept_partitions.get(key)
+            kubernetes = workers(world, cluster)
+            marked = await mark(link, cluster, kubernetes, kept[0] if kept else ())
+            members = marked.members
+            if marked.trouble:
+                state.by_file = marked.trouble
+                self.again(key, AGAIN_S)
         if changed and not live_only(old, wanted):
             state.by_file = ""
         elif changed:
@@ -381,68 +386,6 @@ class PartitionChanges:
         }
         return {name: many for name, many in found.items() if many}
 
-    async def _mark(self, link: Link, cluster: Cluster, state: State) -> dict[str, frozenset[str]]:
-        """Give nodes the feature of each partition that they belong to one by one, and take it.
-
-        Returns the nodes by node set.
-        """
-        nodes = link.mirror.snapshot.nodes
-        client = link.client
-        if isinstance(nodes, Unknown) or client is None:
-            return {}
-        kubernetes = workers(self._world, cluster)
-        wanted: dict[str, frozenset[str]] = {}
-        sets: dict[str, str] = {}
-        for one in render.served(cluster):
-            if render.marked(cluster, one):
-                name = one.slurm_name
-                wanted[feature(name)] = render.members(cluster, one, nodes.value, kubernetes)
-                words = [*render.set_names(cluster, one), node_set_of(name)]
-                sets[feature(name)] = ",".join(words)
-        moved: set[str] = set()
-        kept = self._world.kept_partitions.get(_key(cluster))
-        held = {feature(name) for name in kept[0]} if kept else set[str]()
-        for name, node in nodes.value.items():
-            ours = {one for one in node.features if one.startswith(f"{MARK}/")}
-            should = {one for one, found in wanted.items() if name in found} | (ours & held)
-            if ours == should:
-                continue
-            try:
-                await _remark(client, name, should)
-            except NotFoundError:
-                continue
-            except SlurmError as error:
-                state.by_file = str(error)
-                self.again(_key(cluster), AGAIN_S)
-                break
-            moved |= ours ^ should
-        members = {node_set_of(one.partition("/")[2]): found for one, found in wanted.items()}
-        if moved:
-            await self._move(client, moved & sets.keys(), sets, members)
-            await link.mirror.fresh()
-            link.partitions.poke()
-        return members
-
-    async def _move(
-        self,
-        client: Slurmrestd,
-        moved: set[str],
-        sets: Mapping[str, str],
-        members: Mapping[str, frozenset[str]],
-    ) -> None:
-        """Have slurmctld take the nodes over: it looks at features only when a partition changes.
-
-        A partition that it does not have yet comes with its nodes.
-        """
-        for one in sorted(moved):
-            name = one.partition("/")[2]
-            body = {"name": name, "nodes": {"configured": configured(sets[one], members)}}
-            try:
-                await client.partition(name)
-                await client.update_partition(body)
-            except SlurmError:
-                continue
-
 
 async def _one(
     client: Slurmrestd,
@@ -464,20 +407,5 @@ async def _one(
     return ""
 
 
-async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
-    """Give a node these marks and no others, and leave its other features. Raises SlurmError."""
-    node = await client.node(name)
-    # slurmctld refuses to take a feature away that is still an active one.
-    features, active = (
-        [*(one for one in found if not one.startswith(f"{MARK}/")), *sorted(marks)]
-        for found in (node.features, node.active_features)
-    )
-    await client.update_node(name, features=features, active_features=active)
-
-
 def _conf(version: Version) -> str:
     return version.data.get("slurm.conf", "")
-
-
-def _key(cluster: Cluster) -> str:
-    return cluster.controller.metadata.key
