@@ -41,7 +41,7 @@ def up(
 def prepare() -> None:
     """Compile and fetch all that nodes are made of, so that nothing waits for it later."""
     with _telling():
-        parts.prepare()
+        parts.everything()
 
 
 @app.command()

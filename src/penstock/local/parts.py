@@ -1,22 +1,49 @@
 """All that nodes and their images are made of, compiled and fetched before anybody waits for it."""
 
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
 from penstock.local import programs
-from penstock.local.components import PROGRAMS
-from penstock.local.golang import compiled
+from penstock.local.components import PROGRAMS, Size
+from penstock.local.golang import Program, compiled
 from penstock.local.images import build_all
 from penstock.local.linux import require_root_linux
 from penstock.local.root import node_root
 
 
-def prepare() -> None:
-    """Fill the cache with what it lacks: the programs of all sizes, Helm, the root, the images.
+def prepare(sizes: Collection[Size] = tuple(Size), also: Sequence[Program] = ()) -> None:
+    """Fill the cache with what it lacks: the programs of nodes of these sizes, root and images.
 
-    With an empty cache it takes minutes, and seconds to bring a node up after that. Raises
-    LocalError.
+    And the programs that are wanted `also`. With an empty cache it takes minutes, and seconds to
+    bring a node up after that. Raises LocalError.
     """
     require_root_linux()
-    wanted = {program.name: program for size in PROGRAMS.values() for program in size}
-    for program in (*wanted.values(), programs.HELM_PROGRAM):
+    of_nodes = {program.name: program for size in sizes for program in PROGRAMS[size]}
+    wanted = (*of_nodes.values(), *also)
+    # A compiler alone leaves a processor idle while it fetches and links. Programs of Kubernetes
+    # share most of what is compiled, so they come one after the other; no other shares much.
+    rows = (
+        [one for one in wanted if one.staging],
+        [one for one in wanted if not one.staging],
+    )
+    with ThreadPoolExecutor(len(rows)) as pool:
+        doing = [pool.submit(_compile, rows[0]), pool.submit(_build, rows[1])]
+        for row in as_completed(doing):
+            row.result()
+
+
+def everything() -> None:
+    """Fill the cache with all that the tests need. Raises LocalError."""
+    prepare(also=(programs.HELM_PROGRAM,))
+
+
+def _compile(wanted: Sequence[Program]) -> None:
+    for program in wanted:
         compiled(program)
+
+
+def _build(wanted: Sequence[Program]) -> None:
+    """The root and the images, which mostly wait for an archive, and then what is to compile."""
     node_root()
     build_all()
+    _compile(wanted)

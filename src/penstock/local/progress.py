@@ -1,10 +1,12 @@
 """Progress of long steps, with the time they took.
 
-On a terminal the line of a running step counts up in place; elsewhere each step gives one
-plain line when it starts and one when it ends, so that a log stays readable.
+On a terminal the line of the running steps counts up in place; elsewhere each step gives one
+plain line when it starts and one when it ends, so that a log stays readable. Steps may run beside
+each other, in threads.
 """
 
 import contextlib
+import shutil
 import sys
 import threading
 import time
@@ -38,6 +40,8 @@ class Progress:
     stream: TextIO | None = None
     clock: Callable[[], float] = time.monotonic
     timings: dict[str, float] = field(default_factory=dict[str, float])
+    _running: list[tuple[Step, float]] = field(default_factory=list[tuple[Step, float]])
+    """Steps with the time at which they began."""
 
     @contextlib.contextmanager
     def step(self, title: str) -> Generator[Step]:
@@ -47,6 +51,7 @@ class Progress:
         if not live:
             self._line(f"       …    {title}")
         ticker = threading.Thread(target=self._tick, args=(step, start, done, live), daemon=True)
+        self._running.append((step, start))
         ticker.start()
         failed = True
         try:
@@ -55,6 +60,7 @@ class Progress:
         finally:
             done.set()
             ticker.join()
+            self._running.remove((step, start))
             elapsed = self.clock() - start
             self.timings[title] = elapsed
             end = step.text(elapsed) + (": failed" if failed else "")
@@ -66,13 +72,15 @@ class Progress:
 
     def _tick(self, step: Step, start: float, done: threading.Event, live: bool) -> None:
         while not done.wait(TERMINAL_TICK if live else PLAIN_TICK):
-            text = step.text(self.clock() - start)
             if live:
+                steps = [one.text(self.clock() - began) for one, began in list(self._running)]
                 out = self._out()
-                out.write(f"\r\x1b[K{text}")
+                # A longer line would not be taken back as a whole.
+                columns = shutil.get_terminal_size().columns
+                out.write(f"\r\x1b[K{'  '.join(steps)[: columns - 1]}")
                 out.flush()
             else:
-                self._line(f"{text}: still running")
+                self._line(f"{step.text(self.clock() - start)}: still running")
 
     def _line(self, text: str) -> None:
         out = self._out()

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.local import engines, images
+from penstock.local import engines, images, parts
+from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.node import DEFAULT_NAME, Node
 from penstock.local.progress import step
@@ -99,7 +100,8 @@ class BuiltIn(Target):
         return self.node.env
 
     def up(self) -> None:
-        """Compile what is missing and start Kubernetes."""
+        """Compile and build what is missing, and start Kubernetes."""
+        parts.prepare((Size.NODE,))
         self.node.up()
 
     def load(self) -> Images:

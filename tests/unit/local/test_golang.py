@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from penstock.local import golang, programs
 from penstock.local.components import PROGRAMS, Size
 
@@ -47,6 +49,14 @@ def test_every_change_of_what_a_program_is_made_from_changes_its_key() -> None:
     ]
     assert len({program.key, *(other.key for other in others)}) == len(others) + 1
     assert replace(program).key == program.key
+
+
+def test_another_flag_of_the_compiler_makes_another_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = programs.KUBECTL.key
+    monkeypatch.setattr(golang, "FLAGS", (*golang.FLAGS, "-race"))
+    assert programs.KUBECTL.key != before
 
 
 def test_a_small_node_compiles_no_kubelet_and_only_a_fleet_compiles_kwok() -> None:

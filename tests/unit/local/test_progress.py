@@ -1,4 +1,5 @@
 import io
+import threading
 
 import pytest
 
@@ -27,13 +28,36 @@ def test_a_failed_step_says_so() -> None:
     assert out.getvalue().endswith("compiling: failed\n")
 
 
-def test_a_terminal_gets_one_line_that_is_rewritten() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    """Remembers when a line with both steps of a test was drawn."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = threading.Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, s: str) -> int:
+        if "compiling" in s and "fetching" in s:
+            self.both.set()
+        return super().write(s)
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten() -> None:
     out = Terminal()
     with Progress(out).step("compiling"):
         pass
     assert out.getvalue().count("\n") == 1
     assert "\r" in out.getvalue()
+
+
+def test_steps_beside_each_other_share_the_line_of_a_terminal_and_end_one_by_one() -> None:
+    out = Terminal()
+    progress = Progress(out)
+    with progress.step("compiling"), progress.step("fetching"):
+        assert out.both.wait(10)
+    first, second, rest = out.getvalue().split("\n")
+    assert first.endswith("s  fetching")
+    assert second.endswith("s  compiling")
+    assert rest == ""

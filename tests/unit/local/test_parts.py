@@ -1,0 +1,75 @@
+import threading
+
+import pytest
+
+from penstock.local import parts, programs
+from penstock.local.components import PROGRAMS, Size
+from penstock.local.errors import LocalError
+from penstock.local.golang import Program
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is made, in its order, without making anything."""
+    done: list[str] = []
+
+    def compiled(program: Program) -> None:
+        done.append(program.name)
+
+    def root() -> None:
+        done.append("root")
+
+    def images() -> None:
+        done.append("images")
+
+    def anybody() -> None: ...
+
+    monkeypatch.setattr(parts, "require_root_linux", anybody)
+    monkeypatch.setattr(parts, "compiled", compiled)
+    monkeypatch.setattr(parts, "node_root", root)
+    monkeypatch.setattr(parts, "build_all", images)
+    return done
+
+
+def test_all_that_nodes_of_any_size_are_made_of_is_prepared_once(made: list[str]) -> None:
+    parts.everything()
+    names = {program.name for size in PROGRAMS.values() for program in size}
+    assert sorted(made) == sorted({*names, "helm", "root", "images"})
+
+
+def test_a_node_of_one_size_waits_for_no_program_of_another_one(made: list[str]) -> None:
+    parts.prepare((Size.NODE,))
+    assert "kwok" not in made
+    assert "kubelet" in made
+
+
+def test_the_root_and_the_images_are_made_beside_the_compiler(
+    made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=10)
+
+    def compiled(program: Program) -> None:
+        if program is programs.APISERVER:
+            together.wait()
+
+    def root() -> None:
+        together.wait()
+
+    monkeypatch.setattr(parts, "compiled", compiled)
+    monkeypatch.setattr(parts, "node_root", root)
+    parts.everything()
+    assert "images" in made
+
+
+@pytest.mark.parametrize("broken", [programs.APISERVER, programs.HELM_PROGRAM])
+def test_what_cannot_be_compiled_is_told_whichever_row_it_stands_in(
+    broken: Program, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled(program: Program) -> None:
+        if program is broken:
+            raise LocalError(f"{program.name}: no compiler")
+
+    monkeypatch.setattr(parts, "compiled", compiled)
+    with pytest.raises(LocalError, match=broken.name):
+        parts.everything()
+    assert "images" in made
