@@ -131,9 +131,10 @@ class World:
         What differs from it in partitions only is refused as well, until it was tried itself: a
         partition is not to wait for a trial of somebody else's mistake.
         """
-        status, cluster = controller.status, self.declared(controller)
+        status = controller.status
         if not status.last_error:
             return ""
+        cluster = self.declared(controller)
         if status.config_hash == config_hash(cluster):
             return status.last_error
         before = self.refused_files.get(controller.metadata.key, {})
