@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,12 @@ def said(process: subprocess.Popen[str], words: str) -> list[str]:
         if words in line:
             return lines
     raise AssertionError(f"ended without saying {words!r}: {lines}")
+
+
+def until(seen: Callable[[], bool]) -> None:
+    """Wait for it, for as long as the test may take."""
+    while not seen():
+        time.sleep(0.01)
 
 
 def test_what_slurmctld_starts_with_is_in_effect_and_tries_nothing(pod: Pod):
@@ -234,6 +242,43 @@ def test_a_refused_reconfigure_is_told_with_the_words_of_a_trial_and_can_be_put_
     pod.answer.unlink()
     pod.etc.write("good")
     said(running, f"effective {hash_of('good')}")
+
+
+def test_a_refusal_while_the_files_are_exchanged_is_no_refusal_of_either(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """slurmctld read the files of before, of after, or none: it is asked again."""
+    pod.program(
+        "scontrol",
+        f"echo x >>{pod.calls}\n"
+        f"[ $(wc -l <{pod.calls}) = 1 ] || exit 0\n"
+        f"until grep -q third {pod.etc.path}/slurm.conf; do sleep 0.01; done\n"
+        "echo 'fatal: Unable to find slurm.conf file'\nexit 1\n",
+    )
+    pod.etc.write("second")
+    until(lambda: bool(pod.calls.read_text()))
+    pod.etc.write("third")
+    lines = said(running, f"effective {hash_of('third')}")
+    assert not any("refused" in line for line in lines)
+
+
+def test_a_trial_of_files_that_are_exchanged_meanwhile_is_made_again(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """A copy that has files of two generations, or lacks some, tells nothing of either."""
+    going, go = pod.state / "going", pod.state / "go"
+    cp = shutil.which("cp")
+    pod.program(
+        "cp",
+        f"touch {going}\nuntil [ -e {go} ]; do sleep 0.01; done\nexec {cp} \"$@\"\n",
+    )
+    pod.slurmctld('grep -q second "$last" && { echo "fatal: no"; exit 1; }\n' + RUNS)
+    pod.candidate.write("second")
+    until(going.exists)
+    pod.candidate.write("third")
+    go.touch()
+    lines = said(running, f"tried {hash_of('third')} ok")
+    assert not any("refused" in line or hash_of("second") in line for line in lines)
 
 
 def test_a_slurmctld_that_is_away_is_no_refusal(pod: Pod, running: subprocess.Popen[str]):

@@ -49,13 +49,19 @@ content() { # one hash over the names and the content of a folder's files but si
   printf '%s\n' "$sums" | sha256sum | cut -d ' ' -f 1
 }
 
-attempt() { # starts a slurmctld with the files of a folder: 0 it runs, 1 it refuses, 2 nobody knows
+same() { # whether a volume still shows the generation that was seen last
+  [ -n "$2" ] && [ "$1/..data" -ef "$1/$2" ]
+}
+
+attempt() { # starts a slurmctld with this generation of a folder's files: 0 it runs, 1 it refuses,
+  # 2 nobody knows, 3 the kubelet has put another one in place.
   # Nothing of the real one is touched: other port, other state, no auth socket, no accounting, and a
   # key of its own, so that no node listens to it. Nodes that registered are known from the state.
   trial=$state/trial
   rm -rf "$trial"
   mkdir -p "$trial/etc" "$trial/state"
   cp -L "$1"/* "$trial/etc/" 2>/dev/null
+  same "$1" "$2" || return 3
   chmod -R u+rw "$trial/etc"
   fresh=-c
   if [ -n "$spool" ] && cp "$spool/node_state" "$spool/clustername" "$trial/state/" 2>/dev/null; then
@@ -115,10 +121,14 @@ try() { # tries the candidates and reports it
     verdict=ok
     say "there is no slurmctld in this image: the files are not tried"
   else
-    attempt "$candidate"
+    attempt "$candidate" "$candidate_seen"
     case $? in
     0) verdict=ok ;;
     1) verdict="refused: $words" ;;
+    3) # what was read is of two generations
+      candidate_seen= proposed=
+      return
+      ;;
     *) # whether slurmctld takes them shows the reconfigure
       verdict=ok
       say "a trial start told nothing of the files $proposed: $words"
@@ -132,7 +142,8 @@ try() { # tries the candidates and reports it
   again=$((SECONDS + patience))
 }
 
-reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked; what it said is in answer
+reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked, 3 it read other files
+  # than those that were seen; what it said is in answer
   if answer=$(timeout 60 scontrol reconfigure 2>&1); then
     return 0
   fi
@@ -142,11 +153,12 @@ reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked; wh
   *"Unspecified error"*)
     # Only the new slurmctld process knew why: one of our own says it again.
     if command -v slurmctld >/dev/null; then
-      attempt "$etc"
+      attempt "$etc" "$etc_seen"
       [ $? = 1 ] && answer=$words
     fi
     ;;
   esac
+  same "$etc" "$etc_seen" || return 3
   return 1
 }
 
@@ -174,10 +186,6 @@ applied=$(saved "$applied_file")
 [ -p "$state/never" ] || mkfifo "$state/never"
 exec 9<>"$state/never"
 wait_a_tick() { read -r -t "$tick" -u 9; }
-
-same() { # whether a volume still shows the generation that was seen last
-  [ -n "$2" ] && [ "$1/..data" -ef "$1/$2" ]
-}
 
 until wanted=$(content "$etc"); do wait_a_tick; done
 if [ -z "$applied" ]; then # first start in this pod: slurmctld is about to read these very files
@@ -246,6 +254,7 @@ while :; do
     [ "$wanted" = "$applied" ] || [ "$told" = "$outcome" ] || report "refused $wanted: $answer"
     told=$outcome
     ;;
+  3) continue ;; # the refusal is of nobody knows which; the next look takes up what is there now
   *)
     later
     # It may start with these files now and be up before others come in their place.
