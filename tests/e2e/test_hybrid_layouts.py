@@ -144,7 +144,9 @@ def test_machines_that_get_the_cgroup_conf_of_pods_are_told_and_may_have_their_o
     assert "metal-0" in said
     node.stop("slurmd")
     node.run("rm", "-rf", "/run/slurm/conf")
-    own = {"slurm.conf": inner.run("cat", "/etc/slurm/slurm.conf"), "cgroup.conf": CGROUP_CONF}
+    # Not from the pod, where the kubelet is just exchanging its files.
+    ours = inner.get("configmaps", f"{manifests.NAME}-config")["data"]
+    own = {"slurm.conf": ours["slurm.conf"], "cgroup.conf": CGROUP_CONF}
     for name, text in own.items():
         node.write(f"/etc/slurm/{name}", text.encode(), mode=0o644)
     node.start("/usr/sbin/slurmd", "-D")
