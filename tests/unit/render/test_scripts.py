@@ -270,7 +270,7 @@ def test_a_trial_of_files_that_are_exchanged_meanwhile_is_made_again(
     cp = shutil.which("cp")
     pod.program(
         "cp",
-        f"touch {going}\nuntil [ -e {go} ]; do sleep 0.01; done\nexec {cp} \"$@\"\n",
+        f'touch {going}\nuntil [ -e {go} ]; do sleep 0.01; done\nexec {cp} "$@"\n',
     )
     pod.slurmctld('grep -q second "$last" && { echo "fatal: no"; exit 1; }\n' + RUNS)
     pod.candidate.write("second")
