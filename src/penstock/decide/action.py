@@ -54,14 +54,15 @@ class CreateClaims:
 class OwnClaim:
     """Write who owns exactly this claim in exactly this version: with them it goes.
 
-    `pod` is whose claim it is; that pod is not deleted before its claims are as they shall be.
+    `pod` is whose claim it is, empty when there is none; that pod is not deleted, and the NodeSet
+    does not go, before its claims are as they shall be.
     """
 
     name: str
     uid: str
     resource_version: str
     owners: tuple[OwnerReference, ...]
-    pod: str
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 A claim is of its place, not of its pod: the next pod has it again. With `whenDeleted: Delete` the
 NodeSet owns it. With `whenScaled: Delete` the pod that scale-in takes owns it from then on, and the
-garbage collector deletes both; when the pod stays after all, it is let go. A cordon of a user, an
-update and the deletion of the NodeSet are no scale-in. Source: Kubernetes documentation,
+garbage collector deletes both; when the pod stays after all, it is let go. A claim whose place has no
+pod is let go as well once `whenDeleted` is Retain. A cordon of a user, an update and the deletion of
+the NodeSet are no scale-in. Source: Kubernetes documentation,
 "StatefulSet", "PersistentVolumeClaim retention".
 
 No pod is made while a claim of its place is on its way out: it would get that one and lose it.
@@ -88,9 +89,11 @@ def _owned(view: NodeSetView, roles: Roles) -> Iterator[OwnClaim]:
     if not scaled_in and not any(_astray(view.nodeset, one) for one in view.claims.values()):
         # Nearly always, and there may be thousands.
         return
+    placed: set[str] = set()
     for pod in (*roles.kept, *roles.updating, *roles.condemned):
         slot = _slot_of(view.nodeset, pod)
         for name in names_of(view.nodeset, slot) if slot is not None else ():
+            placed.add(name)
             claim = view.claims.get(name)
             if claim is None or claim.metadata.deleting:
                 continue
@@ -100,6 +103,22 @@ def _owned(view: NodeSetView, roles: Roles) -> Iterator[OwnClaim]:
                 yield OwnClaim(
                     meta.name, meta.uid, meta.resource_version, wanted, pod.metadata.name
                 )
+    yield from _let_go(view, placed)
+
+
+def _let_go(view: NodeSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
+    """Claims of places without a pod that the NodeSet would take along, and shall not any more.
+
+    None is given to it: whoever lets scale-in keep claims may want them after the NodeSet as well.
+    """
+    policy = view.nodeset.spec.persistent_volume_claim_retention_policy
+    if policy.when_deleted == "Delete":
+        return
+    for name, claim in view.claims.items():
+        meta = claim.metadata
+        wanted = tuple(one for one in _owners(claim) if one.uid != view.nodeset.metadata.uid)
+        if name not in placed and not meta.deleting and len(wanted) < len(_owners(claim)):
+            yield OwnClaim(name, meta.uid, meta.resource_version, wanted)
 
 
 def _astray(nodeset: NodeSet, claim: PersistentVolumeClaim) -> bool:

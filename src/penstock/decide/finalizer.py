@@ -16,13 +16,16 @@ records away. Left records cost a line in sinfo; a NodeSet that never goes block
 
 
 def finalizer_action(
-    view: NodeSetView, slurm: SlurmView, defunct: Defunct
+    view: NodeSetView, slurm: SlurmView, defunct: Defunct, *, claimed: bool
 ) -> AddFinalizer | RemoveFinalizer | None:
-    """Add it while the NodeSet lives; remove it when nothing of the NodeSet is left."""
+    """Add it while the NodeSet lives; remove it when nothing of the NodeSet is left.
+
+    `claimed` says that it would take claims along that shall stay.
+    """
     has = DRAIN_FINALIZER in view.nodeset.metadata.finalizers
     if not view.deleting:
         return None if has else AddFinalizer(DRAIN_FINALIZER)
-    if not has or view.pods:
+    if not has or view.pods or claimed:
         return None
     if view.abandoned:
         return _remove("All pods are gone, and so is the Controller")

@@ -146,7 +146,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     defunct = records.defunct(view, roles.wanted, slurm)
     old = old_ones(view, (*roles.kept, *roles.updating))
     planned = maintenance.maintenance(view, slurm, old)
-    last = finalizer_action(view, slurm, defunct)
+    last = finalizer_action(view, slurm, defunct, claimed=bool(unowned))
     late = (*planned.actions, *((last,) if last is not None else ()))
     actions: tuple[Action, ...] = (
         *(one for one in late if isinstance(one, AddFinalizer)),

@@ -10,7 +10,7 @@ from penstock.api.core import PersistentVolumeClaim
 from penstock.api.meta import ObjectMeta, OwnerReference
 from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet
 from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON
-from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim
+from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim, RemoveFinalizer
 from penstock.decide.nodeset import Plan, plan
 from penstock.slurm import model
 from support.nodesets import NOW, known_nodes, node, nodeset, pod, view
@@ -119,6 +119,32 @@ def test_nor_is_the_deletion_of_the_nodeset():
     wanted = claimed(1, scaled="Delete", deleted_at=NOW)
     found = plan(view(wanted, pod(0), claims=claim(0)))
     assert owned(found) == {}
+
+
+@pytest.mark.parametrize("deleted", ["Retain", "Delete"])
+def test_a_claim_of_a_place_without_a_pod_is_let_go_once_claims_shall_stay(deleted: Policy):
+    """Scale-in left it while `whenDeleted` was Delete."""
+    found = plan(view(claimed(0, deleted=deleted), claims=claim(0, SET_OWNER)))
+    assert owned(found) == ({} if deleted == "Delete" else {"cache-compute-0": []})
+
+
+def test_a_nodeset_that_goes_lets_its_claims_go_before():
+    """Its policy was changed, and it was deleted, while no operator ran."""
+    wanted = claimed(0, deleted_at=NOW)
+    found = plan(view(wanted, claims=claim(0, SET_OWNER)))
+    assert owned(found) == {"cache-compute-0": []}
+    assert not [one for one in found.actions if isinstance(one, RemoveFinalizer)]
+    found = plan(view(wanted, claims=claim(0)))
+    assert [one for one in found.actions if isinstance(one, RemoveFinalizer)]
+
+
+@pytest.mark.parametrize("other", [POD_OWNER, FORMER_SET])
+def test_a_claim_that_goes_with_somebody_else_is_left_alone(other: OwnerReference):
+    assert owned(plan(view(claimed(0), claims=claim(0, other)))) == {}
+
+
+def test_nobody_takes_a_claim_along_that_scale_in_has_left():
+    assert owned(plan(view(claimed(0, deleted="Delete"), claims=claim(0)))) == {}
 
 
 def test_owners_that_others_set_stay():
