@@ -66,7 +66,7 @@ def test_after_many_changes_the_last_good_declaration_is_in_effect(
     assert all(not state & {"DRAIN", "DOWN"} for state in cluster.states().values())
 
     # It starts on the same, whatever is refused at the moment.
-    cluster.run("sh", "-c", "kill -9 $(pgrep -x slurmctld | head -1)")
+    cluster.kill("slurmctld")
     eventually("slurmctld was started again", lambda: slurmctld(cluster)[1] == started[1] + 1)
     changes.settled()
     assert "nosuch" not in changes.file()

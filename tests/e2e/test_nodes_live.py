@@ -51,7 +51,7 @@ def test_a_slurmd_that_comes_back_keeps_them(cluster: Cluster) -> None:
     cluster.apply(workers("Feature=fast Weight=7"))
     eventually("compute-0 has them", lambda: has(cluster, "compute-0", {"compute", "fast"}, 7), 60)
     started = cluster.node("compute-0")["slurmd_start_time"]["number"]
-    cluster.on("compute-0", "kill -9 $(pidof -s slurmd)")
+    cluster.kill("slurmd", "compute-0")
     eventually(
         "slurmd has registered again",
         lambda: cluster.node("compute-0")["slurmd_start_time"]["number"] > started,
@@ -102,7 +102,7 @@ def test_fewer_resources_are_taken_under_a_running_job_and_more_by_another_pod(
     # slurmctld and a slurmd that comes back agree with it.
     cluster.run("scontrol", "reconfigure")
     started = cluster.node("compute-1")["slurmd_start_time"]["number"]
-    cluster.on("compute-1", "kill -9 $(pidof -s slurmd)")
+    cluster.kill("slurmd", "compute-1")
     eventually(
         "slurmd has registered again",
         lambda: cluster.node("compute-1")["slurmd_start_time"]["number"] > started,

@@ -103,7 +103,7 @@ def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     eventually("the file follows", lambda: "PartitionName=other" in file(cluster))
     before = {name: shown(cluster, name) for name in ("early", "compute", "raw", "half", "other")}
     assert before["early"]["MaxTime"] == "02:00:00"
-    cluster.run("sh", "-c", "kill -9 $(pgrep -x slurmctld | head -1)")
+    cluster.kill("slurmctld")
     eventually("slurmctld was started again", lambda: slurmctld(cluster)[1] == started[1] + 1)
     for name, values in before.items():
         kept = {key: values[key] for key in ("Nodes", "MaxTime", "State", "Default")}

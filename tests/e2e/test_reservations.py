@@ -121,7 +121,7 @@ def test_a_user_s_reservation_outlives_all_that_we_change(cluster: Cluster) -> N
 
     # By restarts: of the daemon that is killed, and of the pod.
     uid, count = slurmctld(cluster)
-    cluster.run("sh", "-c", "kill -9 $(pgrep -x slurmctld | head -1)")
+    cluster.kill("slurmctld")
     eventually("it was started again", lambda: slurmctld(cluster) == (uid, count + 1), 90)
     eventually("they are there", lambda: reservations(cluster) == made, 60)
     cluster.kubectl("annotate", "controller", "slurm", "--overwrite", f"{RESTART}1")

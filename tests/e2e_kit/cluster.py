@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import shlex
@@ -15,11 +16,13 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, ready
 from e2e_kit.shell import Shell
 from e2e_kit.site import Site, eventually
+from penstock.local.errors import LocalError
 from penstock.slurm import jwt
 
 T = TypeVar("T")
 
 VERSION = "v0.0.44"
+_CONTROLLER = f"{manifests.NAME}-controller-0"
 
 
 class Cluster:
@@ -137,11 +140,21 @@ class Cluster:
 
     def run(self, *command: str, stdin: str | None = None) -> str:
         """A command in slurmctld's container. Raises LocalError with what it said."""
-        return self._shell(f"{manifests.NAME}-controller-0", "slurmctld").run(command, stdin)
+        return self._shell(_CONTROLLER, "slurmctld").run(command, stdin)
 
     def on(self, node: str, script: str) -> str:
         """A shell script in a worker's slurmd container, as root."""
         return self._shell(node, "slurmd").run(("sh", "-c", script))
+
+    def kill(self, daemon: str, pod: str = _CONTROLLER) -> None:
+        """End a daemon without a word. Its container may end before it says that this was done.
+
+        Raises LocalError when there is none.
+        """
+        shell = self._shell(pod, daemon)
+        pid = shell.run(("pgrep", "-o", "-x", daemon)).strip()
+        with contextlib.suppress(LocalError):
+            shell.run(("kill", "-9", pid))
 
     def _shell(self, pod: str, container: str) -> Shell:
         def start() -> subprocess.Popen[bytes]:

@@ -66,7 +66,7 @@ class Actor:
         self._written = written
         self._claims = Claims(tools, events)
         self.refusals = Refusals(tools.client.clock)
-        self._slurm = SlurmActor(self.refusals)
+        self._slurm = SlurmActor(tools.world, self.refusals)
         self.reservations = Reservations(tools.client.clock)
 
     async def act(
@@ -239,6 +239,9 @@ class Actor:
         for start in range(0, len(deletes), AT_ONCE):
             lot = deletes[start : start + AT_ONCE]
             now = await self._slurm_for(link, lot)
+            if self._world.declared_anew(nodeset):
+                # It may be wanted again.
+                return [*done, False]
             calls = (self._delete_one(nodeset, one, now, told, abandoned=abandoned) for one in lot)
             done += await gather(calls)
         return done

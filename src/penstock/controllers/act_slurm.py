@@ -14,6 +14,7 @@ from penstock.controllers.links import Link
 from penstock.controllers.refusals import Refusals
 from penstock.controllers.reservations import held_by_others
 from penstock.controllers.told import Told
+from penstock.controllers.world import World
 from penstock.decide.action import (
     Action,
     DeleteNodeRecord,
@@ -39,7 +40,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 class SlurmActor:
     """Writes node records: states, comments, features, places, and their end."""
 
-    def __init__(self, refusals: Refusals) -> None:
+    def __init__(self, world: World, refusals: Refusals) -> None:
+        self._world = world
         self.refusals = refusals
 
     async def tell(
@@ -50,7 +52,10 @@ class SlurmActor:
         actions: Sequence[Action],
         told: Told,
     ) -> list[bool]:
-        """Change nodes as planned; for each whether it was done."""
+        """Change nodes as planned; for each whether it was done.
+
+        Nothing is changed for a NodeSet that is declared anew while a slow Slurm answers.
+        """
         changes = [one for one in actions if isinstance(one, NodeAction)]
         comments, places = of_kind(actions, SetNodeComment), of_kind(actions, SetNodeTopology)
         features = of_kind(actions, SetNodeFeatures)
@@ -60,6 +65,8 @@ class SlurmActor:
         if changes:
             link.mirror.poke()
             snapshot = await link.mirror.fresh()
+            if self._world.declared_anew(nodeset):
+                return [False]
             now = SlurmView.of(snapshot.nodes, snapshot.jobs)
             done += await gather(self._change(client, one, now, told) for one in changes)
         key = nodeset.metadata.key

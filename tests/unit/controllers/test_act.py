@@ -31,7 +31,7 @@ from penstock.render.context import Cluster, Images
 from penstock.slurm.known import Known
 from penstock.testing.faults import Fault
 from support import nodesets
-from unit.controllers.stage import PODS_PATH, Stage, stage
+from unit.controllers.stage import PODS_PATH, Stage, put, stage
 from unit.kube.fake_api import Fault as ApiFault
 
 WHY = Why("ScaleIn", "fewer are wanted")
@@ -42,6 +42,13 @@ SILENT = [Fault.REFUSE, Fault.ERROR_IN_200, Fault.EMPTY_NODES, Fault.CONTROLLER_
 def delete(pod: Pod, ground: Ground = Ground.DRAINED) -> DeletePod:
     meta = pod.metadata
     return DeletePod(meta.name, meta.uid, meta.resource_version, meta.name, ground, WHY)
+
+
+def declare_anew(scene: Stage) -> None:
+    """Somebody has changed the NodeSet since it was looked at."""
+    meta = scene.nodeset.metadata
+    later = msgspec.structs.replace(meta, generation=meta.generation + 1)
+    put(scene.world.nodesets, msgspec.structs.replace(scene.nodeset, metadata=later))
 
 
 def drained(scene: Stage, name: str = "compute-0") -> Pod:
@@ -160,6 +167,17 @@ async def test_no_drain_is_sent_to_a_silent_slurm(fault: Fault):
         scene.rest.fault = fault
         assert not await scene.act(DrainNode("compute-0", OURS, override=True, why=WHY))
         assert scene.posts() == []
+
+
+async def test_what_is_declared_anew_while_slurm_answers_is_decided_on_anew():
+    async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
+        pod = drained(scene)
+        declare_anew(scene)
+        assert not await scene.act(DrainNode("compute-1", OURS, override=True, why=WHY))
+        assert not await scene.act(UndrainNode("compute-0", WHY))
+        assert scene.posts() == []
+        assert not await scene.act(delete(pod))
+        assert scene.pods == ["compute-0"]
 
 
 async def test_somebody_else_s_reason_is_not_replaced_though_it_came_after_the_decision():
