@@ -3,8 +3,8 @@
 A claim is of its place, not of its pod: the next pod has it again. With `whenDeleted: Delete` the
 NodeSet owns it. With `whenScaled: Delete` the pod that scale-in takes owns it from then on, and the
 garbage collector deletes both; when the pod stays after all, it is let go. A claim whose place has
-no pod is let go as well once `whenDeleted` is Retain. A cordon of a user, an update and the deletion
-of the NodeSet are no scale-in. Source: Kubernetes documentation, "StatefulSet",
+no pod is let go as well once `whenDeleted` is Retain. A cordon of a user, an update and the
+deletion of the NodeSet are no scale-in. Source: Kubernetes documentation, "StatefulSet",
 "PersistentVolumeClaim retention".
 
 No pod is made while a claim of its place is on its way out: it would get that one and lose it.
