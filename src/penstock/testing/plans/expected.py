@@ -20,6 +20,7 @@ from penstock.api.slinky.wellknown import (
 )
 from penstock.decide import records
 from penstock.testing.controllers import KINDS
+from penstock.testing.kubelet import NODES
 from penstock.testing.lives import PODS, node_name
 from penstock.testing.plans import claims, pins, reserved, rotation, served
 from penstock.testing.plans.daemons import (
@@ -158,8 +159,23 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
         if name in nodes:
             continue
         record = records.read(node.comment)
-        if record is not None and record.nodeset_uid == nodeset["metadata"]["uid"]:
+        if record is None or record.nodeset_uid != nodeset["metadata"]["uid"]:
+            continue
+        if not _stays(world, nodeset, record):
             yield f"the record {name} is left over: {slurm.ctld.states(node)} {node.reason}"
+
+
+def _stays(world: World, nodeset: Json, record: records.Record) -> bool:
+    """Whether a record of a machine that is gone, or called otherwise now, is declared to stay.
+
+    Plans declare that it goes; a NodeSet that slurm-operator left has the default.
+    """
+    policy = nodeset["spec"].get("pruneSlurmNodeRecords") or "Never"
+    by_ordinal = record.pod.rpartition("-")[2].isdecimal()
+    if policy != "Never" or by_ordinal or not is_daemon(nodeset):
+        return False
+    there = {machine["metadata"]["name"] for machine in world.server.objects(NODES)}
+    return record.node not in there or record.node in places(world.server)
 
 
 def _places(world: World, space: str, pods: list[Json]) -> Iterator[str]:
