@@ -123,7 +123,9 @@ def running(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
     first = pod.conf("StoragePass=one")
     process = pod.start("-v")
     try:
-        until(lambda: pod.ready, pod)
+        # It is ready a moment before it says so.
+        until(lambda: "database ok" in pod.said(), pod)
+        assert pod.ready
         assert pod.said() == [f"effective {first}", "database ok"]
         assert pod.called() == ["start -D -v"]
         yield process
