@@ -11,7 +11,7 @@ from penstock.local.linux import require_root_linux
 from penstock.local.root import node_root
 
 
-def prepare(sizes: Collection[Size] = tuple(Size), also: Sequence[Program] = ()) -> None:
+def prepare(sizes: Collection[Size], also: Sequence[Program] = ()) -> None:
     """Fill the cache with what it lacks: the programs of nodes of these sizes, root and images.
 
     And the programs that are wanted `also`. With an empty cache it takes minutes, and seconds to
@@ -34,7 +34,7 @@ def prepare(sizes: Collection[Size] = tuple(Size), also: Sequence[Program] = ())
 
 def everything() -> None:
     """Fill the cache with all that the tests need. Raises LocalError."""
-    prepare(also=(programs.HELM_PROGRAM,))
+    prepare(tuple(Size), also=(programs.HELM_PROGRAM,))
 
 
 def _compile(wanted: Sequence[Program]) -> None:
