@@ -61,7 +61,10 @@ attempt() { # starts a slurmctld with this generation of a folder's files: 0 it 
   rm -rf "$trial"
   mkdir -p "$trial/etc" "$trial/state"
   cp -L "$1"/* "$trial/etc/" 2>/dev/null
-  same "$1" "$2" || return 3
+  if ! same "$1" "$2"; then
+    rm -rf "$trial"
+    return 3
+  fi
   chmod -R u+rw "$trial/etc"
   fresh=-c
   if [ -n "$spool" ] && cp "$spool/node_state" "$spool/clustername" "$trial/state/" 2>/dev/null; then
