@@ -42,6 +42,8 @@ class Check:
     type: str = ""
     negative: bool = False
     """Its own condition is True when all is not well, as Drifted."""
+    aside: bool = False
+    """It is a condition of its own only, and says nothing of Ready."""
 
 
 def conditions(checks: Sequence[Check]) -> tuple[Condition, ...]:
@@ -50,8 +52,9 @@ def conditions(checks: Sequence[Check]) -> tuple[Condition, ...]:
     Of the findings that are not ok those that need somebody come first, else the order stays. The
     first gives the reason, all of them the message. Times are left to `set_conditions`.
     """
-    failing = sorted((c for c in checks if c.ok is not True), key=lambda c: c.ok is None)
     own = tuple(_condition(c.type, _shown(c), c.reason, c.message) for c in checks if c.type)
+    checks = [c for c in checks if not c.aside]
+    failing = sorted((c for c in checks if c.ok is not True), key=lambda c: c.ok is None)
     if not failing:
         reason = checks[0].reason if checks else SETTLED
         return (_condition(READY, "True", reason, _joined(checks)), *own)

@@ -24,6 +24,7 @@ from penstock.controllers.monitor import Monitor
 from penstock.controllers.outside import Outside
 from penstock.controllers.partition_changes import Brought, PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
+from penstock.controllers.registration import Registrations
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
@@ -68,6 +69,7 @@ class ControllerLoop(Loop[Controller]):
         self.triggers = Triggers(tools)
         self.generated = GeneratedKeys(tools)
         self.keys = KeyRing(tools, links)
+        self.registrations = Registrations(tools, links)
         self._decided: dict[str, Decision] = {}
         self._refused: dict[str, str] = {}
         """What Slurm said of what is declared, while something else is on its way."""
@@ -106,6 +108,9 @@ class ControllerLoop(Loop[Controller]):
         if obj.spec.external:
             self._triggered[key] = self.outside.triggers(obj, self.events)
             checks = await self.outside.bring(obj, brought.cluster, self.events)
+            checks += await self.registrations.bring(
+                obj, brought.cluster, self.events, settled=bool(checks[0].ok)
+            )
             return checks + await self.monitor.bring(obj, brought.cluster, self.events)
         return await self._inside(obj, brought, keys)
 
@@ -153,10 +158,17 @@ class ControllerLoop(Loop[Controller]):
         told = self._told(obj, view, decision)
         known = accounting.checks(obj, cluster.accounting, worked=_worked(obj))
         drifted = await self._drifted(obj, cluster)
+        recorded = await self.registrations.bring(
+            obj,
+            cluster,
+            self.events,
+            settled=bool(active.ok) and decision.stage is Stage.EFFECTIVE,
+        )
         hidden = config_files.hidden(missing.of_user(cluster))
         users = await self._sssd(obj, pods)
         ours = [*users, *self.partitions.checks(obj), *kept, *keys]
-        return [*late, runs, *known, *told, *ours, *hidden, *monitored, *drifted, *pod.checks]
+        found = [*late, runs, *known, *told, *recorded, *ours]
+        return [*found, *hidden, *monitored, *drifted, *pod.checks]
 
     def _note(
         self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
@@ -241,9 +253,10 @@ class ControllerLoop(Loop[Controller]):
         """Soon while an answer of the reconfigure container is waited for."""
         if obj.spec.external:
             waits = (self.outside.again(obj), self.monitor.again(obj))
+            waits = (*waits, self.registrations.again(obj))
             return min((one for one in waits if one is not None), default=None)
         waits = (self._again(obj), self.monitor.again(obj), self.backups.again(obj))
-        waits = (*waits, self.keys.again(obj))
+        waits = (*waits, self.keys.again(obj), self.registrations.again(obj))
         return min((one for one in waits if one is not None), default=None)
 
     def _again(self, obj: Controller) -> float | None:
@@ -261,7 +274,7 @@ class ControllerLoop(Loop[Controller]):
     def outdated(self, obj: Controller) -> frozenset[str]:
         """What slurmctld took over is not known of an outside one."""
         known = _OF_OURS if obj.spec.external else frozenset[str]()
-        return known | self.monitor.outdated(obj)
+        return known | self.monitor.outdated(obj) | self.registrations.outdated(obj)
 
     def status(self, obj: Controller) -> Status:
         """The hashes of the wanted configuration and of that which slurmctld runs with."""

@@ -25,6 +25,7 @@ from penstock.slurm import jwt
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror import Mirror
 from penstock.slurm.partition_mirror import PartitionMirror
+from penstock.slurm.registration_mirror import RegistrationMirror
 from penstock.slurm.reservation_mirror import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.http import Exchange
@@ -62,6 +63,7 @@ class Link:
     mirror: Mirror
     partitions: PartitionMirror
     reservations: ReservationMirror
+    registration: RegistrationMirror
     client: Slurmrestd | None = None
     target: tuple[str, bytes] | None = None
     tasks: tuple[asyncio.Task[None], ...] = ()
@@ -93,6 +95,8 @@ class Links:
         self._exchange = exchange
         self.partitions_heard: Callable[[str], None] = lambda _: None
         """Called with a Controller's key when its slurmctld was asked for its partitions."""
+        self.registration_changed: Callable[[str], None] = lambda _: None
+        """Called with a Controller's key when slurmdbd says something else of its cluster."""
         self._links: dict[str, Link] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (
             asyncio.get_running_loop().create_future()
@@ -139,6 +143,7 @@ class Links:
             link.mirror.endpoint(None, found)
             link.partitions.endpoint(None, found)
             link.reservations.endpoint(None, found)
+            link.registration.endpoint(None, found)
         elif found != link.target:
             url, secret = found
             link.target = found
@@ -151,6 +156,7 @@ class Links:
             link.mirror.endpoint(link.client)
             link.partitions.endpoint(link.client)
             link.reservations.endpoint(link.client)
+            link.registration.endpoint(link.client)
             log.info("slurmrestd chosen", controller=key, url=url)
         self._changed(key)
         return Result()
@@ -173,12 +179,14 @@ class Links:
             Mirror(clock=clock),
             PartitionMirror(lambda: self.partitions_heard(key), clock=clock),
             ReservationMirror(lambda: self._changed(key), clock=clock),
+            RegistrationMirror(lambda: self.registration_changed(key), clock=clock),
         )
         link.mirror.subscribe(lambda _: self._changed(key))
         link.tasks = (
             group.create_task(self._keep(key, link.mirror.run)),
             group.create_task(self._keep(key, link.partitions.run)),
             group.create_task(self._keep(key, link.reservations.run)),
+            group.create_task(self._keep(key, link.registration.run)),
         )
         self._links[key] = link
         return link

@@ -198,6 +198,8 @@ class Operator:
             world.config_maps,
             _members(self._references.users_of_config_map, world.restapis_of),
         )
+        # slurmrestd starts again with a slurm.conf that was delivered.
+        rest.watches(world.config_maps, _members(owned_by("Controller"), world.restapis_of))
         login.watches(world.secrets, self._loginsets_of_secret)
 
     def _wire_token(self) -> None:
@@ -275,6 +277,7 @@ class Operator:
         self._changes.again = self._controller.queue.add_after
         self._changes.done = self._partitions_changed
         self._links.partitions_heard = self._partitions_heard
+        self._links.registration_changed = self._controller.queue.add
         self._drift.changed = self._drift_changed
 
     def _partitions_heard(self, key: str) -> None:

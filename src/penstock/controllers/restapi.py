@@ -37,8 +37,9 @@ class RestApiLoop(Loop[RestApi]):
         if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
             # There is no slurm.conf before.
             return waiting
-        made = render.objects(cluster, obj)
-        found = hold.look(self.objects, obj, made, render.declared(cluster, obj))
+        conf = self.world.slurm_conf(cluster.controller)
+        made = render.objects(cluster, obj, conf)
+        found = hold.look(self.objects, obj, made, render.declared(cluster, obj, conf))
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))

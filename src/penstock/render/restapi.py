@@ -26,8 +26,13 @@ from penstock.render.slurm_conf import identity, slurm_conf
 _ID = wellknown.SLURMRESTD_UID
 
 
-def objects(cluster: Cluster, restapi: RestApi) -> list[Json]:
-    """Service and Deployment, in the order in which they are to be written."""
+def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list[Json]:
+    """Service and Deployment, in the order in which they are to be written.
+
+    `conf` is the slurm.conf in the ConfigMap that slurmrestd mounts, where there is one already.
+    slurmrestd reads it once, so a change restarts it after it was delivered, and not before.
+    """
+    conf = slurm_conf(cluster) if conf is None else conf
     instance = restapi.metadata.name
     labels = wellknown.labels("slurmrestd", instance)
     selector = wellknown.selector_labels("slurmrestd", instance)
@@ -36,14 +41,16 @@ def objects(cluster: Cluster, restapi: RestApi) -> list[Json]:
     # slurmrestd reads slurm.conf and the key once: what concerns it restarts it, a changed
     # partition does not.
     hashes = {
-        wellknown.SLURM_CONFIG_HASH: _identity(cluster),
+        wellknown.SLURM_CONFIG_HASH: digest(identity(conf)),
         wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
     }
     spec: Json = {
         "replicas": restapi.spec.replicas,
         "revisionHistoryLimit": 0,
         "selector": {"matchLabels": selector},
-        "template": template(restapi.spec.template, labels, hashes, _pod_spec(cluster, restapi)),
+        "template": template(
+            restapi.spec.template, labels, hashes, _pod_spec(cluster, restapi, conf)
+        ),
     }
     if how := strategy(restapi.spec.template):
         spec["strategy"] = how
@@ -68,27 +75,35 @@ def objects(cluster: Cluster, restapi: RestApi) -> list[Json]:
     ]
 
 
-def declared(cluster: Cluster, restapi: RestApi) -> Declared:
-    """What is declared of slurmrestd's pods."""
-    accounted = "yes" if cluster.controller.spec.accounting_ref else "no"
+def declared(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> Declared:
+    """What is declared of slurmrestd's pods, with `conf` as in `objects`."""
+    conf = slurm_conf(cluster) if conf is None else conf
+    accounted = "yes" if _has_slurmdbd(cluster, conf) else "no"
     return Declared(
         restapi.spec.template,
         {"slurmrestd": restapi.spec.slurmrestd},
-        {"slurm.conf": _identity(cluster), "accounted": accounted, "key": cluster.slurm_key_hash},
+        {
+            "slurm.conf": digest(identity(conf)),
+            "accounted": accounted,
+            "key": cluster.slurm_key_hash,
+        },
     )
 
 
-def _identity(cluster: Cluster) -> str:
-    return digest(identity(slurm_conf(cluster)))
+def _has_slurmdbd(cluster: Cluster, conf: str) -> bool:
+    """Whether slurmdbd's half of the API is to be loaded: it fails to without its slurm.conf."""
+    if cluster.accounting is None:
+        return cluster.controller.spec.accounting_ref is not None
+    return "AccountingStorageType=accounting_storage/slurmdbd" in conf.splitlines()
 
 
-def _pod_spec(cluster: Cluster, restapi: RestApi) -> Json:
+def _pod_spec(cluster: Cluster, restapi: RestApi, conf: str) -> Json:
     user = {"runAsNonRoot": True, "runAsUser": _ID, "runAsGroup": _ID}
     base: Json = {
         "name": "slurmrestd",
         "image": cluster.images.slurmrestd,
         # Without slurmdbd its part of the API would only fail.
-        "args": [] if cluster.controller.spec.accounting_ref else ["-s", "openapi/slurmctld"],
+        "args": [] if _has_slurmdbd(cluster, conf) else ["-s", "openapi/slurmctld"],
         "env": [
             # Each request brings its own token; slurmrestd itself has none.
             {"name": "SLURM_JWT", "value": "daemon"},

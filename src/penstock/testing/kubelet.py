@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 from penstock.api.meta import Json
@@ -76,6 +77,9 @@ class Machines:
             register=self._register,
         )
         server.logs = self.log
+        for space, slurm in slurms.items():
+            slurm.ctld.slurmdbd = partial(self._accounts, space)
+            slurm.ctld.rereads = partial(self.mounts.reread, space)
 
     def add(self, name: str) -> None:
         """A machine joins the cluster."""
@@ -171,6 +175,10 @@ class Machines:
     def on(self, name: str) -> list[Json]:
         """The pods of a machine."""
         return [pod for pod in self.server.objects(PODS) if pod["spec"].get("nodeName") == name]
+
+    def _accounts(self, space: str) -> bool:
+        """Whether slurmdbd answers, and its database."""
+        return self.runs(space, "slurmdbd") and space not in self.slurmdbds.lost
 
     def runs(self, namespace: str, app: str) -> bool:
         """Whether a pod of slurmctld or slurmrestd runs."""

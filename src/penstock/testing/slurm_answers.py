@@ -67,6 +67,7 @@ class SlurmAnswers:
             ("GET", "jobs", False): self._get_jobs,
             ("DELETE", "job", True): self._delete_job,
             ("GET", "ping", False): self._ping,
+            ("GET", "clusters", False): self._get_clusters,
             ("GET", "diag", False): self._diag,
             ("GET", "reconfigure", False): self._reconfigure,
             ("GET", "partitions", False): self._get_partitions,
@@ -86,7 +87,10 @@ class SlurmAnswers:
             return Answer(401, TEXT, b"Authentication failure")
         if parts == ["openapi", "v3"] and asked.method == "GET":
             return self._openapi()
-        if len(parts) not in {3, 4} or parts[0] != "slurm" or parts[1] not in self.parsers:
+        of_slurmdbd = parts[:1] == ["slurmdb"] and self.slurmctld.accounted
+        if parts[0] != "slurm" and not of_slurmdbd:
+            return NO_ENDPOINT
+        if len(parts) not in {3, 4} or parts[1] not in self.parsers:
             return NO_ENDPOINT
         fault = self.fault if self._verified(asked.token) else Fault.EXPIRED
         if (instead := faults.answer(fault)) is not None:
@@ -172,6 +176,13 @@ class SlurmAnswers:
             pings.append(ping)
         return _reply(pings=pings)
 
+    def _get_clusters(self, _: Asked, __: str) -> Answer:
+        ctld = self.slurmctld
+        if not ctld.slurmdbd():
+            raise RefusedError(7000, "Unable to connect to database")
+        there = {"host": "10.0.0.1", "port": 6817} if ctld.registered else {"host": "", "port": 0}
+        return _reply(clusters=[{"name": ctld.cluster_name, "controller": there}])
+
     def _diag(self, _: Asked, __: str) -> Answer:
         running = sum("RUNNING" in job.state for job in self.slurmctld.jobs.values())
         statistics = {"server_thread_count": 1, "jobs_running": running, "req_time": self._now()}
@@ -179,6 +190,7 @@ class SlurmAnswers:
 
     def _reconfigure(self, _: Asked, __: str) -> Answer:
         self.slurmctld.reconfigured += 1
+        self.slurmctld.rereads()
         return _reply()
 
     def _get_partitions(self, _: Asked, name: str) -> Answer:

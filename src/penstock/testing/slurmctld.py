@@ -119,6 +119,15 @@ class FakeSlurmctld:
         self.deaf: set[str] = set()
         """Those of them that do not answer."""
         self.reconfigured = 0
+        self.rereads: Callable[[], None] = lambda: None
+        """Called when it is asked to reconfigure, to read its files."""
+        self.cluster_name = ""
+        self.accounted = False
+        """Whether its slurm.conf names a slurmdbd."""
+        self.slurmdbd: Callable[[], bool] = lambda: True
+        """Whether that answers, and its database with it."""
+        self.registered = False
+        """Whether slurmdbd has the cluster: it registers when it reads its files, and only then."""
         self.changed = int(clock())
         """Unix second of the last change; one stamp does for nodes and jobs."""
 
@@ -154,6 +163,10 @@ class FakeSlurmctld:
 
     def read(self, slurm_conf: str) -> None:
         """It starts or is reconfigured: its partitions are those of the file."""
+        lines = slurm_conf.splitlines()
+        self.cluster_name = next((one[12:] for one in lines if one.startswith("ClusterName=")), "")
+        self.accounted = "AccountingStorageType=accounting_storage/slurmdbd" in lines
+        self.registered = self.accounted and self.slurmdbd()
         records = Document.parse(slurm_conf).records(NODE_SET)
         self._sets = {one.name: one.get("Feature") or "" for one in records}
         self.partitions.clear()

@@ -25,6 +25,7 @@ from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.store import Entry
 from penstock.slurm.mirror import Mirror
 from penstock.slurm.partition_mirror import PartitionMirror
+from penstock.slurm.registration_mirror import RegistrationMirror
 from penstock.slurm.reservation_mirror import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.testing.slurmctld import FakeSlurmctld
@@ -109,6 +110,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
             Mirror(),
             PartitionMirror(lambda: None),
             ReservationMirror(lambda: None),
+            RegistrationMirror(lambda: None),
             Slurmrestd(rest.url, lambda: "token", timeout_s=2.0),
         )
         link.mirror.endpoint(link.client)

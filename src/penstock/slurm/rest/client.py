@@ -12,7 +12,7 @@ from penstock.slurm.rest import wire
 from penstock.slurm.rest.errors import BadReplyError, NotFoundError
 from penstock.slurm.rest.http import Exchange, exchange
 from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
-from penstock.slurm.rest.transport import TIMEOUT_S, Transport
+from penstock.slurm.rest.transport import SLURMDBD, TIMEOUT_S, Transport
 
 
 class Slurmrestd:
@@ -142,6 +142,13 @@ class Slurmrestd:
         if reply.statistics is None:
             raise BadReplyError("slurmrestd's diag answer has no statistics")
         return reply.statistics
+
+    async def clusters(self) -> tuple[wire.ClusterRecord, ...]:
+        """The clusters in slurmdbd's records. Raises UnsupportedError without accounting."""
+        reply = await self._http.must(wire.ClustersReply, "clusters/", api=SLURMDBD)
+        if reply.clusters is None:
+            raise BadReplyError("slurmrestd's answer has no list of clusters")
+        return reply.clusters
 
     async def reconfigure(self) -> None:
         """Make slurmctld read its files again."""

@@ -39,6 +39,9 @@ PARSERS = ("v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42")
 TIMEOUT_S = 12.0
 """Longer than the 10 s after which slurmrestd itself gives up on a dead slurmctld and says so."""
 
+SLURMCTLD, SLURMDBD = "slurm", "slurmdb"
+"""The two halves of the API: slurmctld's, and slurmdbd's, which slurmrestd has with accounting."""
+
 R = TypeVar("R", bound=wire.Reply)
 
 
@@ -62,10 +65,16 @@ class Transport:
         self._discovery = asyncio.Lock()
 
     async def must(
-        self, type_: type[R], path: str, *, method: str = "GET", body: dict[str, Any] | None = None
+        self,
+        type_: type[R],
+        path: str,
+        *,
+        method: str = "GET",
+        body: dict[str, Any] | None = None,
+        api: str = SLURMCTLD,
     ) -> R:
         """One request to which "nothing changed" is no answer."""
-        reply = await self.ask(type_, path, method=method, body=body)
+        reply = await self.ask(type_, path, method=method, body=body, api=api)
         if reply is None:
             raise BadReplyError(f"slurmrestd answered 'no change' to {method} {path}")
         return reply
@@ -78,10 +87,11 @@ class Transport:
         *,
         method: str = "GET",
         body: dict[str, Any] | None = None,
+        api: str = SLURMCTLD,
     ) -> R | None:
         """One request; None means that slurmctld says nothing changed."""
         parser = self.parser or await self._discover()
-        answer = await self._send(method, f"/slurm/{parser}/{path}", params, body)
+        answer = await self._send(method, f"/{api}/{parser}/{path}", params, body)
         if answer.status == HTTPStatus.NOT_FOUND and not answer.json:
             # The server was replaced by one that offers other parsers, or never had the path.
             self.parser = None
@@ -89,7 +99,7 @@ class Transport:
                 raise UnsupportedError(
                     f"slurmrestd has no {method} {path} in {parser}", status=answer.status
                 )
-            answer = await self._send(method, f"/slurm/{found}/{path}", params, body)
+            answer = await self._send(method, f"/{api}/{found}/{path}", params, body)
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return None
         try:

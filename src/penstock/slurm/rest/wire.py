@@ -195,6 +195,26 @@ class DiagReply(Reply, frozen=True):
     statistics: Diag | None = None
 
 
+class ClusterController(Wire, frozen=True):
+    """Where slurmdbd reaches the slurmctld of a cluster; empty and 0 while none is registered."""
+
+    host: str = ""
+    port: int = 0
+
+
+class ClusterRecord(Wire, frozen=True):
+    """One cluster in slurmdbd's records."""
+
+    name: str = ""
+    controller: ClusterController = ClusterController()
+
+
+class ClustersReply(Reply, frozen=True):
+    """`GET clusters/` of slurmdbd's part of the API."""
+
+    clusters: tuple[ClusterRecord, ...] | None = None
+
+
 class PartitionNodes(Wire, frozen=True):
     """Which nodes a partition has, and from which jobs may be submitted."""
 

@@ -91,6 +91,11 @@ def database(world: World, seconds: float, which: int) -> None:
     world.later(seconds, partial(world.machines.database, space, answers=True))
 
 
+def empty_database(world: World, which: int) -> None:
+    """The database is replaced by an empty one: slurmdbd does not have the cluster any more."""
+    world.slurms[world.space(which)].ctld.registered = False
+
+
 def deaf_slurmdbd(world: World, seconds: float, which: int) -> None:
     """Slurmdbd's container does not look at its files for a while."""
     space, deaf = world.space(which), world.machines.slurmdbds.deaf
@@ -120,6 +125,7 @@ BOOKKEEPING = {
 """What users do."""
 SLURMDBD = {
     "database": Happening(3, lambda d: (2 * _while(d), _which(d)), database),
+    "empty_database": Happening(2, lambda d: (_which(d),), empty_database),
     "deaf_slurmdbd": Happening(3, lambda d: (2 * _while(d), _which(d)), deaf_slurmdbd),
 }
 """What goes wrong."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from penstock.api.duration import seconds
 from penstock.api.meta import Json
 from penstock.decide import times
+from penstock.decide.registration import REGISTERED
 from penstock.decide.token import RENEW_AT
 from penstock.slurm import jwt
 from penstock.testing.plans.bookkeeping import WORKLOAD
@@ -44,6 +45,12 @@ def _accounting(world: World, space: str) -> Iterator[str]:
     data: Json = found["data"] if found is not None else {}
     if f"AccountingStorageHost={WORKLOAD}" not in data.get("slurm.conf", "").splitlines():
         yield f"slurm.conf of {space} does not name slurmdbd"
+    if not world.slurms[space].ctld.registered:
+        yield f"slurmdbd of {space} does not have the cluster registered"
+    controller = world.find("slinky.slurm.net/controllers", "slurm", space) or {}
+    conditions: list[Json] = controller.get("status", {}).get("conditions", [])
+    if not any(one["type"] == REGISTERED and one["status"] == "True" for one in conditions):
+        yield f"the Controller of {space} does not report that it is registered"
 
 
 def _token(world: World, space: str) -> Iterator[str]:

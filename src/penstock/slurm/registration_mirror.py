@@ -1,0 +1,120 @@
+"""Whether slurmdbd has a cluster registered: polled rarely, and often while it has not.
+
+slurmctld registers once, when it starts or is reconfigured, and only with a slurmdbd that answers
+at that moment. After that nothing of it can be seen in slurmctld: its records wait there, or are
+dropped by slurmdbd, without a word to the user. So slurmdbd itself is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.registration import Registration
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError
+from penstock.slurm.snapshot import LATE, NOT_ASKED
+
+PACE_S = 60.0
+"""Seconds between two calls while the cluster is registered; one call each."""
+SOON_S = 5.0
+"""Seconds between two calls while it is not, or while nothing is known."""
+STALE_S = 90.0
+
+
+class RegistrationMirror:
+    """The registration of one cluster, used from one event loop. `clock` gives monotonic seconds.
+
+    `changed` is called when an answer differs from the one before.
+    """
+
+    def __init__(
+        self, changed: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._changed = changed
+        self._clock = clock
+        self._client: Slurmrestd | None = None
+        self._cluster = self._slurmdbd = ""
+        self._fact: Fact[Registration] = Unknown(NOT_ASKED)
+        self._wake = asyncio.Event()
+
+    @property
+    def registration(self) -> Fact[Registration]:
+        """What slurmdbd last answered; `as_of` is when it was asked."""
+        found = self._fact
+        if isinstance(found, Known) and self._clock() - found.as_of > STALE_S:
+            return Unknown(LATE)
+        return found
+
+    def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
+        """Ask this slurmrestd from now on; without one nothing is known, because of `why`."""
+        if client is not self._client or client is None:
+            self._client = client
+            self._forget(why or NOT_ASKED)
+
+    def need(self, cluster: str, slurmdbd: str) -> None:
+        """Poll for the cluster of this name at a slurmdbd; an empty name ends the polling."""
+        if (cluster, slurmdbd) != (self._cluster, self._slurmdbd):
+            self._cluster, self._slurmdbd = cluster, slurmdbd
+            self._forget(NOT_ASKED)
+
+    def poke(self) -> None:
+        """Slurmctld was reconfigured: ask now."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            self._wake.clear()
+            asks = self._client is not None and bool(self._cluster)
+            if asks:
+                await self._ask()
+            found = self._fact
+            calm = isinstance(found, Known) and found.value.complete
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout((PACE_S if calm else SOON_S) if asks else None):
+                    await self._wake.wait()
+
+    async def _ask(self) -> None:
+        client, asked_at = self._client, self._clock()
+        of, cluster = (self._cluster, self._slurmdbd), self._cluster
+        if client is None:
+            return
+        try:
+            records = await client.clusters()
+        except SlurmError as error:
+            found: Fact[Registration] = self._failed(str(error), asked_at)
+        else:
+            one = next((one.controller for one in records if one.name == cluster), None)
+            found = Known(self._read(one.host, one.port) if one else self._read(), asked_at)
+        if (client, of) != (self._client, (self._cluster, self._slurmdbd)):
+            return
+        before, self._fact = self._fact, found
+        if _value(before) != _value(found):
+            self._changed()
+
+    def _read(self, host: str = "", port: int = 0) -> Registration:
+        if host and port:
+            return Registration(host, port)
+        before = self._fact
+        known = before.value if isinstance(before, Known) else None
+        since = known.since if known is not None and not known.complete else None
+        return Registration(since=self._clock() if since is None else since)
+
+    def _failed(self, why: str, now: float) -> Fact[Registration]:
+        """One answer that fails does not end what is known of a registration; several do."""
+        before = self._fact
+        if isinstance(before, Known) and before.value.complete and now - before.as_of < STALE_S:
+            return before
+        return Unknown(why)
+
+    def _forget(self, why: str) -> None:
+        self._fact = Unknown(why)
+        self._wake.set()
+
+
+def _value(fact: Fact[Registration]) -> Registration | str:
+    return fact.value if isinstance(fact, Known) else fact.why
