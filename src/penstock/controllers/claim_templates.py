@@ -5,6 +5,7 @@ Source: Kubernetes API reference, StatefulSetSpec; documentation, "StatefulSets"
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from penstock.api.conditions import Check
@@ -58,4 +59,9 @@ def _differences(asked: Any, live: Any) -> list[str]:
             for key, value in wishes.items()
             for path in _differences(value, has.get(key))
         ]
+    if isinstance(asked, list | tuple) and isinstance(live, list | tuple):
+        # What is read into a typed object is a tuple, what the API server shows is a list.
+        pairs = cast("Sequence[Any]", asked), cast("Sequence[Any]", live)
+        same = len(pairs[0]) == len(pairs[1])
+        return [] if same and not any(map(_differences, *pairs)) else [""]
     return [] if asked == live or same_quantity(asked, live) else [""]

@@ -173,8 +173,8 @@ def farewell(obj: KubeObject, around: Neighbours) -> Iterator[str]:
             )
         case Accounting():
             yield (
-                f"{some(around.users)} keep their records here: slurmctld holds them back until "
-                "there is an Accounting of this name again"
+                f"Records of {some(around.users)} wait in slurmctld until there is an Accounting "
+                "of this name again"
             )
         case _:
             pass

@@ -43,15 +43,20 @@ def wanted(machine: KubernetesNode | None) -> str | None:
     return machine.metadata.annotations.get(wellknown.TOPOLOGY, "").strip()
 
 
-def annotation(pod: Pod, node: Node | None, machine: KubernetesNode | None) -> dict[str, str]:
-    """What is to be copied to the pod; nothing when it has it, or Slurm has not."""
+def annotation(
+    pod: Pod, node: Node | None, machine: KubernetesNode | None
+) -> dict[str, str | None]:
+    """What is to be copied to the pod; nothing when it has it, or Slurm has not.
+
+    None removes the annotation where the Kubernetes node has none any more.
+    """
     place = wanted(machine)
     if place is None or pod.metadata.deleting:
         return {}
     if place and (node is None or node.topology != place):
         return {}
     same = pod.metadata.annotations.get(wellknown.TOPOLOGY, "") == place
-    return {} if same else {wellknown.TOPOLOGY: place}
+    return {} if same else {wellknown.TOPOLOGY: place or None}
 
 
 def remembered(node: Node, place: str | None, last: str | None) -> str | None:

@@ -161,11 +161,17 @@ class Reflector(Generic[T]):
         except (KubeError, msgspec.DecodeError) as error:
             if self._resource.optional and isinstance(error, (NotFoundError, ForbiddenError)):
                 self._version = ""
-                self._sink.absent(str(error))
+                self._sink.absent(self._missing(error))
                 return _Restart.ABSENT
             self._warn(_Restart.ERROR, error)
             return _Restart.ERROR
         return _Restart.ENDED
+
+    def _missing(self, error: KubeError) -> str:
+        """Why there is no such resource; a server without the kind answers in plain text."""
+        if isinstance(error, NotFoundError):
+            return f"the API server does not serve {self._resource.api_version}"
+        return str(error).strip()
 
     def _warn(self, reason: _Restart, error: Exception) -> None:
         log.warning(

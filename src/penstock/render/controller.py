@@ -254,6 +254,7 @@ def _reconfigure(cluster: Cluster, image: str) -> Json:
         "command": _RECONFIGURE_COMMAND,
         "env": [{"name": "SLURM_STATE", "value": state}],
         "restartPolicy": "Always",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             etc_mount(),
             {"name": _CANDIDATES, "mountPath": "/mnt/candidate", "readOnly": True},

@@ -96,6 +96,7 @@ def logfile(image: str, path: str, user: Json) -> Json:
         "command": ["sh", "-c", script("logfile")],
         "env": [{"name": "SOCKET", "value": path}],
         "restartPolicy": "Always",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [logs_mount()],
     }
     return merge.container(base, user)

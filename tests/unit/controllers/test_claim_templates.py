@@ -29,8 +29,9 @@ def storage(size: str) -> Json:
     "live",
     [None, workload(template(volumeMode="Filesystem")), workload(template(**storage("4096Mi")))],
 )
-def test_what_means_the_same_is_asked_for_as_it_is_declared(live: Json | None) -> None:
-    asked = workload(template())
+@pytest.mark.parametrize("modes", [["ReadWriteOnce"], ("ReadWriteOnce",)])
+def test_what_means_the_same_is_asked_for_as_it_is_declared(live: Json | None, modes: Any) -> None:
+    asked = workload(template(accessModes=modes))
     assert keep(asked, live) == (asked, [])
 
 
@@ -40,6 +41,7 @@ def test_what_means_the_same_is_asked_for_as_it_is_declared(live: Json | None) -
         (template(**storage("8Gi")), "statesave.resources.requests.storage"),
         (template(storageClassName="fast"), "statesave.storageClassName"),
         (template(accessModes=["ReadWriteMany"]), "statesave.accessModes"),
+        (template(accessModes=("ReadWriteOnce", "ReadOnlyMany")), "statesave.accessModes"),
     ],
 )
 def test_another_claim_is_told_and_the_one_that_is_there_kept(asked: Json, path: str) -> None:

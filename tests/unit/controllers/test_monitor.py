@@ -59,6 +59,7 @@ def test_a_cluster_without_the_definition_is_told_so_and_gets_it_when_that_comes
             await lab.ready("controllers", "slurm")
             told = lab.says("controllers", "slurm", "Monitored")
             assert told[:2] == ("False", "ServiceMonitorUnknown")
+            assert "the API server does not serve monitoring.coreos.com/v1)" in told[2]
             assert "Install the definitions" in told[2]
             lab.world.server.absent.clear()
             await lab.until(lambda: monitor(lab))

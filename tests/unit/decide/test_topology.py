@@ -120,7 +120,7 @@ def test_what_slurm_has_is_remembered_once() -> None:
 def test_what_was_told_is_taken_back_with_the_annotation() -> None:
     _, decided = look(None, worker(HERE), slurm(HERE, HERE))
     assert places(decided.actions) == [("compute-0", "")]
-    assert copies(decided.actions) == [""]
+    assert copies(decided.actions) == [None]
     _, decided = look(None, worker(""), slurm("", HERE))
     assert comments(decided.actions) == [None]
 

@@ -366,6 +366,17 @@ def test_a_worker_that_goes_is_set_down_unless_it_drains(state: str, updates: in
         assert lines[0].endswith("state=down reason=slurm-operator: Pod is terminating")
 
 
+def test_a_worker_whose_slurmctld_went_first_ends_without_a_failed_hook(tmp_path: Path):
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n")
+    scontrol.chmod(0o755)
+    subprocess.run(
+        ["sh", "-c", script("prestop")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check=True,
+    )
+
+
 @pytest.mark.parametrize("name", ["reconfigure", "logfile", "initconf", "prestop"])
 def test_kubernetes_expands_nothing_in_the_scripts(name: str):
     assert "$$" not in script(name)
