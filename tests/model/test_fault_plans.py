@@ -77,6 +77,7 @@ HUNTS = {
     "one_worker_less": hunt(2, "scale"),
     "the_lease_is_not_heeded": hunt(3, "scale", "standby", "isolate", leased=True),
     "failures_are_final": hunt(1, "scale", "refuse", "lose", "unreachable"),
+    "forgotten_workers_are_left": hunt(1, "lose_state", "scale"),
     "watches_end": hunt(2, "scale", "cut", "expire"),
     "edits_are_left": hunt(1, "edit"),
     "budget_is_dropped": hunt(1, "template", "scale"),

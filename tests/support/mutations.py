@@ -28,6 +28,7 @@ from penstock.decide import (
     key_ring,
     live_conf,
     maintenance,
+    node_registration,
     nodeset,
     records,
     remake,
@@ -65,14 +66,19 @@ def always(value: Any) -> Callable[..., Any]:
 
 
 def _judge(patch: pytest.MonkeyPatch, blind_to: frozenset[str]) -> None:
-    def judge(pod: Pod, slurm: SlurmView, *, abandoned: bool = False) -> Verdict:
-        verdict = real(pod, slurm, abandoned=abandoned)
+    def judge(pod: Pod, slurm: SlurmView, **how: bool) -> Verdict:
+        verdict = real(pod, slurm, **how)
         if verdict.why.reason in blind_to:
             return Verdict(Ground.DRAINED, verdict.why)
         return verdict
 
     for module in (act, nodeset, remake):
         patch.setattr(module, "may_delete", judge)
+
+
+def forgotten_workers_are_left(patch: pytest.MonkeyPatch) -> None:
+    """Whether Slurm has a worker's node is nobody's business."""
+    patch.setattr(node_registration, "registration", always(node_registration.Registration()))
 
 
 def unknown_counts_as_drained(patch: pytest.MonkeyPatch) -> None:
@@ -416,6 +422,7 @@ def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
+    forgotten_workers_are_left,
     unknown_counts_as_drained,
     jobs_are_not_looked_at,
     drain_is_not_waited_for,

@@ -84,6 +84,8 @@ class World(Cluster):
                 # A Slurm without any node is no silent one to whoever asks for reservations.
                 if isinstance(self.view().reservations, Known):
                     self.upkeep.do(step, set(self.nodes))
+            case act.RegisterNode() | act.RemoveStandIns():
+                raise PromiseBrokenError("no pod of this world has an address")
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
             case _:

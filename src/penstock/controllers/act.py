@@ -22,6 +22,7 @@ from penstock.controllers.claims import Claims
 from penstock.controllers.links import UNCONNECTED, Link
 from penstock.controllers.loop import Tools
 from penstock.controllers.metrics import POD_DELETES
+from penstock.controllers.node_registrations import NodeRegistrations
 from penstock.controllers.refusals import Refusals
 from penstock.controllers.report import Events
 from penstock.controllers.reservations import Reservations
@@ -37,7 +38,9 @@ from penstock.decide.action import (
     Ground,
     OwnClaim,
     PatchPod,
+    RegisterNode,
     RemoveFinalizer,
+    RemoveStandIns,
     SetPodConditions,
     SetReservation,
 )
@@ -68,6 +71,7 @@ class Actor:
         self.refusals = Refusals(tools.client.clock)
         self._slurm = SlurmActor(tools.world, self.refusals)
         self.reservations = Reservations(tools.client.clock)
+        self.registrations = NodeRegistrations(tools.client.clock)
 
     async def act(
         self,
@@ -116,6 +120,9 @@ class Actor:
         await gather((self._conditions(nodeset, one) for one in told_pods), BESIDE)
         if link is not None and link.client is not None:
             done += await self._slurm.tell(nodeset, link, link.client, actions, told)
+            again = [one for one in actions if isinstance(one, RegisterNode | RemoveStandIns)]
+            key = nodeset.metadata.key
+            await self.registrations.settle(key, link, link.client, again, told)
         deletes = of_kind(actions, DeletePod)
         done += await self._delete(nodeset, link, deletes, told, abandoned=abandoned)
         if link is not None and link.client is not None:
@@ -263,7 +270,8 @@ class Actor:
         pod = self._world.pods.get(f"{space}/{action.name}")
         if pod is None or pod.metadata.uid != action.uid:
             return True
-        verdict = may_delete(pod, now, abandoned=abandoned)
+        forgotten = action.guard is Ground.FORGOTTEN
+        verdict = may_delete(pod, now, abandoned=abandoned, forgotten=forgotten)
         if verdict.ground is None:
             log.info("pod kept", pod=action.name, reason=verdict.why.reason)
             return False

@@ -14,7 +14,7 @@ from penstock.controllers.links import Links
 from penstock.controllers.loop import Tools
 from penstock.controllers.report import Events
 from penstock.decide.key_ring import Seen, Step, step
-from penstock.decide.pods import slurm_node_name, slurmd_container
+from penstock.decide.pods import slurm_node_name, slurmd_began, slurmd_container
 from penstock.kube import NotFoundError
 from penstock.render.config import config_hash
 from penstock.render.keys import ring_secret
@@ -163,6 +163,11 @@ class KeyRing:
         found: dict[str, int] = {}
         for pod in running:
             node = nodes.value.get(slurm_node_name(pod))
+            began = slurmd_began(pod)
+            if node is None and pod.ready and began is not None:
+                # slurmctld tells only those that it knows. This one registers again, and is told.
+                found[slurm_node_name(pod)] = int(began)
+                continue
             if node is None or "DOWN" in node.state:
                 # It reads its keys when it starts.
                 continue

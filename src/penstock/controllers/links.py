@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import structlog
@@ -67,6 +67,8 @@ class Link:
     client: Slurmrestd | None = None
     target: tuple[str, bytes] | None = None
     tasks: tuple[asyncio.Task[None], ...] = ()
+    registering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
 
     @property
     def asked(self) -> bool:

@@ -79,6 +79,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             self._shares.discard(key)
             self._actor.refusals.forget(key)
             self._actor.reservations.forget(key)
+            self._actor.registrations.forget(key)
             self._rollbacks.forget(key)
             self._keys.forget(key)
             self._links.need_reservations(key, needs=False)
@@ -143,6 +144,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         waits = [
             decided.wake_after,
             None if done else LOOK_AGAIN_S,
+            self._actor.registrations.again(key),
             self._nodes.again(nodeset),
             self._keys.again(key, unready),
         ]
@@ -249,6 +251,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             propagated_conditions=self.world.settings.propagated_node_conditions,
             reservations=link.reservations.records if link is not None else UNCONNECTED,
             refused_reservation=self._actor.reservations.refused(meta.key),
+            cannot_register=self._actor.registrations.unable(meta.key),
             refused_topologies=self._actor.refusals.of(meta.key, pods),
         )
 

@@ -31,6 +31,7 @@ class Ground(StrEnum):
     NEVER_STARTED = "NeverStarted"
     FINISHED = "Finished"
     STOPPED = "SlurmdStopped"
+    FORGOTTEN = "Forgotten"
     ABANDONED = "ControllerGone"
 
 
@@ -227,6 +228,23 @@ class SetPodConditions:
 
 
 @dataclass(frozen=True, slots=True)
+class RegisterNode:
+    """Have the slurmd at this address register as this Slurm node, of which there is no record."""
+
+    node: str
+    address: str
+    port: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStandIns:
+    """Delete records that a process left when it was killed; see `penstock.slurm.stand_in`."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AddFinalizer:
     """Hold the NodeSet back until its pods are drained, should it be deleted."""
 
@@ -256,6 +274,8 @@ Action: TypeAlias = (
     | SetPodConditions
     | DeletePod
     | DeleteNodeRecord
+    | RegisterNode
+    | RemoveStandIns
     | SetReservation
     | DeleteReservation
     | RemoveFinalizer

@@ -226,7 +226,13 @@ def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check 
     names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
     if not names:
         return None
-    message = f"{len(names)} ready pods are not known to Slurm: {some(names)}"
+    message = f"{len(names)} ready pods are not known to Slurm: {some(names)}. "
+    if view.cannot_register is None:
+        message += "They are led to register again"
+    else:
+        by_hand = view.nodeset.spec.update_strategy.type == "OnDelete"
+        then = "delete them" if by_hand else "they are replaced within maxUnavailable"
+        message += f"They cannot be led to register again ({view.cannot_register}): {then}"
     return Check(None, "SlurmNodeNotRegistered", message)
 
 

@@ -20,6 +20,7 @@ from penstock.decide import (
     gres_settle,
     maintenance,
     node_features,
+    node_registration,
     protect,
     records,
     topology,
@@ -61,6 +62,7 @@ from penstock.decide.view import ControllerState, NodeSetView
 from penstock.decide.words import some
 from penstock.slurm.model import Node
 
+_FORGOTTEN = "Slurm has no record of its node and cannot have it register again"
 _UPDATED = "One of a newer template takes its place"
 
 
@@ -129,7 +131,13 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         else:
             held[pod.metadata.name] = verdict
             _tend(view, slurm, pod, drain.Cause.UPDATE, shared, doing, idle=roles.update.idle)
+    replaced = node_registration.to_replace(view, slurm, roles.kept)
+    for pod in replaced:
+        _let_go(view, slurm, pod, Ground.FORGOTTEN, Why("SlurmNodeForgotten", _FORGOTTEN), doing)
+    gone = {pod.metadata.name for pod in replaced}
     for pod, looked in _moved(view, slurm, roles.kept, shared, quiet):
+        if pod.metadata.name in gone:
+            continue
         before = len(doing)
         if remake_in(pod, view.now) == 0:
             told = f"Pod {pod.metadata.name} ended ({pod.status.reason or pod.status.phase})"
@@ -146,6 +154,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     defunct = records.defunct(view, roles.wanted, slurm)
     old = old_ones(view, (*roles.kept, *roles.updating))
     planned = maintenance.maintenance(view, slurm, old)
+    registers = node_registration.registration(view, slurm)
     last = finalizer_action(view, slurm, defunct, claimed=bool(unowned))
     late = (*planned.actions, *((last,) if last is not None else ()))
     actions: tuple[Action, ...] = (
@@ -160,6 +169,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *doing.drains,
         *doing.returns,
         *(() if wait else doing.conditions),
+        *registers.actions,
         *doing.deletes,
         *defunct.actions,
         *(one for one in late if isinstance(one, SetReservation | DeleteReservation)),
@@ -170,8 +180,8 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     if shared:
         said = (_shared(shared), *said)
     again = topology.again_in(refused, view.now)
-    waits = (_wake_after(view), LATER_S if wait else None, again, planned.wake, *doing.waits)
-    wake = [seconds for seconds in waits if seconds]
+    waits = (_wake_after(view), LATER_S if wait else None, again, planned.wake, registers.wake)
+    wake = [seconds for seconds in (*waits, *doing.waits) if seconds]
     return Plan(actions, status(view, slurm, said), said, min(wake, default=None))
 
 

@@ -52,16 +52,12 @@ class SlurmView:
 
     @property
     def silence(self) -> str | None:
-        """Why Slurm's word cannot be relied on, None when it can.
-
-        An empty node list counts as silence: it is what a slurmctld that lost its state, or a
-        broken answer, looks like.
-        """
+        """Why Slurm's word cannot be relied on, None when it can."""
         if isinstance(self.nodes, Unknown):
             return self.nodes.why
         if isinstance(self.holders, Unknown):
             return self.holders.why
-        return None if self.nodes.value else "Slurm lists no nodes at all"
+        return None
 
     def node(self, name: str) -> Node | None:
         """The record of that name; None when there is none, or when Slurm's nodes are unknown."""

@@ -48,6 +48,7 @@ class NodeSetView:
     `claims` are the PersistentVolumeClaims of its pods, by name.
     `reservations` are those of its cluster, asked for when `maintenance.asks` says so, and
     `refused_reservation` is what slurmctld said to the last one that was asked for.
+    `cannot_register` is why its Slurm cannot have forgotten workers register again, if it cannot.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
@@ -75,6 +76,7 @@ class NodeSetView:
     )
     reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
     refused_reservation: RefusedReservation | None = None
+    cannot_register: str | None = None
 
     @property
     def crowd(self) -> Crowd:

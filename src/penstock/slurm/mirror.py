@@ -4,9 +4,10 @@ One mirror per cluster asks for everything at once (two calls a poll, never one 
 changes only while it may, often while something moves and rarely while the cluster is settled.
 
 It never turns a failure into a fact. Old answers become Unknown after a while. An empty node list
-is Unknown, unless we deleted the last record: slurmctld answers so, with HTTP 200, when it lost its
-state. A list that lacks
-half of the known nodes is Unknown until it has said the same for a minute. One missing node is
+is Unknown, unless we deleted the last record, until it has repeated itself for a minute and
+slurmctld's own counters show that it runs for as long: slurmctld answers so, with HTTP 200, when it
+lost its state, and a first cluster lists none until its first worker registers. A list that lacks
+half of the known nodes is Unknown until it has repeated itself for a minute. One missing node is
 unknown, not gone: see `Snapshot.node`.
 """
 
@@ -31,6 +32,7 @@ from penstock.slurm.snapshot import (
     Belief,
     NodeBelief,
     Snapshot,
+    Uptime,
     changed,
     reusing,
 )
@@ -58,7 +60,7 @@ class Pace:
     whole: float = 30.0
     """How often to ask for everything instead of changes."""
     disbelieve: float = 60.0
-    """How long a list that lacks half of the nodes has to repeat itself."""
+    """How long a list that lacks half of the nodes, or all, has to repeat itself."""
 
 
 class Mirror:
@@ -205,6 +207,11 @@ class Mirror:
             _answer(client.nodes, None if whole else self._nodes.update_time),
             _answer(client.jobs, None if whole else self._jobs.update_time),
         )
+        uptime = None
+        if not isinstance(nodes, SlurmError | None) and self._nodes.needs_uptime(
+            nodes.items, asked_at
+        ):
+            uptime = await _uptime(client)
         if client is not self._client:
             return None
         self._polled_at, self._asked_at = self._clock(), asked_at
@@ -214,7 +221,7 @@ class Mirror:
             self._nodes.unchanged(asked_at)
         else:
             table = MappingProxyType(reusing(self._nodes.value, nodes.items))
-            self._nodes.offer(table, nodes.last_update, asked_at)
+            self._nodes.offer(table, nodes.last_update, asked_at, uptime)
         if isinstance(jobs, SlurmError):
             self._jobs.fail(str(jobs), denied=isinstance(jobs, AuthError))
         elif jobs is None:
@@ -258,6 +265,15 @@ async def _answer(call: Callable[[int | None], Awaitable[T]], since: int | None)
         return await call(since)
     except SlurmError as error:
         return error
+
+
+async def _uptime(client: Slurmrestd) -> Uptime | None:
+    """For how long slurmctld runs, None when it does not say so."""
+    try:
+        seconds = (await client.diag()).counted_s
+    except SlurmError:
+        return None
+    return None if seconds is None else Uptime(seconds)
 
 
 def _resolve(waiting: asyncio.Future[Snapshot] | None, answer: Snapshot) -> None:

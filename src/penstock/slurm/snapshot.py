@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,7 +18,11 @@ NO_NODES = "slurmrestd listed no nodes"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that is known. `asked_at` is when the answers were asked for (monotonic seconds)."""
+    """All that is known. `asked_at` is when the answers were asked for (monotonic seconds).
+
+    Known nodes may be none: slurmctld itself answers, runs for long enough to have read its saved
+    state, and lists none. See `NodeBelief`.
+    """
 
     nodes: Fact[Mapping[str, Node]]
     jobs: Fact[tuple[Job, ...]]
@@ -93,6 +97,17 @@ class Belief(Generic[T]):
         return Known(self._value, self._as_of)
 
 
+@dataclass(frozen=True, slots=True)
+class Uptime:
+    """That slurmctld itself answered, and for how many seconds it runs at least, by its own clock.
+
+    An empty node list says something about Slurm only beside it: without, it may come from a
+    slurmctld that has just started, or from something in between.
+    """
+
+    seconds: float
+
+
 class NodeBelief(Belief[Mapping[str, Node]]):
     """The node list, which slurmctld may have lost wholly or in part without knowing it."""
 
@@ -100,20 +115,45 @@ class NodeBelief(Belief[Mapping[str, Node]]):
         super().__init__(stale)
         self._disbelieve = disbelieve
         self._short_since: float | None = None
+        self._empty_since: float | None = None
         self._forgotten: set[str] = set()
 
     def forget(self, names: Iterable[str]) -> None:
         """These records were deleted by us: their absence is no surprise."""
         self._forgotten.update(names)
 
-    def offer(self, nodes: Mapping[str, Node], update_time: int, asked_at: float) -> None:
+    def needs_uptime(self, nodes: Collection[Node], asked_at: float) -> bool:
+        """Whether this list is believed only together with the `Uptime` of its slurmctld."""
+        if nodes or self._all_forgotten() or self._empty_since is None:
+            return False
+        return asked_at - self._empty_since >= self._disbelieve
+
+    def offer(
+        self,
+        nodes: Mapping[str, Node],
+        update_time: int,
+        asked_at: float,
+        uptime: Uptime | None = None,
+    ) -> None:
         """Take a whole list, unless it suddenly lacks half of what was known, or is empty.
 
-        An empty list is taken only after we ourselves deleted the last record that was believed.
+        An empty list is taken at once when the list was empty before, or when we ourselves deleted
+        the last record that was believed. Else it has to repeat itself for `disbelieve` seconds,
+        and `uptime` has to show that slurmctld runs for as long.
         """
-        if not nodes and not self._all_forgotten():
+        if nodes:
+            self._empty_since = None
+        elif not self._all_forgotten():
+            if self._empty_since is None:
+                self._empty_since = asked_at
             self._short_since = None
-            self.doubt(NO_NODES)
+            repeated = asked_at - self._empty_since >= self._disbelieve
+            if not repeated or uptime is None or uptime.seconds < self._disbelieve:
+                self.doubt(NO_NODES)
+                return
+            self._empty_since = None
+            self._forgotten.clear()
+            self.accept(nodes, update_time, asked_at)
             return
         known = (self._value or {}).keys() - self._forgotten
         missing = known - nodes.keys()

@@ -18,6 +18,8 @@ class Fault(enum.Enum):
     SLOW = "slow"
     """Requests are answered late."""
     ERROR_IN_200 = "error-in-200"
+    NODES_FAIL = "nodes-fail"
+    """An error for whoever asks for all nodes, while jobs are answered."""
     EMPTY_NODES = "empty-nodes"
     HALF_NODES = "half-nodes"
     HALF_BODY = "half-body"
@@ -70,6 +72,8 @@ def spoil(fault: Fault, path: str, body: bytes) -> bytes:
         return body
     if fault is Fault.HALF_BODY:
         return body[: len(body) // 2]
+    if fault is Fault.NODES_FAIL and path.rstrip("/").endswith("/nodes"):
+        return json.dumps(UNSPECIFIED).encode()
     if fault in {Fault.EMPTY_NODES, Fault.HALF_NODES} and path.rstrip("/").endswith("/nodes"):
         reply: dict[str, Any] = json.loads(body)
         nodes = cast("list[Any]", reply.get("nodes") or [])

@@ -26,7 +26,7 @@ from penstock.testing.placing import takes
 from penstock.testing.slurm import SimulatedSlurm
 from penstock.testing.slurmdbd import Slurmdbds
 from penstock.testing.volumes import mountable
-from penstock.testing.workloads import image_missing, node_conf, running
+from penstock.testing.workloads import address, image_missing, node_conf, running
 
 NODES = "/nodes"
 MISSING = "missing:1"
@@ -253,7 +253,9 @@ class Machines:
         app = app_of(pod)
         self.mounts.begin(pod, life)
         if app == "slurmd":
-            self._slurm(pod).slurmd_starts(node_name(pod), uid, node_conf(pod), life.keys)
+            self._slurm(pod).slurmd_starts(
+                node_name(pod), uid, node_conf(pod), life.keys, address(pod)
+            )
             self._lives.later(life, self._pace.register, lambda: self._register(key, uid))
         elif app in DAEMONS:
             space = pod["metadata"]["namespace"]
@@ -274,8 +276,8 @@ class Machines:
         if slurm.turned_away(name):
             # Its container starts again, with the files that are there by now.
             life.keys = keys_in(life.files)
-            slurm.slurmd_starts(name, uid, node_conf(pod), life.keys)
-        # Also later: slurmctld may lose its state and has to hear of it again.
+            slurm.slurmd_starts(name, uid, node_conf(pod), life.keys, address(pod))
+        # Also later: slurmctld asks the nodes that it knows now and then.
         again = (60.0, 90.0) if slurm.registers(name) else self._pace.retry
         self._lives.later(life, again, lambda: self._register(key, uid))
 

@@ -25,6 +25,8 @@ sent_at: ContextVar[float] = ContextVar("sent_at", default=0.0)
 NODE_FAIL = "NODE_FAIL"
 NOT_RESPONDING = "NOT_RESPONDING"
 LOW_MEMORY = "Low RealMemory (reported:900 < 100.00% of configured:1000)"
+ANSWERS_S = 0.5
+"""How long a slurmd takes to register when it is asked to."""
 UNSAVED_S = 5.0
 """For how long after a registration slurmctld's saved state is of no use."""
 
@@ -52,8 +54,9 @@ class Slurmd:
     started: int
     conf: NodeConf = SILENT
     keys: Keys | None = None
+    address: str = ""
     heard: bool = False
-    """Whether slurmctld has ever taken its registration."""
+    """Whether slurmctld has taken the registration that it sends when it starts."""
 
 
 class SimulatedSlurm:
@@ -61,6 +64,7 @@ class SimulatedSlurm:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.ctld = FakeSlurmctld(clock)
+        self.ctld.asks = self._asked
         self.slurmds: dict[str, Slurmd] = {}
         self.up = False
         """Whether slurmctld runs."""
@@ -91,10 +95,15 @@ class SimulatedSlurm:
         self._clock = clock
 
     def slurmd_starts(
-        self, name: str, pod_uid: str, conf: NodeConf = SILENT, keys: Keys | None = None
+        self,
+        name: str,
+        pod_uid: str,
+        conf: NodeConf = SILENT,
+        keys: Keys | None = None,
+        address: str = "",
     ) -> None:
         """A slurmd runs; `registers` tells slurmctld of it."""
-        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf, keys)
+        self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf, keys, address)
 
     def runs_slurmd(self, name: str, pod_uid: str) -> bool:
         """Whether the slurmd of a name runs in that very pod, in truth."""
@@ -104,7 +113,7 @@ class SimulatedSlurm:
     def rereads(self, name: str, keys: Keys | None) -> bool:
         """Slurmctld tells a slurmd to read its files: whether there is a new process of it now."""
         slurmd = self.slurmds.get(name)
-        if slurmd is None or not self.up or not self.hears(slurmd):
+        if slurmd is None or not self.up or not self.hears(slurmd) or name not in self.ctld.nodes:
             return False
         slurmd.keys, slurmd.started = keys, int(self._clock())
         return True
@@ -123,14 +132,28 @@ class SimulatedSlurm:
         self.ctld.read(files.get("slurm.conf", ""))
         self.keys = read(files)
 
-    def registers(self, name: str) -> bool:
-        """The running slurmd of that name registers; whether slurmctld heard it.
+    def _asked(self, address: str) -> None:
+        """Slurmctld asks whoever listens there to register, as it has a record with that address.
 
-        With ReturnToService=0 a node that is DOWN stays so. Source: slurm.conf(5).
+        Seen with Slurm 26.05: a slurmd answers with its own name, and a record is made of it.
+        """
+        for name, slurmd in self.slurmds.items():
+            if address and slurmd.address == address:
+                loop = asyncio.get_running_loop()
+                loop.call_later(ANSWERS_S, lambda name=name: self.registers(name, asked=True))
+
+    def registers(self, name: str, *, asked: bool = False) -> bool:
+        """The running slurmd of that name registers; whether it is done with that.
+
+        It registers by itself when it starts, and later only when slurmctld asks it, which it does
+        of nodes that it knows. With ReturnToService=0 a node that is DOWN stays so. Source:
+        slurm.conf(5), and seen with Slurm 26.05 and 24.11.
         """
         slurmd = self.slurmds.get(name)
         if slurmd is None or not self.up or not self.hears(slurmd):
             return slurmd is None
+        if slurmd.heard and not asked and name not in self.ctld.nodes:
+            return True
         node = self.ctld.nodes.get(name) or self.ctld.register(name, **slurmd.conf.values)
         node.started, slurmd.heard = slurmd.started, True
         node.flags.discard(NOT_RESPONDING)
@@ -267,6 +290,7 @@ class SimulatedSlurm:
     def start(self, *, lost: Callable[[FakeNode], bool] = lambda _: False) -> None:
         """Slurmctld starts: all nodes have to be heard of again; `lost` are not in its state."""
         self.up = True
+        self.ctld.began = int(self._clock())
         for callback in self.starting:
             callback()
         for name, node in list(self.ctld.nodes.items()):

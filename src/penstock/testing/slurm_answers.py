@@ -63,6 +63,7 @@ class SlurmAnswers:
             ("GET", "nodes", False): self._get_nodes,
             ("GET", "node", True): self._get_node,
             ("POST", "node", True): self._post_node,
+            ("POST", "new", True): self._new_node,
             ("DELETE", "node", True): self._delete_node,
             ("GET", "jobs", False): self._get_jobs,
             ("DELETE", "job", True): self._delete_job,
@@ -147,11 +148,17 @@ class SlurmAnswers:
         values: dict[str, Any] = msgspec.json.decode(asked.body)
         state: str | list[str] = values.pop("state", [])
         states = [state] if isinstance(state, str) else state
-        self.slurmctld.update_node(name, states, values)
+        self.slurmctld.update_nodes(name, states, values)
+        return _reply()
+
+    def _new_node(self, asked: Asked, _: str) -> Answer:
+        if not asked.path.rstrip("/").endswith("/new/node") or _parser(asked) < "v0.0.44":
+            return NO_ENDPOINT
+        self.slurmctld.new_node(msgspec.json.decode(asked.body)["node_conf"])
         return _reply()
 
     def _delete_node(self, _: Asked, name: str) -> Answer:
-        self.slurmctld.delete_node(name)
+        self.slurmctld.delete_nodes(name)
         return _reply()
 
     def _get_jobs(self, asked: Asked, _: str) -> Answer:
@@ -185,7 +192,12 @@ class SlurmAnswers:
 
     def _diag(self, _: Asked, __: str) -> Answer:
         running = sum("RUNNING" in job.state for job in self.slurmctld.jobs.values())
-        statistics = {"server_thread_count": 1, "jobs_running": running, "req_time": self._now()}
+        statistics = {
+            "server_thread_count": 1,
+            "jobs_running": running,
+            "req_time": self._now(),
+            "req_time_start": _number(self.slurmctld.began),
+        }
         return _reply(statistics=statistics)
 
     def _reconfigure(self, _: Asked, __: str) -> Answer:
@@ -239,6 +251,10 @@ class SlurmAnswers:
             "boot_time": _number(node.started),
             "slurmd_start_time": _number(node.started),
         }
+
+
+def _parser(asked: Asked) -> str:
+    return asked.path.strip("/").split("/")[1]
 
 
 def _job(job: FakeJob) -> dict[str, Any]:

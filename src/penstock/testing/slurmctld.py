@@ -37,6 +37,8 @@ INVALID_QOS = (2066, "Invalid qos specification")
 PARTITION_IN_USE = (2075, "Partition is in use")
 FEATURES = (2031, "Active features not subset of available features")
 INVALID_JOB = (2017, "Invalid job id specified")
+INVALID_STATE = (2004, "Invalid node state specified")
+NODE_EXISTS = (2168, "Node already exists in the node table")
 NODES_BUSY = (2016, "Requested nodes are busy")
 INVALID_TRANSITION = (2180, "Invalid node state transition")
 INVALID_TIME = (2054, "Invalid time specified")
@@ -118,6 +120,12 @@ class FakeSlurmctld:
         """Names of the machines on which a slurmctld runs."""
         self.deaf: set[str] = set()
         """Those of them that do not answer."""
+        self.future: dict[str, FakeNode] = {}
+        """Records in state FUTURE, which no list shows."""
+        self.asks: Callable[[str], None] = lambda _: None
+        """Called with each address at which a slurmd is asked to register that never did."""
+        self.began = int(clock())
+        """Unix second of its start."""
         self.reconfigured = 0
         self.rereads: Callable[[], None] = lambda: None
         """Called when it is asked to reconfigure, to read its files."""
@@ -204,10 +212,31 @@ class FakeSlurmctld:
         reserved = {"MAINTENANCE", "RESERVED"} if node.name in self.maintained else set[str]()
         return [base, *sorted(node.flags | (held & {"COMPLETING"}) | reserved)]
 
+    def new_node(self, conf: str) -> None:
+        """What `scontrol create node` does, for state FUTURE. Raises RefusedError."""
+        values = dict(word.partition("=")[::2] for word in conf.split())
+        names, hosts = values["NodeName"].split(","), values["NodeAddr"].split(",")
+        if values.get("State") != "FUTURE" or len(names) != len(hosts):
+            raise RefusedError(*INVALID_STATE)
+        if {*names} & {*self.nodes, *self.future}:
+            raise RefusedError(*NODE_EXISTS)
+        for name, host in zip(names, hosts, strict=True):
+            self.future[name] = FakeNode(name, address=host, started=0)
+
+    def update_nodes(self, names: str, states: Sequence[str], values: dict[str, Any]) -> None:
+        """What `scontrol update node` does for several. Raises RefusedError."""
+        for name in hostlist.expand(names):
+            self.update_node(name, states, values)
+
     def update_node(
         self, name: str, states: Sequence[str], values: dict[str, Any], user: str = "slurm"
     ) -> None:
         """What `scontrol update node` does. Raises RefusedError."""
+        if name in self.future:
+            if list(states) != ["DOWN"]:
+                raise RefusedError(*INVALID_TRANSITION)
+            self.nodes[name] = self.future.pop(name)
+            self._moved = True
         node = self._node(name)
         self._registered(node)
         for state in states:
@@ -215,6 +244,9 @@ class FakeSlurmctld:
                 node.flags.add("DRAIN")
             elif state in {"UNDRAIN", "RESUME", "IDLE"}:
                 node.registers_at = self.clock() + ASKED_S
+                for one in self.nodes.values():
+                    if not one.started:
+                        self.asks(one.address)
                 node.flags -= {"DRAIN", "FAIL"}
                 if state != "UNDRAIN" or node.base != "DOWN":
                     node.reason = node.reason_user = ""
@@ -245,10 +277,23 @@ class FakeSlurmctld:
 
     def delete_node(self, name: str) -> None:
         """What `scontrol delete node` does. Raises RefusedError."""
+        if self.future.pop(name, None) is not None:
+            return
         self._node(name)
         if self.held(name):
             raise RefusedError(*NODES_BUSY)
         self.lose(name)
+
+    def delete_nodes(self, names: str) -> None:
+        """The same for several: those that are there go though others are not."""
+        refused: RefusedError | None = None
+        for name in hostlist.expand(names):
+            try:
+                self.delete_node(name)
+            except RefusedError as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     def cancel(self, job_id: int) -> None:
         """What `scancel` does. Raises RefusedError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from penstock.api.meta import Json
@@ -44,8 +45,8 @@ def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
     """The status of a pod whose containers all run and are ready."""
     return {
         "phase": "Running",
-        "podIP": "10.0.0.1",
-        "podIPs": [{"ip": "10.0.0.1"}],
+        "podIP": address(pod),
+        "podIPs": [{"ip": address(pod)}],
         "conditions": [
             {"type": "PodScheduled", "status": "True"},
             {"type": "Ready", "status": "True"},
@@ -53,6 +54,12 @@ def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
         "initContainerStatuses": [_running(one, started) for one in _beside(pod)],
         "containerStatuses": [_running(one, started) for one in pod["spec"]["containers"]],
     }
+
+
+def address(pod: Json) -> str:
+    """The pod's own IP address, made of its uid."""
+    found = blake2b(str(pod["metadata"].get("uid", "")).encode(), digest_size=3).digest()
+    return ".".join(map(str, (10, *found)))
 
 
 def _beside(pod: Json) -> list[Json]:

@@ -31,7 +31,7 @@ def test_a_drained_and_empty_node_lets_its_pod_go() -> None:
         (slurm(UNKNOWN), "SlurmUnknown"),
         (slurm(UNKNOWN, UNKNOWN), "SlurmUnknown"),
         (slurm(known_nodes(DRAINED), UNKNOWN), "SlurmUnknown"),
-        (slurm(known_nodes()), "SlurmUnknown"),
+        (slurm(known_nodes()), "NodeNotRegistered"),
         (slurm(known_nodes(ELSE)), "NodeNotRegistered"),
         (slurm(known_nodes(node(0, "IDLE"))), "NotDrained"),
         (slurm(known_nodes(node(0, "DOWN"))), "NotDrained"),
@@ -68,10 +68,13 @@ def test_a_job_of_another_node_does_not_matter() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        slurm(UNKNOWN),
         slurm(known_nodes()),
         slurm(known_nodes(node(0, "DOWN"))),
         slurm(known_nodes(DRAINED)),
+        slurm(known_nodes(node(0, "UNKNOWN", "DRAIN"))),
+        slurm(known_nodes(node(0, "IDLE", "DRAIN", "UNKNOWN"))),
+        slurm(known_nodes(node(0, "FUTURE"))),
+        slurm(known_nodes(node(0, "ERROR"))),
     ],
 )
 def test_what_never_started_may_go_when_slurm_says_that_no_job_is_there(answer: SlurmView) -> None:
@@ -92,8 +95,13 @@ def test_what_no_machine_was_given_to_needs_no_answer_of_slurm() -> None:
         slurm(known_nodes(node(0, "IDLE"))),
         slurm(known_nodes(node(0, "IDLE", "NOT_RESPONDING"))),
         slurm(known_nodes(node(0, "DOWN")), (job(1, 0),)),
+        slurm(known_nodes(node(0, "DOWN", "COMPLETING"))),
+        slurm(known_nodes(node(0, "ERROR", "COMPLETING", "DRAIN"))),
+        slurm(known_nodes(node(0, "UNKNOWN"))),
+        slurm(known_nodes(node(0, "UNKNOWN", "DRAIN")), (job(1, 0),)),
         slurm(known_nodes(), UNKNOWN),
         slurm(UNKNOWN, UNKNOWN),
+        slurm(UNKNOWN),
     ],
 )
 def test_slurm_may_know_better_than_a_late_kubelet(answer: SlurmView) -> None:

@@ -22,6 +22,7 @@ from penstock.decide.action import (
     DrainNode,
     Ground,
     PatchPod,
+    RegisterNode,
     RemoveFinalizer,
     SetPodConditions,
     UndrainNode,
@@ -48,6 +49,12 @@ def told(found: Plan, reason: str) -> str:
 def going(ordinal: int, cause: str = "scale-in") -> Pod:
     mark = f"{cause} since 2027-01-15T08:00:00Z"
     return pod(ordinal, annotations={POD_CORDON: "true", CORDONED_FOR: mark})
+
+
+def addressed(one: Pod) -> Pod:
+    return msgspec.structs.replace(
+        one, status=msgspec.structs.replace(one.status, pod_ip="10.0.0.7")
+    )
 
 
 def counts(found: NodeSetStatus) -> NodeSetStatus:
@@ -151,7 +158,7 @@ class TestScaleIn:
 
     @pytest.mark.parametrize(
         ("nodes", "jobs"),
-        [(UNKNOWN, ()), (DRAINED, UNKNOWN), (UNKNOWN, UNKNOWN), (known_nodes(), ())],
+        [(UNKNOWN, ()), (DRAINED, UNKNOWN), (UNKNOWN, UNKNOWN)],
     )
     def test_not_knowing_keeps_every_pod_and_says_so(
         self, nodes: Known[dict[str, Node]] | Unknown, jobs: tuple[Job, ...] | Unknown
@@ -161,11 +168,19 @@ class TestScaleIn:
         assert of(found, DeletePod) == []
         assert "2 pods wait to be deleted" in told(found, "SlurmUnknown")
 
-    def test_pods_without_a_slurm_record_are_only_told_of(self) -> None:
+    @pytest.mark.parametrize("nodes", [known_nodes(), known_nodes(node(9))])
+    @pytest.mark.parametrize("replicas", [0, 2])
+    def test_pods_without_a_slurm_record_are_never_deleted_but_register_again(
+        self, nodes: Known[dict[str, Node]], replicas: int
+    ) -> None:
         """D23."""
-        found = plan(view(nodeset(2), pod(0), pod(1), nodes=known_nodes(node(9))))
+        pods = [addressed(pod(0)), addressed(pod(1))]
+        found = plan(view(nodeset(replicas), *pods, nodes=nodes))
         assert of(found, DeletePod) == []
-        assert told(found, "SlurmNodeNotRegistered").startswith("2 ready pods")
+        assert [one.node for one in of(found, RegisterNode)] == ["compute-0", "compute-1"]
+        assert {one.address for one in of(found, RegisterNode)} == {"10.0.0.7"}
+        reason = "SlurmNodeNotRegistered" if replicas else "NodeNotRegistered"
+        assert told(found, reason).startswith("2 ")
 
     def test_its_record_goes_after_the_pod(self) -> None:
         comment = (

@@ -106,7 +106,9 @@ class TestConditions:
         assert found is not None
         assert found.remove == ("SlurmNodeStateIdle",)
 
-    @pytest.mark.parametrize("answer", [slurm(), SlurmView.of(UNKNOWN, UNKNOWN)])
+    @pytest.mark.parametrize(
+        "answer", [SlurmView.of(Known({}, 1.0), UNKNOWN), SlurmView.of(UNKNOWN, UNKNOWN)]
+    )
     def test_a_silent_slurm_changes_nothing(self, answer: SlurmView) -> None:
         shown = pod(conditions=(condition("SlurmNodeStateIdle"),))
         assert conditions_action(shown, answer, NOW) is None

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.mirror import STOPPED, Mirror, Pace
+from penstock.slurm.model import Node
 from penstock.slurm.rest import Slurmrestd
 from penstock.slurm.snapshot import NO_NODES, Snapshot
 from penstock.testing.faults import Fault
@@ -281,6 +282,27 @@ async def test_a_slurmctld_that_lost_its_state_is_not_an_empty_cluster(
         server.slurmctld.register("cpu-1")
         server.slurmctld.register("cpu-2")
         await until(mirror, known)
+
+
+async def test_a_slurmctld_that_goes_on_listing_no_nodes_is_believed_once_it_runs_long_enough(
+    server: FakeSlurmrestd, rest: Slurmrestd
+):
+    """D23."""
+    now = 100.0
+    server.slurmctld.lose()
+    server.slurmctld.began = int(server.slurmctld.clock()) - 30
+    mirror = Mirror(pace=SLOW, clock=lambda: now)
+    mirror.endpoint(rest)
+    async with running(mirror):
+        assert (await mirror.fresh()).nodes == Unknown(NO_NODES)
+        assert not [call for call in server.calls if "diag" in call]
+        now = 160.0
+        assert (await mirror.fresh()).nodes == Unknown(NO_NODES)
+        server.slurmctld.began -= 60
+        assert (await mirror.fresh()).nodes == Known(dict[str, Node](), 160.0)
+        asked = len([call for call in server.calls if "diag" in call])
+        assert (await mirror.fresh()).nodes == Known(dict[str, Node](), 160.0)
+        assert len([call for call in server.calls if "diag" in call]) == asked
 
 
 async def test_nodes_that_we_deleted_are_believed_to_be_gone(

@@ -9,6 +9,7 @@ from penstock.slurm.snapshot import (
     Belief,
     NodeBelief,
     Snapshot,
+    Uptime,
     changed,
     reusing,
 )
@@ -58,11 +59,41 @@ def test_an_empty_node_list_is_unknown_at_once_and_asks_for_everything():
     assert belief.fact(3) == Unknown(NO_NODES)
 
 
-def test_an_empty_node_list_stays_unknown_for_ever():
+def test_an_empty_node_list_stays_unknown_while_slurmctld_does_not_say_how_long_it_runs():
+    """D4."""
     belief = NodeBelief(stale=15, disbelieve=60)
     for second in range(0, 1000, 10):
         belief.offer({}, 1, second)
         assert belief.fact(second) == Unknown(NO_NODES)
+
+
+def test_an_empty_node_list_of_a_slurmctld_that_just_started_is_unknown():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    for second in range(0, 1000, 10):
+        belief.offer({}, 1, second, Uptime(59.0))
+        assert belief.fact(second) == Unknown(NO_NODES)
+
+
+def test_a_slurmctld_that_runs_and_goes_on_listing_no_nodes_is_believed():
+    """D23, S013."""
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer({}, 1, 0, Uptime(1000.0))
+    assert belief.fact(0) == Unknown(NO_NODES)
+    assert not belief.needs_uptime((), 59)
+    assert belief.needs_uptime((), 60)
+    belief.offer({}, 1, 60, Uptime(1060.0))
+    assert belief.fact(60) == Known(dict[str, Node](), 60)
+    assert not belief.needs_uptime((), 61)
+    belief.offer({}, 1, 61)
+    assert belief.fact(61) == Known(dict[str, Node](), 61)
+
+
+def test_a_list_with_nodes_begins_the_wait_for_an_empty_one_again():
+    belief = NodeBelief(stale=15, disbelieve=60)
+    belief.offer({}, 1, 0, Uptime(1000.0))
+    belief.offer(nodes("a"), 1, 59)
+    belief.offer({}, 1, 61, Uptime(1061.0))
+    assert belief.fact(61) == Unknown(NO_NODES)
 
 
 def test_a_list_without_half_of_the_nodes_has_to_repeat_itself():
@@ -148,7 +179,7 @@ def test_a_failure_says_more_than_an_old_doubt():
     assert belief.fact(2) == Unknown(NO_NODES)
 
 
-def test_an_empty_list_is_believed_only_when_we_deleted_the_last_record():
+def test_an_empty_list_is_believed_at_once_only_when_we_deleted_the_last_record():
     belief = NodeBelief(stale=15, disbelieve=60)
     belief.offer({}, 1000, asked_at=0)
     assert belief.fact(0) == Unknown(NO_NODES)

@@ -188,6 +188,15 @@ class Diag(Wire, frozen=True):
     req_time: Number = Number()
     req_time_start: Number = Number()
 
+    @property
+    def counted_s(self) -> float | None:
+        """For how many seconds it counts, so it runs for at least as long; None if it is not told.
+
+        Counters begin again when slurmctld starts, and at each midnight (UTC). Source: sdiag(1).
+        """
+        now, since = self.req_time.value(), self.req_time_start.value()
+        return float(now - since) if now and since and since <= now else None
+
 
 class DiagReply(Reply, frozen=True):
     """`GET diag/`."""

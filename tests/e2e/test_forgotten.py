@@ -1,0 +1,117 @@
+"""Slurm that lists no nodes: a slurmctld without its state, and a first cluster that cannot start.
+
+Both look alike to whoever asks slurmctld. In both nothing that may run is deleted, and both come
+back without a hand.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.api import Json
+from e2e_kit.cluster import Cluster
+from e2e_kit.site import eventually
+
+CONTROLLER = f"{manifests.NAME}-controller-0"
+BACK_S = 180.0
+"""Slurmctld comes back, runs for a minute, and is believed."""
+MISSING: Json = {"image": "localhost/penstock/missing:1"}
+LOOPS: Json = {"args": ["-Z", "--no-such-option"]}
+BROKEN: Mapping[str, Json] = {"no image": MISSING, "slurmd ends at once": LOOPS}
+
+
+@pytest.fixture
+def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
+    return clusters("forgotten")
+
+
+def nodeset(replicas: int, slurmd: Json | None = None) -> Json:
+    found = manifests.nodeset(replicas)
+    if slurmd is not None:
+        found["spec"]["slurmd"] = slurmd
+    return found
+
+
+def test_workers_of_a_slurmctld_that_lost_its_state_register_again_in_their_pods(
+    cluster: Cluster,
+) -> None:
+    """D23, S013."""
+    worker = nodeset(2)
+    worker["spec"]["extraConf"] = "Features=fast Weight=7"
+    cluster.create(manifests.controller(), manifests.restapi(), worker)
+    cluster.until_idle("compute-0", "compute-1")
+    before = {name: cluster.node(name) for name in ("compute-0", "compute-1")}
+    uids = cluster.uids("app.kubernetes.io/name=slurmd")
+    started = {name: restarts(pod) for name, pod in cluster.pods().items()}
+    cluster.kubectl("delete", "pod", CONTROLLER, "--wait=true")
+    cluster.until("pods", lambda pods: CONTROLLER in pods, "slurmctld has a pod again")
+    cluster.until_idle("compute-0", "compute-1", timeout=BACK_S)
+    assert cluster.uids("app.kubernetes.io/name=slurmd") == uids
+    assert {name: restarts(pod) for name, pod in cluster.pods().items()} == started
+    assert cluster.run("srun", "-N2", "hostname").split() in (
+        ["compute-0", "compute-1"],
+        ["compute-1", "compute-0"],
+    )
+    for name, was in before.items():
+        eventually(f"{name} is as it was", lambda n=name, w=was: same(cluster.node(n), w))
+    cluster.until_ready("nodesets", "compute")
+    # Registered again, they can be drained, and so they can go.
+    cluster.kubectl("scale", "nodeset/compute", "--replicas=0")
+    cluster.until("pods", lambda _: not cluster.pods(), "all workers are gone")
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_first_cluster_that_cannot_start_comes_up_with_a_corrected_template(
+    cluster: Cluster, broken: str
+) -> None:
+    """S013."""
+    first_cluster(cluster, broken)
+    body = dict.fromkeys(BROKEN[broken])
+    cluster.patch("nodeset", "compute", {"spec": {"slurmd": body}})
+    cluster.until_idle("compute-0", "compute-1", timeout=BACK_S)
+    cluster.until_ready("nodesets", "compute")
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_first_cluster_that_cannot_start_can_be_scaled_in(cluster: Cluster, broken: str) -> None:
+    """S013."""
+    first_cluster(cluster, broken)
+    cluster.kubectl("scale", "nodeset/compute", "--replicas=0")
+    cluster.until("pods", lambda _: not cluster.pods(), "all workers are gone", BACK_S)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_nodeset_that_never_started_can_be_deleted(cluster: Cluster, broken: str) -> None:
+    """S013."""
+    first_cluster(cluster, broken)
+    cluster.kubectl("delete", "nodeset", "compute", "--wait=false")
+    cluster.until("nodesets", lambda found: not found, "the NodeSet is gone", BACK_S)
+    assert not cluster.pods()
+
+
+def first_cluster(cluster: Cluster, broken: str) -> None:
+    """A cluster whose workers do not start, as the kubelet has said of each."""
+    cluster.create(manifests.controller(), manifests.restapi(), nodeset(2, dict(BROKEN[broken])))
+
+    def said(pods: dict[str, Json]) -> bool:
+        states = [slurmd(pod).get("state", {}) for pod in pods.values()]
+        return len(states) == 2 and all("waiting" in state for state in states)
+
+    cluster.until("pods", lambda _: said(cluster.pods()) or None, "both workers fail")
+
+
+def slurmd(pod: Json) -> dict[str, Any]:
+    found = pod["status"].get("containerStatuses", ())
+    return next((one for one in found if one["name"] == "slurmd"), {})
+
+
+def restarts(pod: Json) -> int:
+    return slurmd(pod)["restartCount"]
+
+
+def same(now: Json, was: Json) -> bool:
+    """Whether a record has the hardware, features and weight that it had, of the same slurmd."""
+    told = ("cpus", "cores", "sockets", "threads", "real_memory", "features", "weight", "address")
+    return all(now[key] == was[key] for key in (*told, "slurmd_start_time", "comment"))

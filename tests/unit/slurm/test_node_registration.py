@@ -1,0 +1,97 @@
+"""Running slurmds register again by the way of stand-in records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+
+import pytest
+
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError, UnsupportedError
+from penstock.slurm.rest.node_registration import Address, register, remove
+from penstock.slurm.stand_in import BELL, stand_ins
+from penstock.testing.slurmrestd import FakeSlurmrestd
+
+SLURMDS = (Address("cpu-0", "10.0.0.1", 6818), Address("cpu-1", "10.0.0.2", 6818))
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeSlurmrestd]:
+    async with FakeSlurmrestd() as server:
+        yield server
+
+
+@pytest.fixture
+def rest(server: FakeSlurmrestd) -> Slurmrestd:
+    return Slurmrestd(server.url, lambda: "token")
+
+
+async def registered(_: Collection[str]) -> bool:
+    return True
+
+
+async def test_every_address_is_asked_and_no_stand_in_is_left(
+    server: FakeSlurmrestd, rest: Slurmrestd
+) -> None:
+    asked: list[str] = []
+    server.slurmctld.asks = asked.append
+    await register(rest, SLURMDS, registered)
+    assert {"10.0.0.1", "10.0.0.2"} <= set(asked)
+    assert not server.slurmctld.nodes
+    assert not server.slurmctld.future
+
+
+async def test_no_stand_in_with_an_address_of_a_slurmd_may_ever_take_a_job(
+    server: FakeSlurmrestd, rest: Slurmrestd
+) -> None:
+    seen: list[set[str]] = []
+
+    async def look(_: Collection[str]) -> bool:
+        ctld = server.slurmctld
+        seen.extend(set(ctld.states(n)) for n in ctld.nodes.values() if n.name != BELL)
+        assert server.slurmctld.nodes[BELL].base == "DOWN"
+        return True
+
+    server.slurmctld.asks = lambda _: seen.extend(
+        {one.base, *one.flags} for one in server.slurmctld.nodes.values() if one.name != BELL
+    )
+    await register(rest, SLURMDS, look)
+    assert seen
+    assert all({"DOWN", "DRAIN"} <= states for states in seen)
+
+
+@pytest.mark.parametrize("left", [["penstock-register-0"], ["penstock-register-1", BELL]])
+async def test_what_a_killed_process_left_is_in_nobodys_way(
+    server: FakeSlurmrestd, rest: Slurmrestd, left: list[str]
+) -> None:
+    for name in left:
+        server.slurmctld.new_node(f"NodeName={name} NodeAddr=10.0.0.9 State=FUTURE")
+    await register(rest, SLURMDS, registered)
+    assert not server.slurmctld.nodes
+    assert not server.slurmctld.future
+
+
+async def test_stand_ins_go_though_the_wait_for_workers_fails(
+    server: FakeSlurmrestd, rest: Slurmrestd
+) -> None:
+    async def fails(_: Collection[str]) -> bool:
+        raise SlurmError("no answer")
+
+    with pytest.raises(SlurmError, match="no answer"):
+        await register(rest, SLURMDS, fails)
+    assert not server.slurmctld.nodes
+
+
+async def test_a_slurmrestd_that_cannot_make_records_is_named() -> None:
+    async with FakeSlurmrestd(parsers=("v0.0.43",)) as server:
+        with pytest.raises(UnsupportedError, match=r"new/node/ in v0\.0\.43"):
+            await register(Slurmrestd(server.url, lambda: "token"), SLURMDS, registered)
+
+
+async def test_removing_what_is_partly_gone_removes_the_rest(
+    server: FakeSlurmrestd, rest: Slurmrestd
+) -> None:
+    server.slurmctld.register("penstock-register-1")
+    server.slurmctld.register("cpu-0")
+    await remove(rest, stand_ins(["penstock-register-0", "penstock-register-1", "cpu-0"]))
+    assert list(server.slurmctld.nodes) == ["cpu-0"]
