@@ -28,7 +28,7 @@ A slurmd that runs may have a job. So:
    Slurm cannot have a running slurmd register again. Such pods go within the NodeSet's budget.
 
 Else, that a Ready pod has no record in Slurm is no reason to delete it: a slurmctld that lost its
-state would cost every pod. Its slurmd registers again instead; see `penstock.decide.node_registration`.
+state would cost every pod. Its slurmd registers again instead: `penstock.decide.node_registration`.
 
 Rules 3 and 4 also hold where Slurm lists no nodes: the first cluster of all may have only broken
 workers. When such a list is a fact is the business of `penstock.slurm.snapshot`.
