@@ -5,7 +5,6 @@ back without a hand.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
@@ -102,9 +101,11 @@ def first_cluster(cluster: Cluster, broken: str) -> None:
     cluster.until("pods", lambda _: said(cluster.pods()) or None, "both workers fail")
 
 
-def slurmd(pod: Json) -> dict[str, Any]:
-    found = pod["status"].get("containerStatuses", ())
-    return next((one for one in found if one["name"] == "slurmd"), {})
+def slurmd(pod: Json) -> Json:
+    """What the kubelet says of a worker's slurmd; nothing while it said nothing."""
+    found: list[Json] = pod["status"].get("containerStatuses", [])
+    none: Json = {}
+    return next((one for one in found if one["name"] == "slurmd"), none)
 
 
 def restarts(pod: Json) -> int:

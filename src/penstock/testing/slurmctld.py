@@ -214,7 +214,8 @@ class FakeSlurmctld:
 
     def new_node(self, conf: str) -> None:
         """What `scontrol create node` does, for state FUTURE. Raises RefusedError."""
-        values = dict(word.partition("=")[::2] for word in conf.split())
+        pairs = (word.partition("=") for word in conf.split())
+        values = {key: value for key, _, value in pairs}
         names, hosts = values["NodeName"].split(","), values["NodeAddr"].split(",")
         if values.get("State") != "FUTURE" or len(names) != len(hosts):
             raise RefusedError(*INVALID_STATE)
