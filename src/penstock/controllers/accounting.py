@@ -96,6 +96,13 @@ class AccountingLoop(Loop[Accounting]):
         """Soon while an answer of slurmdbd's container is waited for."""
         return self._soon.get(obj.metadata.key)
 
+    def forget(self, key: str, uid: str) -> None:
+        """Drop what is remembered of its slurmdbd."""
+        del uid
+        self._waits.pop(key, None)
+        self._has.pop(key, None)
+        self._soon.pop(key, None)
+
     async def _outside(self, obj: Accounting) -> list[Check]:
         """Nothing is made for an outside slurmdbd, and what was made for one inside goes."""
         for kind in _KINDS:

@@ -41,6 +41,10 @@ class Backups:
         """Seconds until it is asked again."""
         return PACE_S if controller.spec.replicas > 1 and not controller.spec.external else None
 
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a Controller that is gone."""
+        self._asked.pop(key, None)
+
     async def look(self, controller: Controller, cluster: Cluster, events: Events) -> None:
         """Label the one that works, note what each started with, replace what is out of date.
 

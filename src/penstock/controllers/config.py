@@ -169,6 +169,11 @@ class Configuration:
         else:
             self._reads.pop(key, None)
 
+    def forget(self, key: str) -> None:
+        """Drop how long a Controller that is gone was waited for."""
+        self._waits.pop(key, None)
+        self._reads.pop(key, None)
+
     def reads(self, key: str) -> bool:
         """Whether slurmctld may be about to read its files, and forget what it is told now."""
         since = self._reads.get(key)

@@ -82,10 +82,22 @@ class ControllerLoop(Loop[Controller]):
         back.
         """
         obj = self.world.controllers.get(key)
+        self.lifetimes.observe(key, obj)
         told = obj is not None and obj.spec.external and obj.status.observed_generation
         if obj is not None and told and not self.outside.heard(obj):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
+
+    def forget(self, key: str, uid: str) -> None:
+        """Drop decisions, refusals and waits of a cluster: another one may have its name by now."""
+        self.drift.forget(uid)
+        self._decided.pop(key, None)
+        self._refused.pop(key, None)
+        self._triggered.pop(key, None)
+        self.configuration.forget(key)
+        self.outside.forget(key)
+        self.backups.forget(key)
+        self.keys.forget(key)
 
     async def bring(self, obj: Controller) -> list[Check]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""

@@ -76,6 +76,10 @@ class KeyRing:
         """Soon while a key is on its way."""
         return 1.0 if controller.metadata.key in self._moving else None
 
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a Controller that is gone."""
+        self._moving.discard(key)
+
     def _checks(self, ring: Ring, found: Step) -> list[Check]:
         if ring.phase is Phase.SETTLED and not found.words:
             return [Check(True, "KeyInUse", type=ROTATION)] if ring.used else []

@@ -17,7 +17,6 @@ from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
 from penstock.decide import host_network
 from penstock.decide.workload import workload
-from penstock.kube import Result
 from penstock.render import hostkeys
 from penstock.render import loginset as render
 from penstock.render.canonical import secret_digest
@@ -30,11 +29,10 @@ class LoginSetLoop(Loop[LoginSet]):
         super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
         self._directories = Directories(tools)
 
-    async def reconcile(self, key: str) -> Result:
-        """Look at one LoginSet; of one that is gone nothing is kept."""
-        if self.world.loginsets.get(key) is None:
-            self._directories.forget(key)
-        return await super().reconcile(key)
+    def forget(self, key: str, uid: str) -> None:
+        """Drop what was read in the logs of its pods."""
+        del uid
+        self._directories.forget(key)
 
     async def bring(self, obj: LoginSet) -> list[Check]:
         """Make host keys once, then ConfigMap, Service and Deployment."""

@@ -12,6 +12,7 @@ from penstock.api.conditions import Check
 from penstock.api.meta import KubeObject
 from penstock.api.resource import Resource
 from penstock.api.slinky.shared import Status
+from penstock.controllers.lifetimes import Lifetimes
 from penstock.controllers.objects import Objects
 from penstock.controllers.reach import Reach
 from penstock.controllers.report import Events, invalid, told
@@ -55,6 +56,7 @@ class Reporter(Generic[T]):
         self.events = events
         self._resource = resource
         self._cache = cache
+        self.lifetimes = Lifetimes(self.forget)
 
     async def report(self, obj: T, checks: list[Check], new: Status) -> None:
         """Write status and conditions if they changed; an event when it got worse."""
@@ -65,6 +67,10 @@ class Reporter(Generic[T]):
         generation = obj.metadata.generation
         new = msgspec.structs.replace(new, observed_generation=generation, conditions=conditions)
         await write_status(self.client, self._resource, obj, new)
+
+    def forget(self, key: str, uid: str) -> None:
+        """Drop all state of an object that is gone: another one may have its name by now."""
+        del key, uid
 
     def outdated(self, obj: T) -> frozenset[str]:
         """Types of conditions that say nothing of the object any more."""
@@ -82,6 +88,7 @@ class Loop(Reporter[T], ABC):
         it. Raises KubeError; what the API server refuses is told in the conditions first.
         """
         obj = self._cache.get(key)
+        self.lifetimes.observe(key, obj)
         if obj is None or obj.metadata.deleting:
             return Result()
         checks = invalid(obj)

@@ -72,17 +72,8 @@ class NodeSetLoop(Reporter[NodeSet]):
     async def reconcile(self, key: str) -> Result:
         """Look at one NodeSet; a deleted one is drained before it goes."""
         nodeset = self.world.nodesets.get(key)
+        self.lifetimes.observe(key, nodeset)
         if nodeset is None:
-            self._written.forget(key)
-            self._quiet.pop(key, None)
-            self._nodes.forget(key)
-            self._shares.discard(key)
-            self._actor.refusals.forget(key)
-            self._actor.reservations.forget(key)
-            self._actor.registrations.forget(key)
-            self._rollbacks.forget(key)
-            self._keys.forget(key)
-            self._links.need_reservations(key, needs=False)
             return Result()
         if not self._written.satisfied(key):
             # The cache does not show our own writes yet; acting on it could do them twice.
@@ -149,6 +140,20 @@ class NodeSetLoop(Reporter[NodeSet]):
             self._keys.again(key, unready),
         ]
         return Result(requeue_after=min(filter(None, waits), default=None))
+
+    def forget(self, key: str, uid: str) -> None:
+        """Drop what is remembered of its pods, of its Slurm nodes and of what Slurm rejected."""
+        del uid
+        self._written.forget(key)
+        self._quiet.pop(key, None)
+        self._nodes.forget(key)
+        self._shares.discard(key)
+        self._actor.refusals.forget(key)
+        self._actor.reservations.forget(key)
+        self._actor.registrations.forget(key)
+        self._rollbacks.forget(key)
+        self._keys.forget(key)
+        self._links.need_reservations(key, needs=False)
 
     async def _drifted(self, view: NodeSetView, cluster: Cluster, link: Link | None) -> list[Check]:
         """What was changed in Slurm of its nodes and of its own partition."""

@@ -20,6 +20,7 @@ from penstock.api.core import (
 )
 from penstock.api.meta import Json, KubeObject, ObjectMeta
 from penstock.api.resource import Resource
+from penstock.controllers.lifetimes import gone
 from penstock.controllers.report import Events
 from penstock.controllers.world import World
 from penstock.kube import (
@@ -60,10 +61,10 @@ class Objects:
             cache.subscribe(self._seen)
 
     def _seen(self, old: KubeObject | None, new: KubeObject | None) -> None:
-        if old is not None and new is None:
-            self._applier.forget(old.metadata.uid)
-            self._settled.pop(old.metadata.uid, None)
-            self._written.pop(old.metadata.uid, None)
+        if (one := gone(old, new)) is not None:
+            self._applier.forget(one.metadata.uid)
+            self._settled.pop(one.metadata.uid, None)
+            self._written.pop(one.metadata.uid, None)
 
     async def ensure(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
         """Create or update each, in order; an event says what was not as declared.

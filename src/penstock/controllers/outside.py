@@ -69,6 +69,11 @@ class Outside:
         """Soon while something is wrong that nobody tells us the end of."""
         return AGAIN_S if controller.metadata.key in self._again else None
 
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a Controller that is gone."""
+        self._again.discard(key)
+        self._keys.forget(key)
+
     def _note(self, controller: Controller, *, waits: bool) -> None:
         key = controller.metadata.key
         (self._again.add if waits else self._again.discard)(key)

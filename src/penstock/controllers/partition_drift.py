@@ -57,6 +57,10 @@ class PartitionDrift:
         changes.adopts = self._adopts
         self.changed: Callable[[str], None] = lambda _key: None
 
+    def forget(self, uid: str) -> None:
+        """Drop the differences of a Controller that is gone."""
+        self._watches.pop(uid, None)
+
     def heard(self, key: str) -> None:
         """Slurmctld was asked for its partitions."""
         controller, link = self._world.controllers.get(key), self._links.get(key)

@@ -32,6 +32,8 @@ class SetBacks:
             return
         key = new.metadata.key
         before = self._seen.get(key)
+        if before is not None and before["metadata"].get("uid") != new.metadata.uid:
+            before = None
         if before is not None and before["metadata"].get("generation") == new.metadata.generation:
             return
         now = self._cache.raw(key)

@@ -38,12 +38,12 @@ class TokenLoop(Loop[Token]):
         """By the Token's uid what its Secret holds."""
         self._made: dict[str, str] = {}
         """By the Token's uid the last token that we made: the cache may not show it yet."""
-        tools.world.tokens.subscribe(self._seen)
 
-    def _seen(self, old: Token | None, new: Token | None) -> None:
-        if old is not None and new is None:
-            self._held.pop(old.metadata.uid, None)
-            self._made.pop(old.metadata.uid, None)
+    def forget(self, key: str, uid: str) -> None:
+        """Drop the token that was made for it."""
+        del key
+        self._held.pop(uid, None)
+        self._made.pop(uid, None)
 
     async def bring(self, obj: Token) -> list[Check]:
         """Make the Secret, or put a new token into it."""

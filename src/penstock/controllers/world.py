@@ -25,6 +25,7 @@ from penstock.api.core import (
     STATEFUL_SETS,
     ConfigMap,
     Pod,
+    Secret,
 )
 from penstock.api.meta import KubeObject
 from penstock.api.penstock.partition import PARTITIONS, Partition
@@ -36,6 +37,7 @@ from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.shared import ConfigMapKeySelector, SecretKeySelector
 from penstock.api.slinky.token import TOKENS, Token
+from penstock.controllers.lifetimes import gone
 from penstock.controllers.own_writes import OwnWrites
 from penstock.controllers.settings import Settings
 from penstock.decide.backups import is_active
@@ -101,6 +103,7 @@ class World:
         self._hashes: dict[str, tuple[str, str]] = {}
         """Version and hash of Secrets by key: each look at a cluster asks for them."""
         self._rings: dict[str, tuple[str, Ring | None]] = {}
+        self.secrets.subscribe(self._secret_seen)
 
     def controller_of(self, member: Member) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
@@ -230,6 +233,11 @@ class World:
             found = secret_digest(secret.data)
             self._hashes[key] = version, found
         return found
+
+    def _secret_seen(self, old: Secret | None, new: Secret | None) -> None:
+        if (one := gone(old, new)) is not None:
+            self._hashes.pop(one.metadata.key, None)
+            self._rings.pop(one.metadata.key, None)
 
     def ring(self, controller: Controller) -> Ring | None:
         """The key ring of a cluster, once there is one; none of an outside slurmctld."""

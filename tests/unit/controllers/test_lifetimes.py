@@ -1,0 +1,125 @@
+"""State in memory belongs to one object and goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.api.meta import KubeObject, ObjectMeta
+from penstock.controllers import operator as operators
+from penstock.controllers.lifetimes import Lifetimes, gone
+from penstock.testing.loop import simulate
+from penstock.testing.plans.world import GROUP, SPACE
+from unit.controllers.test_accounting import Lab, served
+
+KINDS = ("controllers", "nodesets", "restapis", "loginsets", "accountings", "tokens")
+NOT_BY_OBJECT = {
+    "_failures": "back-off of a key that failed",
+    "_found": "an index of a cache, or ports that were tried",
+}
+
+
+def obj(uid: str, name: str = "slurm") -> KubeObject:
+    return KubeObject(metadata=ObjectMeta(name=name, namespace="a", uid=uid))
+
+
+def test_an_object_is_forgotten_once_it_is_gone_or_another_one_has_its_name() -> None:
+    """Not before, and once only."""
+    forgotten: list[tuple[str, str]] = []
+    lifetimes = Lifetimes(lambda key, uid: forgotten.append((key, uid)))
+    lifetimes.observe("a/slurm", None)
+    lifetimes.observe("a/slurm", obj("1"))
+    lifetimes.observe("a/slurm", obj("1"))
+    assert forgotten == []
+    lifetimes.observe("a/slurm", obj("2"))
+    assert forgotten == [("a/slurm", "1")]
+    lifetimes.observe("a/slurm", None)
+    lifetimes.observe("a/slurm", None)
+    assert forgotten == [("a/slurm", "1"), ("a/slurm", "2")]
+
+
+def test_a_change_that_shows_another_object_of_the_name_took_the_former_one() -> None:
+    """As a watch shows it that was interrupted."""
+    one, other = obj("1"), obj("2")
+    assert gone(None, one) is None
+    assert gone(one, one) is None
+    assert gone(one, other) is one
+    assert gone(one, None) is one
+
+
+def kept(root: object, keys: set[str]) -> list[str]:
+    """Where below an object of ours something is kept by one of these keys."""
+    seen: set[int] = set()
+    found: list[str] = []
+    stack: list[tuple[str, Any]] = [("operator", root)]
+    while stack:
+        path, one = stack.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, dict | set):
+            for key in [*one]:
+                parts = key if isinstance(key, tuple) else (key,)
+                hit = any(isinstance(part, str) and part in keys for part in parts)
+                if hit and path.rpartition(".")[2] not in NOT_BY_OBJECT:
+                    found.append(f"{path}[{key}]")
+            values = list(one.values()) if isinstance(one, dict) else []
+            stack += [(path, value) for value in values]
+        elif isinstance(one, list | tuple):
+            stack += [(path, value) for value in one]
+        elif type(one).__module__.startswith("penstock.") and not isinstance(one, KubeObject):
+            slots = [s for kind in type(one).__mro__ for s in getattr(kind, "__slots__", ())]
+            fields = {**getattr(one, "__dict__", {})}
+            fields |= {name: getattr(one, name, None) for name in slots}
+            stack += [(f"{path}.{name}", value) for name, value in fields.items()]
+            # Bound methods lead to the loops, which nothing else refers to.
+        elif callable(one) and (owner := getattr(one, "__self__", None)) is not None:
+            stack.append((f"{path}()", owner))
+    return sorted(found)
+
+
+def test_nothing_is_kept_of_objects_that_are_gone() -> None:
+    """Of each kind, whatever they went through before."""
+    made: list[operators.Operator] = []
+    init = operators.Operator.__init__
+
+    def remember(self: operators.Operator, *args: Any, **options: Any) -> None:
+        made.append(self)
+        init(self, *args, **options)
+
+    async def play() -> None:
+        lab = Lab()
+        lab.world.declare(2)
+        lab.world.declare_login(SPACE)
+        lab.world.declare_token(SPACE)
+        process = lab.world.operator()
+        keys, uids = set[str](), set[str]()
+        try:
+            await served(lab)
+            await lab.ready("controllers", "slurm")
+            await lab.until(lambda: lab.says("nodesets", "compute")[0] == "True")
+            body = {"spec": {"extraConf": "MessageTimeout=33"}}
+            lab.patch(f"{GROUP}/controllers/slurm", body)
+            await lab.until(lambda: "MessageTimeout=33" in lab.slurm_conf())
+            for plural in KINDS:
+                for one in lab.world.server.objects(f"slinky.slurm.net/{plural}", SPACE):
+                    keys.add(f"{SPACE}/{one['metadata']['name']}")
+                    uids.add(one["metadata"]["uid"])
+            assert len(uids) == len(KINDS)
+            assert kept(made[-1], keys), "nothing of living objects is found either"
+            for plural in ("loginsets", "tokens", "nodesets"):
+                for one in lab.world.server.objects(f"slinky.slurm.net/{plural}", SPACE):
+                    lab.world.ask("DELETE", f"{GROUP}/{plural}/{one['metadata']['name']}", {})
+            await lab.until(lambda: not lab.world.server.objects("slinky.slurm.net/nodesets", SPACE))
+            for plural in ("restapis", "controllers", "accountings"):
+                for one in lab.world.server.objects(f"slinky.slurm.net/{plural}", SPACE):
+                    lab.world.ask("DELETE", f"{GROUP}/{plural}/{one['metadata']['name']}", {})
+            await lab.until(lambda: not kept(made[-1], keys | uids), seconds=700)
+        finally:
+            print(kept(made[-1], keys | uids))
+            await lab.world.crash(process)
+
+    operators.Operator.__init__ = remember  # type: ignore[method-assign]
+    try:
+        simulate(play())
+    finally:
+        operators.Operator.__init__ = init  # type: ignore[method-assign]
