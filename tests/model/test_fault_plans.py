@@ -76,6 +76,9 @@ HUNTS = {
     "nodes_stay_down": hunt(1, "delete_pod", "drain_machine", "taint_machine"),
     "one_worker_less": hunt(2, "scale"),
     "the_lease_is_not_heeded": hunt(3, "scale", "standby", "isolate", leased=True),
+    "slurm_does_not_heed_the_lease": hunt(
+        1, "scale", "drain", "crowd", "pause_at_write", leased=True
+    ),
     "failures_are_final": hunt(1, "scale", "refuse", "lose", "unreachable"),
     "forgotten_workers_are_left": hunt(1, "lose_state", "scale"),
     "watches_end": hunt(2, "scale", "cut", "expire"),

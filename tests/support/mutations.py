@@ -211,6 +211,11 @@ def the_lease_is_not_heeded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lease, "_left", always(10.0))
 
 
+def slurm_does_not_heed_the_lease(patch: pytest.MonkeyPatch) -> None:
+    """Who has lost the Lease goes on to write to Slurm."""
+    patch.setattr(links.Links, "_fence", always(None))
+
+
 def failures_are_final(patch: pytest.MonkeyPatch) -> None:
     """What has failed is not tried again."""
     patch.setattr(WorkQueue, "retry", always(0.0))
@@ -437,6 +442,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     nodes_stay_down,
     one_worker_less,
     the_lease_is_not_heeded,
+    slurm_does_not_heed_the_lease,
     failures_are_final,
     watches_end,
     edits_are_left,

@@ -19,7 +19,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.metrics import SLURM_CALLS
 from penstock.controllers.world import Member, World, cluster_keys
-from penstock.kube import Result
+from penstock.kube import NotLeaderError, Result
 from penstock.kube.clock import Clock
 from penstock.slurm import jwt
 from penstock.slurm.known import Unknown
@@ -79,7 +79,8 @@ class Link:
 class Links:
     """All links. `changed(key)` is called when a cluster's Slurm says something new.
 
-    `url_of` says where the slurmrestd of a RestApi listens, `exchange` how it is spoken to.
+    `url_of` says where the slurmrestd of a RestApi listens, `exchange` how it is spoken to, and
+    `may_write` whether this process leads at this very moment.
     """
 
     def __init__(
@@ -89,12 +90,14 @@ class Links:
         url_of: Callable[[RestApi], str],
         clock: Clock,
         exchange: Exchange,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._world = world
         self._changed = changed
         self._url_of = url_of
         self._clock = clock
         self._exchange = exchange
+        self._may_write = may_write
         self.partitions_heard: Callable[[str], None] = lambda _: None
         """Called with a Controller's key when its slurmctld was asked for its partitions."""
         self.registration_changed: Callable[[str], None] = lambda _: None
@@ -154,6 +157,7 @@ class Links:
                 Tokens(secret, self._clock.time),
                 on_call=_counted(key),
                 exchange=self._exchange,
+                fence=self._fence,
             )
             link.mirror.endpoint(link.client)
             link.partitions.endpoint(link.client)
@@ -201,6 +205,15 @@ class Links:
             except Exception:
                 log.exception("mirror failed", controller=key)
             await self._clock.sleep(RESTART_S)
+
+    def _fence(self) -> None:
+        """Keep what would change Slurm back once this process no longer leads.
+
+        Raises NotLeaderError, as writes to Kubernetes do, so that it ends the reconcile: it is no
+        answer of Slurm, and nobody may take it for one.
+        """
+        if not self._may_write():
+            raise NotLeaderError("slurmrestd: not the leader")
 
     def _drop(self, key: str) -> None:
         link = self._links.pop(key, None)

@@ -84,7 +84,15 @@ class Operator:
         self._tools = Tools(
             client, self.world, Objects(client, self.world), Reach(client.clock, dial)
         )
-        self._links = Links(self.world, self._slurm_changed, url_of, client.clock, exchange)
+        self._links = Links(
+            self.world,
+            self._slurm_changed,
+            url_of,
+            client.clock,
+            exchange,
+            # Asked at each write: the guard is set when the manager begins to wait for the Lease.
+            lambda: client.guard is None or client.guard(),
+        )
         self._changes = PartitionChanges(self.world, self._links, client.clock)
         self._drift = PartitionDrift(
             client,

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -35,7 +35,7 @@ from penstock.kube.client import list_all
 from penstock.slurm.model import Job, Node
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
-from penstock.slurm.rest.http import Answer
+from penstock.slurm.rest.http import Answer, unfenced
 
 OPERATOR = "penstock.dev/component=operator"
 """The Deployment has another name with each chart's release; this it has always."""
@@ -148,8 +148,15 @@ class _Proxied:
         self._base = f"/api/v1/namespaces/{namespace}/services/http:{name}:slurmrestd/proxy"
 
     async def exchange(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
     ) -> Answer:
+        fence()
         parts = urlsplit(url)
         request = Request(
             method,

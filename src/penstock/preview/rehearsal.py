@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from penstock.controllers.world import World, cluster_keys
 from penstock.kube import Client, Manager, Recorder
 from penstock.preview.live import Key, Live, Slurm
 from penstock.preview.wanted import Wanted
-from penstock.slurm.rest.http import Answer
+from penstock.slurm.rest.http import Answer, unfenced
 from penstock.testing.apiserver import ApiServer, Change, Connection
 from penstock.testing.faults import Fault
 from penstock.testing.loop import EPOCH, LoopClock, simulate
@@ -141,14 +141,20 @@ class _Exchange:
         self._slurms = slurms
 
     async def exchange(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
     ) -> Answer:
         """Answer as that cluster's Slurm would. Raises ConnectionRefusedError."""
         space, _, name = (urlsplit(url).hostname or "").partition(".")
         slurm = self._slurms.get(f"{space}/{name}")
         if slurm is None:
             raise ConnectionRefusedError(111, "Connection refused")
-        return await slurm.exchange(url, method, headers, body)
+        return await slurm.exchange(url, method, headers, body, fence)
 
 
 async def _connected(host: str, port: int) -> None:

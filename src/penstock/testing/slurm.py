@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from penstock.decide import records
-from penstock.slurm.rest.http import Answer
+from penstock.slurm.rest.http import Answer, unfenced
 from penstock.testing import faults
 from penstock.testing.faults import Fault
 from penstock.testing.keys import Keys, read, understand
@@ -320,7 +320,13 @@ class SlurmLine:
         self._key = key
 
     async def exchange(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
     ) -> Answer:
         """Answer one request. Raises ConnectionError; never returns when it hangs."""
         if self.dead or not self._slurm.rest_up:
@@ -332,7 +338,7 @@ class SlurmLine:
             return Answer(502, JSON, answer)
         self.rest.key = self._key()
         sent_at.set(asyncio.get_running_loop().time())
-        answer = await self.rest.exchange(url, method, headers, body)
+        answer = await self.rest.exchange(url, method, headers, body, fence)
         if self.dead:
             raise ConnectionResetError(104, "Connection reset by peer")
         return answer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
 
-from penstock.slurm.rest.http import Answer
+from penstock.slurm.rest.http import Answer, unfenced
 from penstock.testing.faults import Fault
 from penstock.testing.slurm_answers import USER_HEADER, Asked, SlurmAnswers
 from penstock.testing.slurmctld import FakeSlurmctld
@@ -115,7 +115,13 @@ class InMemorySlurmrestd(SlurmAnswers):
         self.delay_s = 5.0
 
     async def exchange(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
     ) -> Answer:
         """Answer one request. Raises ConnectionRefusedError, or never returns, by `fault`."""
         parts = urlsplit(url)
@@ -125,5 +131,6 @@ class InMemorySlurmrestd(SlurmAnswers):
             raise ConnectionRefusedError(111, "Connection refused")
         if self.fault is Fault.HANG:
             await asyncio.get_running_loop().create_future()
+        fence()
         query = dict(parse_qsl(parts.query))
         return self.answer(Asked(method, parts.path, query, headers.get(USER_HEADER, ""), body))

@@ -198,3 +198,55 @@ async def test_the_token_is_asked_for_at_each_request():
 async def test_an_empty_token_is_an_authentication_error(server: FakeSlurmrestd):
     with pytest.raises(AuthError, match="did not take the token"):
         await Slurmrestd(server.url, lambda: "").nodes()
+
+
+class _DeposedError(Exception):
+    """What a fence raises."""
+
+
+async def test_what_changes_slurm_is_kept_back_once_the_fence_is_up(
+    server: FakeSlurmrestd,
+) -> None:
+    """Every change, a reconfigure too although it is a GET; reads go on."""
+
+    def fence() -> None:
+        raise _DeposedError
+
+    rest = Slurmrestd(server.url, lambda: "token", timeout_s=5, fence=fence)
+    assert (await rest.node("cpu-0")).name == "cpu-0"
+    before = len(server.calls)
+    for change in (
+        rest.update_node("cpu-0", state=["DRAIN"]),
+        rest.delete_node("cpu-0"),
+        rest.new_node("NodeName=cpu-2"),
+        rest.update_partition({"name": "all"}),
+        rest.delete_partition("all"),
+        rest.delete_reservation("r"),
+        rest.submit("#!/bin/sh"),
+        rest.cancel(1),
+        rest.reconfigure(),
+    ):
+        with pytest.raises(_DeposedError):
+            await change
+    assert server.calls[before:] == []
+    assert "DRAIN" not in server.slurmctld.nodes["cpu-0"].flags
+
+
+async def test_a_change_is_kept_back_when_leadership_is_lost_while_it_connects(
+    server: FakeSlurmrestd,
+) -> None:
+    """The connection may take longer than another process waits for the Lease."""
+    asked: list[str] = []
+
+    def fence() -> None:
+        asked.append("fence")
+        if len(asked) == 2:
+            raise _DeposedError
+
+    rest = Slurmrestd(server.url, lambda: "token", timeout_s=5, fence=fence)
+    await rest.node("cpu-0")
+    before = len(server.calls)
+    with pytest.raises(_DeposedError):
+        await rest.update_node("cpu-0", state=["DRAIN"])
+    assert asked == ["fence", "fence"]
+    assert server.calls[before:] == []

@@ -10,7 +10,7 @@ from penstock.slurm.hostlist import HostListError
 from penstock.slurm.model import Job, Node
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.errors import BadReplyError, NotFoundError
-from penstock.slurm.rest.http import Exchange, exchange
+from penstock.slurm.rest.http import Exchange, exchange, unfenced
 from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
 from penstock.slurm.rest.transport import SLURMDBD, TIMEOUT_S, Transport
 
@@ -19,7 +19,9 @@ class Slurmrestd:
     """One slurmrestd, spoken to as one user.
 
     `token` is called for each request, so a rotated token takes effect at once. `on_call` hears the
-    method and path of each. Nothing is held open between requests, so there is nothing to close.
+    method and path of each. `fence` is called before each request that changes something, and once
+    more right before it is sent; it raises to keep the request back, and the caller gets what it
+    raises. Nothing is held open between requests, so there is nothing to close.
     Every method raises a SlurmError when the answer is not a fact.
     """
 
@@ -31,8 +33,9 @@ class Slurmrestd:
         timeout_s: float = TIMEOUT_S,
         on_call: Callable[[str, str], None] | None = None,
         exchange: Exchange = exchange,
+        fence: Callable[[], None] = unfenced,
     ) -> None:
-        self._http = Transport(base_url, token, timeout_s, on_call, exchange)
+        self._http = Transport(base_url, token, timeout_s, on_call, exchange, fence)
 
     @property
     def base_url(self) -> str:

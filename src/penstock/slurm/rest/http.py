@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -40,16 +40,33 @@ class Exchange(Protocol):
     """How a request gets its answer: `exchange`, or a simulated slurmrestd."""
 
     async def __call__(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None],
+        /,
     ) -> Answer:
         """Send one request and read the reply. Raises what `exchange` does."""
         ...
 
 
+def unfenced() -> None:
+    """The fence of a request that anybody may send."""
+
+
 async def exchange(
-    url: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
+    url: str,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    fence: Callable[[], None] = unfenced,
 ) -> Answer:
     """Send one request and read the reply. It has no time limit: cancel it.
+
+    `fence` is called when the connection is made, which may take long, and right before anything
+    is sent; if it raises, nothing is sent.
 
     Raises OSError when the connection cannot be made or breaks, EOFError when it ends too soon,
     HttpFormatError when the reply is not HTTP.
@@ -68,6 +85,7 @@ async def exchange(
         parts.hostname, port, ssl=secure or None, limit=LARGEST_HEAD
     )
     try:
+        fence()
         writer.write("\r\n".join([*head, "", ""]).encode() + body)
         await writer.drain()
         return await _read(reader)

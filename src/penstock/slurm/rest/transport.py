@@ -31,7 +31,7 @@ from penstock.slurm.rest.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from penstock.slurm.rest.http import Answer, Exchange, HttpFormatError, exchange
+from penstock.slurm.rest.http import Answer, Exchange, HttpFormatError, exchange, unfenced
 
 PARSERS = ("v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42")
 """Data parsers whose replies this client reads, best first."""
@@ -55,6 +55,7 @@ class Transport:
         timeout_s: float,
         on_call: Callable[[str, str], None] | None,
         exchange: Exchange = exchange,
+        fence: Callable[[], None] = unfenced,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.parser: str | None = None
@@ -62,6 +63,7 @@ class Transport:
         self._timeout_s = timeout_s
         self._on_call = on_call
         self._exchange = exchange
+        self._fence = fence
         self._discovery = asyncio.Lock()
 
     async def must(
@@ -139,6 +141,8 @@ class Transport:
         params: dict[str, str] | None = None,
         body: dict[str, Any] | None = None,
     ) -> Answer:
+        fence = self._fence if _changes(method, path) else unfenced
+        fence()
         if self._on_call is not None:
             self._on_call(method, path)
         url = self.base_url + path + (f"?{urlencode(params)}" if params else "")
@@ -149,7 +153,7 @@ class Transport:
             data = msgspec.json.encode(body)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(url, method, headers, data)
+                return await self._exchange(url, method, headers, data, fence)
         except TimeoutError as error:
             why = f"slurmrestd did not answer within {self._timeout_s:g} s"
             raise UnreachableError(f"{why} ({self.base_url})") from error
@@ -160,6 +164,11 @@ class Transport:
             raise BadReplyError(f"slurmrestd's answer cannot be read: {error}") from error
         except (OSError, EOFError) as error:
             raise UnreachableError(f"slurmrestd {_how(error)} ({self.base_url})") from error
+
+
+def _changes(method: str, path: str) -> bool:
+    """Whether a request changes something; slurmrestd has a reconfigure as a GET."""
+    return method != "GET" or path.rstrip("/").endswith("/reconfigure")
 
 
 def _how(error: Exception) -> str:

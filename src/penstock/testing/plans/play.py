@@ -17,6 +17,7 @@ from penstock.testing.loop import simulate
 from penstock.testing.plans import expected, served
 from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.bookkeeping import BOOKKEEPING, SLURMDBD, accounted
+from penstock.testing.plans.deposed import DEPOSED, deposed
 from penstock.testing.plans.forgotten import FORGOTTEN, forgetful
 from penstock.testing.plans.left import RUNS_S, left_over
 from penstock.testing.plans.lockout import Lockouts
@@ -31,7 +32,7 @@ from penstock.testing.plans.world import Declared, World
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
 HAPPENINGS = {**DRAWN, **STORAGE, **UPKEEP, **BOOKKEEPING, **SLURMDBD, **TOKENS, **ROTATION}
-HAPPENINGS |= FORGOTTEN
+HAPPENINGS |= FORGOTTEN | DEPOSED
 USERS = frozenset({*ACTS, *STORAGE, *UPKEEP, *BOOKKEEPING, *TOKENS, *ROTATION})
 """What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
@@ -68,7 +69,7 @@ class Outcome:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     plan = scheduled(furnished(draw(seed, DRAWN)))
-    return left_over(forgetful(rotated(tokened(accounted(plan)))))
+    return left_over(deposed(forgetful(rotated(tokened(accounted(plan))))))
 
 
 def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:

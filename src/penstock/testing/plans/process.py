@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -16,9 +17,10 @@ from penstock.controllers.settings import Settings
 from penstock.kube import Client, Lease, Manager, NotLeaderError, Recorder
 from penstock.kube.clock import Clock
 from penstock.kube.transport import Request, Response
-from penstock.slurm.rest.http import Answer
-from penstock.testing.apiserver import ApiServer, Connection
+from penstock.slurm.rest.http import Answer, unfenced
+from penstock.testing.apiserver import ApiServer, Connection, Trouble
 from penstock.testing.kubelet import NODES
+from penstock.testing.pause import PausableClock
 from penstock.testing.slurm import SlurmLine
 
 OPERATOR = "operator"
@@ -59,11 +61,13 @@ class Process:
         self.lines = lines
         self.identity = identity
         self.leased = leased
+        self.pauses_for = 0.0
+        """Seconds for which it stands still once it is connected for its next write to Slurm."""
         self.crash_after: int | None = None
         self.crashed = asyncio.Event()
         self._acts = acts
         self._wrote = wrote
-        self._clock = clock
+        self._clock = PausableClock(clock)
         self._dial = dial
         self._task: asyncio.Task[None] | None = None
         self._manager: Manager | None = None
@@ -114,18 +118,42 @@ class Process:
             self._manager.stop()
             await self._task
 
+    def _pause(self) -> None:
+        seconds, self.pauses_for = self.pauses_for, 0.0
+        self._clock.pause(seconds)
+        stopped = Trouble(slow=seconds, times=sys.maxsize)
+        self.connection.trouble(stopped)
+        self.connection.hold()
+
+        def go_on() -> None:
+            if stopped in self.connection.troubles:
+                self.connection.troubles.remove(stopped)
+            self.connection.release()
+
+        asyncio.get_running_loop().call_later(seconds, go_on)
+
     @property
     def _dead(self) -> bool:
         return self.connection.dead
 
     async def _exchange(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, /
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
     ) -> Answer:
+        if method != "GET" and self.pauses_for:
+            self._pause()
+        await self._clock.stand_still(lambda: self._dead)
+        fence()
         if method != "GET" and self.leased:
             self._acts(self.identity, f"{method} {url}")
         shown_at.set(min(map(self.connection.shown, DECLARED)))
         space = (urlsplit(url).hostname or "").partition(".")[2]
-        return await self.lines[space].exchange(url, method, headers, body)
+        return await self.lines[space].exchange(url, method, headers, body, fence)
 
     def _sending(self, request: Request) -> None:
         listed_at.set({space: line.rest.listed_at for space, line in self.lines.items()})
