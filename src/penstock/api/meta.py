@@ -29,6 +29,13 @@ class OwnerReference(KubeStruct, frozen=True):
     controller: bool | None = None
     block_owner_deletion: bool | None = None
 
+    def is_kind(self, group: str, kind: str) -> bool:
+        """Whether the owner is of this API group (empty for the core group) and kind.
+
+        Other operators have kinds of the same names, and a kind has more than one version.
+        """
+        return (self.api_version.rpartition("/")[0], self.kind) == (group, kind)
+
 
 class ObjectMeta(KubeStruct, frozen=True):
     """Identity and bookkeeping of one object. Times are RFC 3339 text as the server wrote it."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
 
 from penstock.api.conditions import Check
 from penstock.api.core import BUDGETS, Node, PersistentVolumeClaim, Pod
-from penstock.api.meta import Json, KubeObject
+from penstock.api.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.wellknown import ROLLBACK
@@ -337,14 +336,6 @@ def machine_matters(old: Node | None, new: Node | None) -> bool:
         or old.metadata.labels != new.metadata.labels
         or _statuses(old) != _statuses(new)
     )
-
-
-def owner_of_pod(pod: KubeObject) -> list[str]:
-    """Key of the NodeSet that a pod belongs to."""
-    owner: Any = pod.metadata.controller
-    if owner is not None and owner.kind == "NodeSet":
-        return [f"{pod.metadata.namespace}/{owner.name}"]
-    return []
 
 
 def _statuses(node: Node) -> list[tuple[str, str, str | None]]:

@@ -133,7 +133,7 @@ class TokenLoop(Loop[Token]):
     async def _taken_over(self, obj: Token, secret: Secret, key_name: str) -> bool:
         """Make a Secret ours that slurm-operator made: it says there that the key owns it."""
         of = secret.metadata.controller
-        if of is None or (of.kind, of.name) != ("Secret", key_name):
+        if of is None or not of.is_kind("", "Secret") or of.name != key_name:
             return False
         meta = secret.metadata
         body: Json = {

@@ -6,7 +6,7 @@ import base64
 import binascii
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from penstock.api.core import (
 )
 from penstock.api.meta import KubeObject
 from penstock.api.penstock.partition import PARTITIONS, Partition
+from penstock.api.resource import Resource
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS, Controller
@@ -385,24 +386,25 @@ def cluster_keys(member: Member) -> list[str]:
     return [f"{namespace}/{ref.name}"] if ref.namespace in ("", namespace) else []
 
 
-def owned_by(kind: str) -> Callable[[KubeObject], list[str]]:
+def owned_by(resource: Resource[Any]) -> Callable[[KubeObject], list[str]]:
     """A function from an object to the key of its managing owner, if that is of this kind."""
 
     def key_of(obj: KubeObject) -> list[str]:
         owner = obj.metadata.controller
-        if owner is None or owner.kind != kind:
+        if owner is None or not owner.is_kind(resource.group, resource.kind):
             return []
         return [f"{obj.metadata.namespace}/{owner.name}"]
 
     return key_of
 
 
-def shared_by(kind: str) -> Callable[[KubeObject], list[str]]:
+def shared_by(resource: Resource[Any]) -> Callable[[KubeObject], list[str]]:
     """A function from an object to the keys of all its owners of this kind."""
 
     def keys_of(obj: KubeObject) -> list[str]:
-        space = obj.metadata.namespace
-        return [f"{space}/{o.name}" for o in obj.metadata.owner_references if o.kind == kind]
+        space, owners = obj.metadata.namespace, obj.metadata.owner_references
+        kind = resource.group, resource.kind
+        return [f"{space}/{one.name}" for one in owners if one.is_kind(*kind)]
 
     return keys_of
 

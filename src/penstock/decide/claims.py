@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from penstock.api.core import PersistentVolumeClaim, Pod
 from penstock.api.meta import Json, OwnerReference
 from penstock.api.slinky import names
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.decide.action import CreateClaims, OwnClaim, Why
 from penstock.decide.drain import Cause
 from penstock.decide.pods import is_daemon, machine_of, never_bound, slurm_node_name
@@ -56,9 +56,9 @@ def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
 def _gone(view: NodeSetView, owner: OwnerReference, living: Collection[str]) -> bool:
     """Whether an owner is gone, and takes the claim along: a pod, or a former NodeSet."""
     meta = view.nodeset.metadata
-    if owner.kind == "Pod":
+    if owner.is_kind("", "Pod"):
         return owner.uid not in living
-    ours = owner.kind == "NodeSet" and owner.api_version.startswith("slinky.slurm.net/")
+    ours = owner.is_kind(NODESETS.group, NODESETS.kind)
     return ours and owner.name == meta.name and owner.uid != meta.uid
 
 

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from penstock.api.core import ConfigMap
-from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.meta import KubeObject, ObjectMeta, OwnerReference
 from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.shared import LocalObjectReference
+from penstock.controllers.world import owned_by, shared_by
 from penstock.render.config import content_hash
 from support import nodesets
 from unit.controllers.stage import put, world_of
@@ -50,3 +52,26 @@ def test_the_hash_of_a_binary_file_is_that_of_its_bytes(content: bytes):
         for name, one in (("a", b"x"), ("prolog", content))
     ]
     assert content_hash(found) == hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def test_owners_match_by_group_and_kind():
+    """Another operator's kind of the same name owns nothing here; another version of ours does."""
+    ours, former, theirs, core = (
+        msgspec.structs.replace(
+            nodesets.pod(0).metadata,
+            owner_references=(
+                OwnerReference(api_version=version, kind="NodeSet", name="worker", controller=True),
+            ),
+        )
+        for version in (
+            "slinky.slurm.net/v1beta1",
+            "slinky.slurm.net/v1alpha1",
+            "slurm.nebius.ai/v1alpha1",
+            "v1",
+        )
+    )
+    for key_of in (owned_by(NODESETS), shared_by(NODESETS)):
+        assert key_of(KubeObject(metadata=ours)) == ["slurm/worker"]
+        assert key_of(KubeObject(metadata=former)) == ["slurm/worker"]
+        assert key_of(KubeObject(metadata=theirs)) == []
+        assert key_of(KubeObject(metadata=core)) == []
