@@ -16,7 +16,9 @@ from prometheus_client import Counter
 
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.api.slinky.shared import SecretKeySelector
 from penstock.controllers.metrics import SLURM_CALLS
 from penstock.controllers.world import Member, World, cluster_keys
 from penstock.kube import NotLeaderError, Result
@@ -60,6 +62,8 @@ class Tokens:
 class Link:
     """One cluster's mirrors and the client behind them."""
 
+    uid: str
+    """Of the Controller that it was opened for; empty if that was gone already."""
     mirror: Mirror
     partitions: PartitionMirror
     reservations: ReservationMirror
@@ -69,6 +73,12 @@ class Link:
     tasks: tuple[asyncio.Task[None], ...] = ()
     registering: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
+
+    def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
+        """Ask this slurmrestd from now on, or nobody, because of `why`."""
+        self.client = client
+        for mirror in (self.mirror, self.partitions, self.reservations, self.registration):
+            mirror.endpoint(client, why)
 
     @property
     def asked(self) -> bool:
@@ -109,11 +119,35 @@ class Links:
 
     def of(self, member: Member) -> Link | None:
         """The link of the cluster that an object belongs to, if there is one yet."""
-        return next(filter(None, map(self._links.get, cluster_keys(member))), None)
+        return next(filter(None, map(self.get, cluster_keys(member))), None)
 
     def get(self, key: str) -> Link | None:
-        """The link of a Controller, if there is one yet."""
-        return self._links.get(key)
+        """The link of a Controller, if there is one yet: not that of its predecessor of the name.
+
+        That of an external slurmctld outlives its Controller while NodeSets need it to drain.
+        """
+        link, controller = self._links.get(key), self._world.controllers.get(key)
+        if link is None or controller is None or link.uid == controller.metadata.uid:
+            return link
+        return None
+
+    def external(self, member: NodeSet) -> ExternalSlurm | None:
+        """How the slurmctld of a NodeSet is asked if it is outside, to be remembered there."""
+        before = member.status.external_slurm
+        controller = self._world.controller_of(member)
+        if controller is None:
+            return before
+        if not controller.spec.external:
+            return None
+        restapi = oldest(self._world.restapis_of.get(controller.metadata.key))
+        url = self._url_of(restapi) if restapi is not None else ""
+        ref = names.jwt_key_ref(controller)
+        return ExternalSlurm(
+            url or (before.rest_api_url if before is not None else ""),
+            ref.name,
+            ref.key,
+            before.silent_since if before is not None else "",
+        )
 
     def asked(self, member: Member, *, reservations: bool = False) -> bool:
         """Whether this process has heard of that cluster's Slurm, or why it cannot."""
@@ -138,34 +172,53 @@ class Links:
         """Bring one Controller's link up to its RestApis and its JWT key."""
         group = await self._started
         controller = self._world.controllers.get(key)
-        if controller is None:
+        uid = controller.metadata.uid if controller is not None else ""
+        link = self._links.get(key)
+        if link is not None and uid and link.uid != uid:
+            # Another cluster of that name: nothing that was known of the former one holds for it.
+            self._drop(key)
+            link = None
+        left = self._left_outside(key)
+        if controller is None and left is None:
             self._drop(key)
             return Result()
-        link = self._links.get(key) or self._open(key, group)
-        found = self._target(controller)
+        link = link or self._open(key, uid, group)
+        found = self._target(controller) if controller is not None else ""
+        if isinstance(found, str) and left is not None:
+            # RestApi and key may go in any order. Whom it asked before it asks as long as it can.
+            found = link.target or self._remembered(key, left) or found
         if isinstance(found, str):
-            link.client = link.target = None
-            link.mirror.endpoint(None, found)
-            link.partitions.endpoint(None, found)
-            link.reservations.endpoint(None, found)
-            link.registration.endpoint(None, found)
+            link.target = None
+            link.endpoint(None, found or "Controller, RestApi or key are gone")
         elif found != link.target:
             url, secret = found
             link.target = found
-            link.client = Slurmrestd(
-                url,
-                Tokens(secret, self._clock.time),
-                on_call=_counted(key),
-                exchange=self._exchange,
-                fence=self._fence,
+            link.endpoint(
+                Slurmrestd(
+                    url,
+                    Tokens(secret, self._clock.time),
+                    on_call=_counted(key),
+                    exchange=self._exchange,
+                    fence=self._fence,
+                )
             )
-            link.mirror.endpoint(link.client)
-            link.partitions.endpoint(link.client)
-            link.reservations.endpoint(link.client)
-            link.registration.endpoint(link.client)
             log.info("slurmrestd chosen", controller=key, url=url)
         self._changed(key)
         return Result()
+
+    def _left_outside(self, key: str) -> ExternalSlurm | None:
+        """How an external slurmctld is asked whose Controller is gone or going, if it is needed."""
+        controller = self._world.controllers.get(key)
+        if controller is not None and not controller.metadata.deleting:
+            return None
+        every = (one.status.external_slurm for one in self._world.nodesets_of.get(key))
+        return next((one for one in every if one is not None), None)
+
+    def _remembered(self, key: str, left: ExternalSlurm) -> tuple[str, bytes] | None:
+        """URL and JWT key by what a NodeSet remembers, as far as they are still there."""
+        ref = SecretKeySelector(name=left.jwt_secret, key=left.jwt_secret_key)
+        secret = self._world.secret_value(key.partition("/")[0], ref)
+        return (left.rest_api_url, secret) if left.rest_api_url and secret is not None else None
 
     def _target(self, controller: Controller) -> tuple[str, bytes] | str:
         """URL and JWT key, or why there is no slurmrestd to ask."""
@@ -179,9 +232,10 @@ class Links:
             return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
         return self._url_of(restapi), secret
 
-    def _open(self, key: str, group: asyncio.TaskGroup) -> Link:
+    def _open(self, key: str, uid: str, group: asyncio.TaskGroup) -> Link:
         clock = self._clock.monotonic
         link = Link(
+            uid,
             Mirror(clock=clock),
             PartitionMirror(lambda: self.partitions_heard(key), clock=clock),
             ReservationMirror(lambda: self._changed(key), clock=clock),

@@ -256,6 +256,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             reservations=link.reservations.records if link is not None else UNCONNECTED,
             refused_reservation=self._actor.reservations.refused(meta.key),
             cannot_register=self._actor.registrations.unable(meta.key),
+            external=self._links.external(nodeset),
             refused_topologies=self._actor.refusals.of(meta.key, pods),
         )
 

@@ -179,6 +179,8 @@ class Operator:
         loop.watches(world.pods, pod_to_controller)
         link.watches(world.controllers, lambda one: [one.metadata.key], when=_declared)
         link.watches(world.restapis, cluster_keys, when=_declared)
+        # The link to an external slurmctld is needed until the last of them is gone.
+        link.watches(world.nodesets, cluster_keys, when=_asks_outside)
         link.watches(world.secrets, self._references.users_of_secret)
 
     def _wire_members(self) -> None:
@@ -358,6 +360,13 @@ def _declared(old: Any, new: Any) -> bool:
         or before.deleting != after.deleting
         or before.uid != after.uid
     )
+
+
+def _asks_outside(old: NodeSet | None, new: NodeSet | None) -> bool:
+    """Whether a NodeSet came or went that remembers how its external slurmctld is asked."""
+    before = old.status.external_slurm if old is not None else None
+    after = new.status.external_slurm if new is not None else None
+    return (before is None) != (after is None)
 
 
 def _declared_or_fits_more(old: NodeSet | None, new: NodeSet | None) -> bool:

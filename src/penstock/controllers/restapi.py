@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.api.slinky.wellknown import ASK_FINALIZER
 from penstock.controllers import hold
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
+from penstock.controllers.world import cluster_keys
 from penstock.decide import accounting, host_network
+from penstock.decide.restapi_finalizer import needed_for
 from penstock.decide.words import some
 from penstock.decide.workload import crashed, workload
+from penstock.kube import NotFoundError, Result
 from penstock.render import restapi as render
 from penstock.render.config import config_hash
 
@@ -25,6 +30,45 @@ class RestApiLoop(Loop[RestApi]):
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, RESTAPIS, tools.world.restapis, events)
         self._anew = Anew(tools.client)
+        self._kept: set[str] = set()
+        """Uids of those whose deletion waits, which an event tells once."""
+
+    def forget(self, key: str, uid: str) -> None:
+        """Drop that its deletion waited."""
+        del key
+        self._kept.discard(uid)
+
+    async def reconcile(self, key: str) -> Result:
+        """Bring one RestApi about; keep a deleted one while workers are drained by it."""
+        obj = self.world.restapis.get(key)
+        if obj is None or not obj.metadata.deleting:
+            return await super().reconcile(key)
+        self.lifetimes.observe(key, obj)
+        if ASK_FINALIZER not in obj.metadata.finalizers:
+            return Result()
+        nodesets = (one for of in cluster_keys(obj) for one in self.world.nodesets_of.get(of))
+        staffed = [(one, self.world.pods_of.count(one.metadata.uid)) for one in nodesets]
+        kept = needed_for(obj, staffed, self.client.clock.time())
+        if kept is None:
+            await self._finalize(obj, wanted=False)
+            return Result()
+        seconds, names = kept
+        if names and obj.metadata.uid not in self._kept:
+            self._kept.add(obj.metadata.uid)
+            note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is outside"
+            self.events.normal(obj, "DeletionWaits", note, "Finalize")
+        return Result(requeue_after=seconds)
+
+    async def _finalize(self, obj: RestApi, *, wanted: bool) -> None:
+        """Add the finalizer or remove it."""
+        meta = obj.metadata
+        if wanted == (ASK_FINALIZER in meta.finalizers):
+            return
+        left = [one for one in meta.finalizers if one != ASK_FINALIZER]
+        finalizers = [*left, ASK_FINALIZER] if wanted else left
+        body = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}
+        with contextlib.suppress(NotFoundError):
+            await self.client.patch(RESTAPIS, meta.namespace, meta.name, {"metadata": body})
 
     async def bring(self, obj: RestApi) -> list[Check]:
         """Make slurmrestd's Service and Deployment."""
@@ -37,6 +81,7 @@ class RestApiLoop(Loop[RestApi]):
         if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
             # There is no slurm.conf before.
             return waiting
+        await self._finalize(obj, wanted=cluster.controller.spec.external)
         conf = self.world.slurm_conf(cluster.controller)
         made = render.objects(cluster, obj, conf)
         found = hold.look(self.objects, obj, made, render.declared(cluster, obj, conf))

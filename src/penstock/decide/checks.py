@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
-from penstock.decide import claims, drain, topology
+from penstock.decide import claims, drain, times, topology
 from penstock.decide.guard import Verdict
 from penstock.decide.maintenance import scheduled
 from penstock.decide.pods import machine_of, slurm_node_name, slurmd_container
@@ -15,7 +15,7 @@ from penstock.decide.roles import Roles
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.status import available_in, old_ones
 from penstock.decide.trouble import Trouble, trouble
-from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.view import PATIENCE_S, ControllerState, NodeSetView
 from penstock.decide.words import some
 
 _WAITS = (
@@ -108,14 +108,33 @@ def _controller(view: NodeSetView) -> Check | None:
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        message = f"Controller {name} is gone or going: pods are deleted without being drained"
-        return Check(None, "ControllerGone", message)
+        return Check(None, "ControllerGone", f"Controller {name} is gone or going: {_going(view)}")
     if view.controller is ControllerState.DELETING:
         return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
     return Check(
         False,
         "ControllerNotFound",
         f"spec.controllerRef: there is no Controller {name}; no pods are made before it",
+    )
+
+
+def _going(view: NodeSetView) -> str:
+    """What becomes of pods whose NodeSet goes with its Controller."""
+    if view.external is None or view.abandoned:
+        return "pods are deleted without being drained"
+    since = view.silent_since
+    if since is None:
+        return (
+            "slurmctld is outside and goes on, so each pod is deleted once its Slurm node is "
+            "drained and empty"
+        )
+    meta, end = view.nodeset.metadata, times.write(since + PATIENCE_S)
+    labels = wellknown.selector_labels("slurmd", meta.name)
+    chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    return (
+        f"slurmctld is outside and cannot be asked since {times.write(since)}, so pods that may "
+        f"have jobs stay until {end}. To end the wait at once: kubectl delete pods "
+        f"-n {meta.namespace} -l {chosen}"
     )
 
 

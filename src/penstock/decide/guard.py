@@ -22,7 +22,9 @@ A slurmd that runs may have a job. So:
    says that slurmd does not run (a crash loop), and Slurm answers and has neither the node nor a
    job on it. If Slurm has the node, it must be drained as in rule 2.
 5. `ControllerGone`: the NodeSet is being deleted and its Controller is gone or going too: there is
-   no Slurm left to ask or to keep a job, and the namespace must be able to go.
+   no Slurm left to ask or to keep a job, and the namespace must be able to go. An external
+   slurmctld keeps its jobs, so rules 1 to 4 hold until it cannot be asked for so long that the view
+   calls the NodeSet abandoned.
 
 6. `Forgotten`: Slurm's nodes and jobs are known and have neither the node nor a job on it, and this
    Slurm cannot have a running slurmd register again. Such pods go within the NodeSet's budget.

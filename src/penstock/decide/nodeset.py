@@ -336,4 +336,6 @@ def _wake_after(view: NodeSetView) -> float | None:
     patience = patience_in(view)
     if patience:
         waits.append(patience)
+    if view.pods and view.patience:
+        waits.append(view.patience)
     return min(waits, default=None)

@@ -13,7 +13,7 @@ import msgspec
 from penstock.api.conditions import Check, conditions, set_conditions
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
-from penstock.api.slinky.nodeset import NodeSetStatus
+from penstock.api.slinky.nodeset import ExternalSlurm, NodeSetStatus
 from penstock.decide import pins, times
 from penstock.decide.daemon import misnamed
 from penstock.decide.pods import DAEMON, is_daemon
@@ -108,6 +108,7 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
         slurm_drain=drain,
         node_set_hash=view.revision,
         ordinal_to_node=pins.pins(view),
+        external_slurm=_external(view),
         selector=",".join(f"{key}={labels[key]}" for key in sorted(labels)),
         conditions=set_conditions(
             old.conditions,
@@ -116,6 +117,14 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
             datetime.fromtimestamp(view.now, UTC),
         ),
     )
+
+
+def _external(view: NodeSetView) -> ExternalSlurm | None:
+    if view.external is None:
+        return None
+    since = view.silent_since
+    told = times.write(since) if since is not None else ""
+    return msgspec.structs.replace(view.external, silent_since=told)
 
 
 def _slurm_counts(view: NodeSetView, slurm: SlurmView) -> tuple[int, int, int, int]:

@@ -9,7 +9,8 @@ from enum import Enum
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import PersistentVolumeClaim, Pod
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
+from penstock.decide import times
 from penstock.decide.action import RefusedReservation
 from penstock.decide.crowd import Crowd
 from penstock.decide.crowd import crowd as sums
@@ -20,6 +21,10 @@ from penstock.slurm.model import Job, Node
 from penstock.slurm.reservation import Reservation
 
 _NOT_ASKED = Unknown("Slurm was not asked for reservations")
+PATIENCE_S = 3600.0
+"""For how long an external slurmctld that cannot be asked keeps the pods of a NodeSet that is
+deleted together with its Controller. It is longer than a maintenance window's restart of slurmctld,
+and bounded, because a namespace must be deletable."""
 
 
 class ControllerState(Enum):
@@ -49,6 +54,8 @@ class NodeSetView:
     `reservations` are those of its cluster, asked for when `maintenance.asks` says so, and
     `refused_reservation` is what slurmctld said to the last one that was asked for.
     `cannot_register` is why its Slurm cannot have forgotten workers register again, if it cannot.
+    `external` says how slurmctld is asked if it is outside of Kubernetes, also when the Controller
+    is gone; None if it is inside.
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
@@ -77,6 +84,7 @@ class NodeSetView:
     reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
     refused_reservation: RefusedReservation | None = None
     cannot_register: str | None = None
+    external: ExternalSlurm | None = None
 
     @property
     def crowd(self) -> Crowd:
@@ -89,9 +97,39 @@ class NodeSetView:
         return self.nodeset.metadata.deleting
 
     @property
-    def abandoned(self) -> bool:
-        """Whether it is deleted with nothing left to drain by: its Controller goes or is gone."""
+    def going(self) -> bool:
+        """Whether it is deleted together with its Controller, as by `helm uninstall`."""
         return self.deleting and self.controller is not ControllerState.PRESENT
+
+    @property
+    def silent(self) -> bool:
+        """Whether Slurm cannot be asked for nodes or jobs."""
+        return isinstance(self.nodes, Unknown) or isinstance(self.jobs, Unknown)
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when (Unix seconds) an external slurmctld of a cluster that goes is silent."""
+        if not self.going or self.external is None or not self.silent:
+            return None
+        since = times.parse(self.external.silent_since)
+        return self.now if since is None else min(since, self.now)
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds for which that is waited for still; None while there is nothing to wait for."""
+        since = self.silent_since
+        return None if since is None else max(0.0, since + PATIENCE_S - self.now)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it is deleted with no Slurm left to ask: its Controller goes or is gone.
+
+        A slurmctld inside goes with its Controller, and its jobs with it. One outside goes on with
+        its jobs, so it is asked until it cannot be asked for `PATIENCE_S`.
+        """
+        if not self.going:
+            return False
+        return self.external is None or self.patience == 0.0
 
     @property
     def replicas(self) -> int:

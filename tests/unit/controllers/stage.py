@@ -107,6 +107,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
         for name in nodes:
             rest.slurmctld.register(name)
         link = Link(
+            "uid",
             Mirror(),
             PartitionMirror(lambda: None),
             ReservationMirror(lambda: None),

@@ -216,6 +216,18 @@ class NodeSetSpec(KubeStruct, frozen=True):
         return self.ssh.sssd_conf_ref if self.ssh is not None and self.ssh.enabled else None
 
 
+class ExternalSlurm(KubeStruct, frozen=True):
+    """How an external slurmctld is asked, once its Controller is gone."""
+
+    rest_api_url: Annotated[str, about("URL of the slurmrestd that was asked last.")] = ""
+    jwt_secret: Annotated[str, about("Name of the Secret with the key that signs tokens.")] = ""
+    jwt_secret_key: Annotated[str, about("Key within that Secret's data.")] = ""
+    silent_since: Annotated[
+        str,
+        about("Since when it cannot be asked, while NodeSet and Controller are being deleted."),
+    ] = ""
+
+
 class NodeSetStatus(Status, frozen=True, omit_defaults=False):
     """What a set of Slurm nodes is. A count of zero is written, not left out."""
 
@@ -235,6 +247,10 @@ class NodeSetStatus(Status, frozen=True, omit_defaults=False):
         dict[str, str], about("Kubernetes node of each ordinal, for pinToNode.")
     ] = field(default_factory=dict[str, str])
     selector: Annotated[str, about("Label selector of the pods, for autoscalers.")] = ""
+    external_slurm: Annotated[
+        ExternalSlurm | None,
+        about("How slurmctld is asked if it is outside; it outlives the Controller."),
+    ] = None
 
 
 class NodeSet(KubeObject, frozen=True, kw_only=True):
