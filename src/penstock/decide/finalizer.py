@@ -14,6 +14,10 @@ PATIENCE_S = 300.0
 """How long after its deletion a NodeSet without pods waits for a silent Slurm to take its node
 records away. Left records cost a line in sinfo; a NodeSet that never goes blocks its namespace."""
 
+GOING_S = 60.0
+"""The same for a NodeSet that goes with its whole cluster, of an external slurmctld: slurmrestd
+ends at the same time, and a namespace is waited for by somebody."""
+
 
 def finalizer_action(
     view: NodeSetView, slurm: SlurmView, defunct: Defunct, *, claimed: bool
@@ -43,7 +47,7 @@ def patience_in(view: NodeSetView) -> float | None:
     deleted = times.parse(view.nodeset.metadata.deletion_timestamp)
     if deleted is None or view.pods or DRAIN_FINALIZER not in view.nodeset.metadata.finalizers:
         return None
-    return max(0.0, deleted + PATIENCE_S - view.now)
+    return max(0.0, deleted + (GOING_S if view.going else PATIENCE_S) - view.now)
 
 
 def _remove(message: str) -> RemoveFinalizer:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
+
 from penstock.api.core import Pod
 from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
@@ -15,8 +17,10 @@ from penstock.decide import live_conf
 from penstock.decide.pods import slurm_node_name
 from penstock.preview.live import Key, Live, Slurm
 from penstock.preview.rehearsal import Rehearsal
+from penstock.preview.restarts import Restart, restarts
 from penstock.render import worker
-from penstock.render.config import files
+from penstock.render.config import config_maps_of, files
+from penstock.render.context import Cluster
 from penstock.slurm.force import Plan, needs
 from penstock.slurm.force_table import TABLE
 
@@ -43,6 +47,8 @@ class Files:
 
     key: Key
     plan: Plan
+    ours: Plan
+    """The part in files that the operator writes: for those of the user's it restarts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +95,14 @@ class Effects:
     files: tuple[Files, ...]
     workloads: tuple[Workload, ...]
     workers: tuple[Workers, ...]
+    restarts: tuple[Restart, ...]
     unknown: tuple[str, ...]
     """Clusters whose Slurm could not be asked, and why."""
 
     @property
     def nothing(self) -> bool:
         """Whether nothing at all would happen."""
-        return not (self.objects or self.files or self.workers)
+        return not (self.objects or self.files or self.workers or self.restarts)
 
 
 def effects(live: Live, rehearsal: Rehearsal) -> Effects:
@@ -104,11 +111,15 @@ def effects(live: Live, rehearsal: Rehearsal) -> Effects:
     controllers = sorted(world.controllers, key=lambda one: one.metadata.key)
     nodesets = sorted(world.nodesets, key=lambda one: one.metadata.key)
     workers = [_workers(live, rehearsal, one) for one in nodesets]
+    changed = [found for one in controllers if (found := _files(live, rehearsal, one)) is not None]
+    workloads = tuple(_workloads(rehearsal))
+    templates = [(one.kind, one.key, one.paths) for one in workloads]
     return Effects(
         tuple(_touched(rehearsal)),
-        tuple(found for one in controllers if (found := _files(live, rehearsal, one)) is not None),
-        tuple(_workloads(rehearsal)),
+        tuple(changed),
+        workloads,
         tuple(one for one in workers if one.happens),
+        restarts(live, rehearsal, templates, [(one.key, one.plan, one.ours) for one in changed]),
         tuple(
             f"{key}: {said}" for key, said in sorted(live.slurm.items()) if isinstance(said, str)
         ),
@@ -147,14 +158,31 @@ def _touched(rehearsal: Rehearsal) -> Iterator[Touched]:
 
 
 def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | None:
-    """Compares with the file that slurmctld has; a cluster that is new has none."""
+    """Compares with the files that slurmctld has; a cluster that is new has none."""
     meta = controller.metadata
     there = live.objects["/configmaps"].get((meta.namespace, names.config_map(controller)))
     if there is None or controller.spec.external:
         return None
-    wanted = files(rehearsal.world.cluster(controller))
-    plan = needs(there.get("data") or {}, wanted, TABLE)
-    return Files((meta.namespace, meta.name), plan) if plan.items else None
+    before, wanted = there.get("data") or {}, files(rehearsal.world.cluster(controller))
+    old = live.objects["slinky.slurm.net/controllers"].get((meta.namespace, meta.name))
+    had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
+    has = {
+        name: text
+        for config_map in config_maps_of(Cluster(controller, live.settings.images))
+        for name, text in rehearsal.world.config_data(controller).get(config_map, {}).items()
+    }
+    plan = needs({**before, **had}, {**wanted, **has}, TABLE)
+    ours = needs(before, wanted, TABLE)
+    return Files((meta.namespace, meta.name), plan, ours) if plan.items else None
+
+
+def _users_files(live: Live, controller: Controller) -> dict[str, str]:
+    """The files of the user's ConfigMaps that are beside ours at /etc/slurm now."""
+    found: dict[str, str] = {}
+    for name in config_maps_of(Cluster(controller, live.settings.images)):
+        config_map = live.objects.get("/configmaps", {}).get((controller.metadata.namespace, name))
+        found |= (config_map or {}).get("data") or {}
+    return found
 
 
 def _workloads(rehearsal: Rehearsal) -> Iterator[Workload]:

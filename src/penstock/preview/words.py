@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from penstock.api.slinky import wellknown
 from penstock.decide.words import some
 from penstock.preview.effects import Effects, Files, Touched, Workers
+from penstock.preview.restarts import How, Restart
 from penstock.slurm.force import Force, Item
+from penstock.slurm.hostlist import compress
 
 HOW = {
     Force.NOTHING: "takes effect by itself",
@@ -14,6 +17,11 @@ HOW = {
     Force.RECONFIGURE: "takes effect by a reconfigure; nothing restarts",
 }
 SLURMDBD_CONF = "data.slurmdbd.conf"
+NAMED = 20
+"""Up to so many pods are named one by one."""
+_DAEMONS = {"sackd": "login"}
+_WITH_JOBS = frozenset({"slurmd", "sackd"})
+"""Daemons with whose pods jobs or the sessions that wait for them end."""
 WHEN = {
     "RollingUpdate": "they are replaced within maxUnavailable, each when its jobs have ended",
     "OnDelete": "they stay as they are until somebody deletes them",
@@ -32,22 +40,72 @@ def words(effects: Effects) -> str:
             "Slurm's configuration",
             [*(line for one in effects.files for line in _files(one)), *_slurmdbd(effects)],
         ),
+        ("Pods that restart", [_restart(one) for one in effects.restarts if one.by_itself]),
         (
-            "Pods that restart",
-            [
-                f"those of {one.kind} {'/'.join(one.key)}: {some(one.paths)} of the template"
-                for one in effects.workloads
-            ],
+            "Pods that you have to restart",
+            [_restart(one) for one in effects.restarts if not one.by_itself],
         ),
         ("Workers", [line for one in effects.workers for line in _workers(one)]),
     ):
         if part:
             lines += [f"{title}:", *(f"  {line}" for line in part)]
-    if not effects.workloads and not any(one.deleted for one in effects.workers):
-        lines.append("No pod restarts or ends at once.")
-    if not any(one.jobs for one in effects.workers) and not effects.unknown:
+    by_itself = any(one.by_itself for one in effects.restarts)
+    if not by_itself and not any(one.deleted or one.drained for one in effects.workers):
+        lines.append(
+            "No pod restarts by itself." if effects.restarts else "No pod restarts or ends at once."
+        )
+    if not _touches_jobs(effects) and not effects.unknown:
         lines.append("No job is touched or waited for.")
     return "\n".join([*lines, *_unknown(effects)])
+
+
+def _touches_jobs(effects: Effects) -> bool:
+    """Whether a job is waited for, or may end or be lost."""
+    return (
+        any(one.jobs for one in effects.workers)
+        or any(one.plan.beware for one in effects.files)
+        or any(one.loses_state or one.daemon in _WITH_JOBS for one in effects.restarts)
+    )
+
+
+def _restart(one: Restart) -> str:
+    """Pods by name, their daemon, and who restarts them why."""
+    pods = ", ".join(f"{one.namespace}/{name}" for name in _names(one.pods))
+    lost = "; its state is in the pod, and all jobs are lost with it" if one.loses_state else ""
+    return f"{pods} ({_DAEMONS.get(one.daemon, one.daemon)}): {_who(one)}{lost}"
+
+
+def _names(pods: Sequence[str]) -> list[str]:
+    """Each by its name; a great many as Slurm writes node names."""
+    return list(pods) if len(pods) <= NAMED else [compress(pods)]
+
+
+def _who(one: Restart) -> str:
+    kind, _, key = one.of.partition(" ")
+    space, _, name = key.partition("/")
+    match one.how:
+        case How.OPERATOR:
+            return f"restarted by the operator{f' for {some(one.why)}' if one.why else ''}"
+        case How.TEMPLATE:
+            return f"replaced, since {some(one.why)} of the template of {one.of} changes"
+        case How.ROTATION:
+            told = "replaced once slurmctld and all workers have the new key"
+            return f"{told}, since {some(one.why)} changes"
+        case How.ENDS:
+            which = "end" if len(one.pods) > 1 else "ends"
+            return f"{which}, since {one.of} {some(one.why)}"
+        case How.YOURS if kind == "NodeSet":
+            told = f"change an annotation of spec.template of NodeSet {name}"
+            return f"for {some(one.why)}: {told}, and each is replaced once it is drained"
+        case How.YOURS if one.loses_state:
+            return f"for {some(one.why)}: kubectl delete pod {' '.join(one.pods)} -n {space}"
+        case How.YOURS if one.daemon == "slurmctld":
+            asks = f'{wellknown.RESTART}="slurmctld@$(date +%s)"'
+            controller = f"kubectl annotate controller -n {space} --overwrite {one.instance} {asks}"
+            return f"for {some(one.why)}: {controller}"
+        case _:
+            restart = f"kubectl rollout restart {kind.lower()}/{name} -n {space}"
+            return f"for {some(one.why)}: {restart}"
 
 
 def _unknown(effects: Effects) -> list[str]:

@@ -1,0 +1,282 @@
+"""Which pods restart or end by a change, by name, daemon and reason; workers of NodeSets apart.
+
+There are three ways: the operator or a workload's controller replaces a pod by itself, a pod ends
+for good, and a pod goes on with what it read when it started until somebody restarts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from penstock.api.meta import Json
+from penstock.api.slinky import names, wellknown
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.world import World
+from penstock.decide.backups import is_active
+from penstock.decide.config_transaction import restarts_slurmctld
+from penstock.preview.live import Key, Live
+from penstock.preview.rehearsal import Rehearsal
+from penstock.slurm.force import Force, Item, Plan
+
+PODS = "/pods"
+WORKER = "slurmd"
+WORKLOADS = {"apps/statefulsets": "StatefulSet", "apps/deployments": "Deployment"}
+LABELS = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "slurmdbd": "slurmdbd",
+    "slurmrestd": "slurmrestd",
+    "sackd": "login",
+}
+"""By daemon of Slurm the label app.kubernetes.io/name of its pods."""
+
+
+class How(Enum):
+    """Who restarts a pod."""
+
+    OPERATOR = "the operator restarts it"
+    TEMPLATE = "its template changes"
+    ROTATION = "it is replaced in the course of a key rotation"
+    ENDS = "it ends for good"
+    YOURS = "nobody restarts it but the user"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Pods of one daemon that restart, or are to be restarted, for the same reason.
+
+    `of` is the object that makes them, as `Kind namespace/name`. `why` are paths of the template
+    or keys of Slurm's configuration. `loses_state` says that slurmctld's state, with all jobs, is
+    in the pod.
+    """
+
+    how: How
+    namespace: str
+    pods: tuple[str, ...]
+    daemon: str
+    of: str
+    why: tuple[str, ...] = ()
+    loses_state: bool = False
+    instance: str = ""
+    """Name of the Controller, for slurmctld."""
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether it happens without the user."""
+        return self.how is not How.YOURS
+
+
+def restarts(
+    live: Live,
+    rehearsal: Rehearsal,
+    templates: Iterable[tuple[str, Key, tuple[str, ...]]],
+    files: Iterable[tuple[Key, Plan, Plan]],
+) -> tuple[Restart, ...]:
+    """All of them but workers that are replaced, each pod once.
+
+    `templates` are kind, key and changed paths of workloads whose template changes, `files` the
+    needs of each Controller's changed configuration, of all files and of the operator's own.
+    """
+    found = [
+        *_replaced(live, rehearsal.world, templates),
+        *_ended(live, rehearsal),
+        *_rotated(live, rehearsal.world),
+        *(one for key, plan, ours in files for one in _for_files(live, rehearsal, key, plan, ours)),
+        *_deleted(live, rehearsal),
+    ]
+    return tuple(_once(found))
+
+
+def _once(found: Iterable[Restart]) -> Iterator[Restart]:
+    seen: set[Key] = set()
+    for one in found:
+        left = tuple(pod for pod in one.pods if (one.namespace, pod) not in seen)
+        seen |= {(one.namespace, pod) for pod in left}
+        if left:
+            yield replace(one, pods=left)
+
+
+def _pods(live: Live, space: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the pods that are there now and not on their way out."""
+    return tuple(
+        sorted(
+            key[1]
+            for key, pod in live.objects.get(PODS, {}).items()
+            if key[0] == space and "deletionTimestamp" not in pod["metadata"]
+            if labels.items() <= pod["metadata"].get("labels", {}).items()
+        )
+    )
+
+
+def _of(live: Live, space: str, daemon: str, instance: str) -> tuple[str, ...]:
+    return _pods(live, space, wellknown.selector_labels(LABELS[daemon], instance))
+
+
+def _daemon(workload: Json) -> str:
+    """The daemon of a workload of ours, by the label of its pods."""
+    labels = workload["spec"]["template"]["metadata"].get("labels", {})
+    name = labels.get(wellknown.APP_NAME, "")
+    return next((daemon for daemon, label in LABELS.items() if label == name), name)
+
+
+def _state_in_pod(world: World, space: str, daemon: str, workload: Json) -> bool:
+    """Whether pods of a workload have slurmctld's state, with all jobs."""
+    labels = workload["spec"]["template"]["metadata"].get("labels", {})
+    controller = world.controllers.get(f"{space}/{labels.get(wellknown.APP_INSTANCE, '')}")
+    return daemon == "slurmctld" and controller is not None and not controller.spec.persistent
+
+
+def _replaced(
+    live: Live, world: World, templates: Iterable[tuple[str, Key, tuple[str, ...]]]
+) -> Iterator[Restart]:
+    for kind, key, paths in templates:
+        resource = next(one for one, name in WORKLOADS.items() if name == kind)
+        workload = live.objects[resource][key]
+        pods = _pods(live, key[0], workload["spec"]["selector"]["matchLabels"])
+        daemon = _daemon(workload)
+        lost = _state_in_pod(world, key[0], daemon, workload)
+        yield Restart(How.TEMPLATE, key[0], pods, daemon, f"{kind} {'/'.join(key)}", paths, lost)
+
+
+def _ended(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
+    """Pods of workloads that are deleted, or get fewer replicas."""
+    for (resource, key), after in rehearsal.after.items():
+        workload = live.objects.get(resource, {}).get(key)
+        if resource not in WORKLOADS or workload is None:
+            continue
+        kind, daemon = WORKLOADS[resource], _daemon(workload)
+        pods = _pods(live, key[0], workload["spec"]["selector"]["matchLabels"])
+        of = f"{kind} {'/'.join(key)}"
+        lost = _state_in_pod(rehearsal.world, key[0], daemon, workload)
+        if after is None or "deletionTimestamp" in after["metadata"]:
+            yield Restart(How.ENDS, key[0], pods, daemon, of, ("is deleted",), lost)
+            continue
+        before, now = (one["spec"].get("replicas", 1) for one in (workload, after))
+        if now >= before:
+            continue
+        if kind == "StatefulSet":
+            pods = tuple(pod for pod in pods if int(pod.rpartition("-")[2]) >= now)
+        yield Restart(How.ENDS, key[0], pods, daemon, of, (f"has {now} replicas, not {before}",))
+
+
+def _rotated(live: Live, world: World) -> Iterator[Restart]:
+    """Pods that read slurm.key at their start only, when it changes."""
+    for controller in sorted(world.controllers, key=lambda one: one.metadata.key):
+        space, ref = controller.metadata.namespace, names.slurm_key_ref(controller)
+        before = live.objects.get("/secrets", {}).get((space, ref.name))
+        now = world.secrets.get(f"{space}/{ref.name}")
+        if controller.spec.external or before is None or now is None:
+            continue
+        if (before.get("data") or {}).get(ref.key) == (now.data or {}).get(ref.key):
+            continue
+        why = (f"{ref.key} of Secret {ref.name}",)
+        for login in world.loginsets_of.get(controller.metadata.key):
+            name = login.metadata.name
+            of = f"Deployment {space}/{names.login_workload(login)}"
+            yield Restart(How.ROTATION, space, _of(live, space, "sackd", name), "sackd", of, why)
+        accounting = world.declared(controller).accounting
+        if accounting is not None and controller in world.rings_of(accounting):
+            of = f"StatefulSet {space}/{names.accounting_workload(accounting)}"
+            pods = _of(live, space, "slurmdbd", accounting.metadata.name)
+            yield Restart(How.ROTATION, space, pods, "slurmdbd", of, why)
+
+
+def _for_files(
+    live: Live, rehearsal: Rehearsal, key: Key, plan: Plan, ours: Plan
+) -> Iterator[Restart]:
+    """Daemons that take over a changed configuration by a restart only."""
+    world = rehearsal.world
+    controller = world.controllers.get("/".join(key))
+    if controller is None:
+        return
+    by_daemon: dict[str, list[str]] = {}
+    for item in plan.items:
+        for daemon in item.need.daemons if item.need.force is Force.RESTART else ():
+            by_daemon.setdefault(daemon, []).append(str(item))
+    for daemon, why in by_daemon.items():
+        if daemon == "slurmctld":
+            yield _slurmctld(live, controller, ours, tuple(why))
+        elif daemon in LABELS:
+            yield from _left(live, rehearsal, controller, daemon, tuple(why))
+    yield from _standbys(live, world, controller, plan.items)
+
+
+def _slurmctld(live: Live, controller: Controller, ours: Plan, why: tuple[str, ...]) -> Restart:
+    space, name = controller.metadata.namespace, controller.metadata.name
+    pods = _of(live, space, "slurmctld", name)
+    of = f"StatefulSet {space}/{names.controller_workload(controller)}"
+    persistent = controller.spec.persistent
+    how = How.OPERATOR if persistent and restarts_slurmctld(ours) else How.YOURS
+    return Restart(how, space, pods, "slurmctld", of, why, not persistent, name)
+
+
+def _standbys(
+    live: Live, world: World, controller: Controller, items: Collection[Item]
+) -> Iterator[Restart]:
+    """Backups of slurmctld, which read their files at their start only."""
+    pods = world.slurmctld_pods(controller)
+    if len(pods) < 2 or not items or not any(map(is_active, pods)):
+        return
+    space = controller.metadata.namespace
+    there = _of(live, space, "slurmctld", controller.metadata.name)
+    waiting = {pod.metadata.name for pod in pods if not is_active(pod)}
+    of = f"StatefulSet {space}/{names.controller_workload(controller)}"
+    why = tuple(map(str, items))
+    found = tuple(name for name in there if name in waiting)
+    yield Restart(How.OPERATOR, space, found, "slurmctld", of, why)
+
+
+def _left(
+    live: Live, rehearsal: Rehearsal, controller: Controller, daemon: str, why: tuple[str, ...]
+) -> Iterator[Restart]:
+    """Daemons that the operator does not restart for their configuration."""
+    world, space, key = rehearsal.world, controller.metadata.namespace, controller.metadata.key
+    yours: list[tuple[str, str]] = []
+    match daemon:
+        case "slurmd":
+            yours = [
+                (one.metadata.name, f"NodeSet {one.metadata.key}")
+                for one in world.nodesets_of.get(key)
+            ]
+        case "slurmrestd":
+            yours = [
+                (one.metadata.name, f"Deployment {space}/{names.restapi_workload(one)}")
+                for one in world.restapis_of.get(key)
+            ]
+        case "sackd":
+            yours = [
+                (one.metadata.name, f"Deployment {space}/{names.login_workload(one)}")
+                for one in world.loginsets_of.get(key)
+            ]
+        case _:
+            accounting = world.declared(controller).accounting
+            if accounting is not None and not accounting.spec.external:
+                of = f"StatefulSet {space}/{names.accounting_workload(accounting)}"
+                yours = [(accounting.metadata.name, of)]
+    for instance, of in yours:
+        pods = tuple(p for p in _of(live, space, daemon, instance) if _stays(rehearsal, space, p))
+        yield Restart(How.YOURS, space, pods, daemon, of, why)
+
+
+def _stays(rehearsal: Rehearsal, space: str, name: str) -> bool:
+    """Whether a pod is the same one at the end of the rehearsal, and not on its way out."""
+    pod = rehearsal.world.pods.get(f"{space}/{name}")
+    return pod is not None and not pod.metadata.deleting
+
+
+def _deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
+    """Pods that the operator deleted for another reason, such as an annotation that asks for it."""
+    for (resource, (space, name)), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
+        before = live.objects.get(resource, {}).get((space, name))
+        if resource != PODS or before is None:
+            continue
+        labels = before["metadata"].get("labels", {})
+        daemon = next((d for d, w in LABELS.items() if w == labels.get(wellknown.APP_NAME)), "")
+        gone = after is None or "deletionTimestamp" in after["metadata"]
+        if daemon in ("", WORKER) or not gone or "deletionTimestamp" in before["metadata"]:
+            continue
+        of = next((one for one in before["metadata"].get("ownerReferences", ())), {})
+        told = f"{of.get('kind', 'Pod')} {space}/{of.get('name', name)}"
+        yield Restart(How.OPERATOR, space, (name,), daemon, told)

@@ -1,0 +1,197 @@
+"""Which pods restart by a change, by name: `penstock plan` beside what then happens."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from copy import deepcopy
+
+import pytest
+
+from penstock.api.meta import Json
+from penstock.preview.effects import Effects, effects
+from penstock.preview.live import Key, Live, Slurm
+from penstock.preview.rehearsal import rehearse
+from penstock.preview.restarts import How
+from penstock.preview.words import words
+from penstock.slurm.force import Force
+from penstock.slurm.force_table import TABLE
+from penstock.slurm.model import Node
+from penstock.testing.loop import EPOCH, simulate
+from penstock.testing.plans import expected
+from penstock.testing.plans.plan import Layout
+from penstock.testing.plans.world import CORE, SPACE, World, path_of
+
+SETTLED_S = 120.0
+PODS = {
+    "slurmctld": {"slurm-controller-0"},
+    "slurmd": {"compute-0", "compute-1"},
+    "slurmdbd": {"records-accounting-0"},
+    "slurmrestd": {"slurm-restapi-0"},
+    "sackd": {"login-0"},
+}
+"""The pods of each daemon in the simulated cluster."""
+FILES = "extra-files"
+
+
+def copied(world: World) -> Live:
+    """What `penstock plan` would copy."""
+    store, ctld = world.server.store, world.slurm.ctld
+    objects: dict[str, dict[Key, Json]] = {
+        resource: {
+            (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in all_
+        }
+        for resource in store.resources
+        if (all_ := world.server.objects(resource))
+    }
+    nodes = tuple(
+        Node(n.name, frozenset(ctld.states(n)), comment=n.comment, slurmd_start_time=n.started)
+        for n in ctld.nodes.values()
+    )
+    return Live(objects, {"slurm/slurm": Slurm(nodes, ())})
+
+
+async def _settled(*, persistent: bool) -> Live:
+    world = World(1, Layout(login=True, accounted=True))
+    world.declare(2)
+    spec = {"persistence": {"enabled": persistent}, "configFileRefs": [{"name": FILES}]}
+    world.ask("PATCH", path_of(SPACE, "controllers", "slurm"), {"spec": spec})
+    meta = {"name": FILES, "namespace": SPACE}
+    world.ask("POST", f"{CORE}/configmaps", {"kind": "ConfigMap", "metadata": meta, "data": {}})
+    process = world.operator()
+    await asyncio.sleep(SETTLED_S)
+    assert expected.missing(world) == []
+    found = copied(world)
+    await world.crash(process)
+    return found
+
+
+@pytest.fixture(scope="module")
+def live() -> Live:
+    return simulate(_settled(persistent=True))
+
+
+@pytest.fixture(scope="module")
+def in_pod() -> Live:
+    """The same with slurmctld's state in its pod."""
+    return simulate(_settled(persistent=False))
+
+
+def changed(live: Live, plural: str, name: str, spec: Json) -> Effects:
+    """What a change of these fields of a spec would do."""
+    resource = f"slinky.slurm.net/{plural}"
+    obj: Json = deepcopy(live.objects[resource][SPACE, name])
+    obj["spec"] |= spec
+    obj["metadata"]["generation"] += 1
+    return effects(live, rehearse(live, [(resource, obj)], EPOCH + 3 * SETTLED_S))
+
+
+def named(found: Effects, *hows: How) -> set[str]:
+    return {pod for one in found.restarts if one.how in hows for pod in one.pods}
+
+
+def pods_of(live: Live, daemon: str) -> set[str]:
+    label = {"sackd": "login"}.get(daemon, daemon)
+    return {
+        name
+        for (_, name), pod in live.objects["/pods"].items()
+        if pod["metadata"]["labels"].get("app.kubernetes.io/name") == label
+    }
+
+
+CASES = [
+    pytest.param(row.file, line, need.daemons, id=f"{row.file}:{line}")
+    for row in TABLE.rows
+    for line, need in (
+        *(((f"{key}=1") if row.keys else "", row.need) for key in row.keys or ("",)),
+        *((f"{row.keys[0]}={option}", need) for option, need in row.options),
+    )
+    if need.force is Force.RESTART
+]
+"""Every key, option and file of the table that takes effect by a restart, and of what."""
+
+
+def test_the_table_of_cases_has_every_daemon() -> None:
+    assert {daemon for case in CASES for daemon in case.values[2]} == PODS.keys()
+    assert len(CASES) >= 12
+
+
+@pytest.mark.parametrize(("file", "line", "daemons"), CASES)
+@pytest.mark.parametrize("persistent", [True, False], ids=["persistent", "in-pod"])
+def test_each_key_that_needs_a_restart_names_the_pods_of_its_daemons(
+    live: Live, in_pod: Live, file: str, line: str, daemons: tuple[str, ...], persistent: bool
+) -> None:
+    """slurmctld's by the operator where its state outlives the pod; all others by the user.
+
+    For a file of the user's own the operator does nothing but reconfigure.
+    """
+    live = live if persistent else in_pod
+    if file == "slurm.conf":
+        found = changed(live, "controllers", "slurm", {"extraConf": f"{line}\n"})
+    else:
+        found = with_file(live, file, f"{line}\n" if line else "# changed\nx: 1\n")
+    ours = {"slurmctld"} & {*daemons} if persistent and file == "slurm.conf" else set[str]()
+    # slurmrestd is replaced for what is about how it speaks to slurmctld.
+    replaced = named(found, How.TEMPLATE)
+    assert replaced <= pods_of(live, "slurmrestd")
+    left = set[str]().union(*(pods_of(live, one) for one in {*daemons} - ours)) - replaced
+    restarted = set[str]().union(*(pods_of(live, one) for one in ours))
+    assert named(found, How.OPERATOR) == restarted
+    assert named(found, How.YOURS) == left
+    told = words(found)
+    for name in left | restarted | replaced:
+        assert f"slurm/{name}" in told
+    assert "No pod restarts or ends at once." not in told
+    assert ("No pod restarts by itself." in told) == (not restarted and not replaced)
+    if any(one.plan.beware for one in found.files) or {"slurmd", "sackd"} & {*daemons}:
+        assert "No job is touched" not in told
+    lost = "slurmctld" in daemons and not persistent
+    assert ("all jobs are lost" in told) == lost
+
+
+def with_file(live: Live, file: str, content: str) -> Effects:
+    """What another content of a file would do that a ConfigMap of the user's has."""
+    config_map = deepcopy(live.objects["/configmaps"][SPACE, FILES])
+    config_map["data"] = {file: content}
+    config_map["metadata"]["resourceVersion"] = "999999"
+    return effects(live, rehearse(live, [("/configmaps", config_map)], EPOCH + 3 * SETTLED_S))
+
+
+def test_a_new_slurm_key_names_logins_and_slurmdbd(live: Live) -> None:
+    secret = deepcopy(live.objects["/secrets"][SPACE, "slurm-auth-slurm"])
+    secret["data"]["slurm.key"] = base64.b64encode(b"another" * 20).decode()
+    secret["metadata"]["resourceVersion"] = "999999"
+    found = effects(live, rehearse(live, [("/secrets", secret)], EPOCH + 3 * SETTLED_S))
+    assert named(found, How.ROTATION) >= pods_of(live, "sackd")
+    assert "No pod restarts" not in words(found)
+
+
+@pytest.mark.parametrize(
+    ("plural", "name", "spec", "daemon"),
+    [
+        ("controllers", "slurm", {"slurmctld": {"image": "other:1"}}, "slurmctld"),
+        ("restapis", "slurm", {"slurmrestd": {"image": "other:1"}}, "slurmrestd"),
+        ("loginsets", "login", {"login": {"image": "other:1"}}, "sackd"),
+        ("accountings", "records", {"slurmdbd": {"image": "other:1"}}, "slurmdbd"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_another_image_names_each_pod_that_is_replaced(
+    live: Live, plural: str, name: str, spec: Json, daemon: str
+) -> None:
+    found = changed(live, plural, name, spec)
+    assert named(found, How.TEMPLATE) == pods_of(live, daemon)
+    told = words(found)
+    assert all(f"slurm/{pod} (" in told for pod in pods_of(live, daemon))
+    assert "No pod restarts" not in told
+
+
+def test_a_slurmctld_that_moves_outside_ends_here(live: Live) -> None:
+    outside = {
+        "external": True,
+        "externalConfig": {"host": "slurm.example.com"},
+        "persistence": None,
+    }
+    found = changed(live, "controllers", "slurm", outside)
+    assert named(found, How.ENDS) == pods_of(live, "slurmctld")
+    assert "slurm/slurm-controller-0 (slurmctld): ends, since StatefulSet" in words(found)
