@@ -231,6 +231,9 @@ class Promises:
     def _abandoned(self, pod: Json) -> bool:
         """Whether its NodeSet goes and its Controller is gone: nothing to ask, nothing to keep."""
         space = pod["metadata"]["namespace"]
+        if self._slurms[space].outside:
+            # It goes on, and its jobs with it.
+            return False
         owners = {one["name"] for one in pod["metadata"].get("ownerReferences", ())}
         for name in owners:
             nodeset = self._server.find(NODESETS, space, name)
