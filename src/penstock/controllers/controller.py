@@ -91,6 +91,7 @@ class ControllerLoop(Loop[Controller]):
     def forget(self, key: str, uid: str) -> None:
         """Drop decisions, refusals and waits of a cluster: another one may have its name by now."""
         self.drift.forget(uid)
+        self.registrations.forget(key)
         self.partitions.forget(key)
         self._decided.pop(key, None)
         self._refused.pop(key, None)

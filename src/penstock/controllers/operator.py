@@ -209,7 +209,7 @@ class Operator:
             _members(self._references.users_of_config_map, world.restapis_of),
         )
         # slurmrestd starts again with a slurm.conf that was delivered.
-        rest.watches(world.config_maps, _members(owned_by("Controller"), world.restapis_of))
+        rest.watches(world.config_maps, _members(owned_by(CONTROLLERS), world.restapis_of))
         login.watches(world.secrets, self._loginsets_of_secret)
 
     def _wire_token(self) -> None:

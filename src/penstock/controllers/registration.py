@@ -20,7 +20,6 @@ from penstock.slurm.rest.errors import SlurmError
 class _Attempts:
     """The reconfigures for one slurmdbd."""
 
-    uid: str
     slurmdbd: str
     count: int = 0
     at: float = float("-inf")
@@ -67,6 +66,11 @@ class Registrations:
             return None
         return registration.requeue_after(view, self._clock.monotonic())
 
+    def forget(self, key: str) -> None:
+        """The Controller is gone."""
+        self._attempts.pop(key, None)
+        self._views.pop(key, None)
+
     def outdated(self, controller: Controller) -> frozenset[str]:
         """The condition's type, where the Controller names no Accounting any more."""
         return frozenset[str]() if controller.metadata.key in self._views else _TYPES
@@ -74,10 +78,10 @@ class Registrations:
     def _view(
         self, controller: Controller, link: Link, name: str, where: str, *, settled: bool
     ) -> RegistrationView:
-        key, uid = controller.metadata.key, controller.metadata.uid
+        key = controller.metadata.key
         found, tried = link.registration.registration, self._attempts.get(key)
-        if tried is None or (tried.uid, tried.slurmdbd) != (uid, where):
-            tried = self._attempts[key] = _Attempts(uid, where)
+        if tried is None or tried.slurmdbd != where:
+            tried = self._attempts[key] = _Attempts(where)
         if registration.is_registered(found):
             tried.count = 0
         return RegistrationView(

@@ -163,7 +163,8 @@ def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | 
     there = live.objects["/configmaps"].get((meta.namespace, names.config_map(controller)))
     if there is None or controller.spec.external:
         return None
-    before, wanted = there.get("data") or {}, files(rehearsal.world.cluster(controller))
+    before: dict[str, str] = there.get("data") or {}
+    wanted = files(rehearsal.world.cluster(controller))
     old = live.objects["slinky.slurm.net/controllers"].get((meta.namespace, meta.name))
     had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
     has = {

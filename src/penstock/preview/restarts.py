@@ -169,7 +169,8 @@ def _rotated(live: Live, world: World) -> Iterator[Restart]:
         now = world.secrets.get(f"{space}/{ref.name}")
         if controller.spec.external or before is None or now is None:
             continue
-        if (before.get("data") or {}).get(ref.key) == (now.data or {}).get(ref.key):
+        had: dict[str, str] = before.get("data") or {}
+        if had.get(ref.key) == (now.data or {}).get(ref.key):
             continue
         why = (f"{ref.key} of Secret {ref.name}",)
         for login in world.loginsets_of.get(controller.metadata.key):
@@ -277,6 +278,7 @@ def _deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
         gone = after is None or "deletionTimestamp" in after["metadata"]
         if daemon in ("", WORKER) or not gone or "deletionTimestamp" in before["metadata"]:
             continue
-        of = next((one for one in before["metadata"].get("ownerReferences", ())), {})
+        owners: list[Json] = before["metadata"].get("ownerReferences") or [{}]
+        of = owners[0]
         told = f"{of.get('kind', 'Pod')} {space}/{of.get('name', name)}"
         yield Restart(How.OPERATOR, space, (name,), daemon, told)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from penstock.api.meta import KubeObject, ObjectMeta
 from penstock.controllers import operator as operators
@@ -66,16 +67,18 @@ def kept(root: object, keys: set[str]) -> list[str]:
             continue
         seen.add(id(one))
         if isinstance(one, dict | set):
-            for key in [*one]:
-                parts = key if isinstance(key, tuple) else (key,)
+            for key in cast("Iterable[Any]", one):
+                parts: tuple[Any, ...] = (
+                    cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
+                )
                 hit = any(isinstance(part, str) and part in keys for part in parts)
                 if hit and path.rpartition(".")[2] not in NOT_BY_OBJECT:
                     found.append(f"{path}[{key}]")
-            values = list(one.values()) if isinstance(one, dict) else []
+            values = list(cast("dict[Any, Any]", one).values()) if isinstance(one, dict) else []
             stack += [(path, value) for value in values]
         elif isinstance(one, list | tuple):
-            stack += [(path, value) for value in one]
-        elif type(one).__module__.startswith(OURS) and not isinstance(one, Cache | KubeObject):
+            stack += [(path, value) for value in cast("Iterable[Any]", one)]
+        elif type(one).__module__.startswith(OURS) and not isinstance(one, (Cache, KubeObject)):
             slots = [s for kind in type(one).__mro__ for s in getattr(kind, "__slots__", ())]
             fields = {**getattr(one, "__dict__", {})}
             fields |= {name: getattr(one, name, None) for name in slots}
@@ -83,7 +86,7 @@ def kept(root: object, keys: set[str]) -> list[str]:
         elif isinstance(one, Controller):
             # Nothing else refers to the loops.
             stack.append((f"{path}", one._reconcile.__self__))  # type: ignore[attr-defined]
-        elif callable(one) and (owner := getattr(one, "__self__", None)) is not None:
+        elif (owner := getattr(cast("object", one), "__self__", None)) is not None:
             stack.append((f"{path}()", owner))
     return sorted(found)
 

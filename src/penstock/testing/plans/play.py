@@ -31,8 +31,18 @@ from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-HAPPENINGS = {**DRAWN, **STORAGE, **UPKEEP, **BOOKKEEPING, **SLURMDBD, **TOKENS, **ROTATION}
-HAPPENINGS |= FORGOTTEN | DEPOSED
+_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED}
+"""What only some plans have, by dice of their own."""
+HAPPENINGS = {
+    **DRAWN,
+    **STORAGE,
+    **UPKEEP,
+    **BOOKKEEPING,
+    **SLURMDBD,
+    **TOKENS,
+    **ROTATION,
+    **_OF_THEIR_OWN,
+}
 USERS = frozenset({*ACTS, *STORAGE, *UPKEEP, *BOOKKEEPING, *TOKENS, *ROTATION})
 """What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
