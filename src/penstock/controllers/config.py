@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from penstock.api.conditions import Check
 from penstock.api.core import PODS, Node, Pod
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Controller, ControllerStatus
@@ -20,18 +21,22 @@ from penstock.decide.config_transaction import (
     decide,
     settled,
 )
-from penstock.kube import KubeError, NotFoundError
+from penstock.decide.slurmctld_ports import unfit
+from penstock.decide.workload import ended_at_start, was_started
+from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render import controller as render
-from penstock.render.config import config_hash, content_hash, files, mounted
+from penstock.render.config import config_hash, content_hash, files, mounted, refused_in
 from penstock.render.context import Cluster
+from penstock.slurm.force import SLURM_CONF
 
 LINES = 200
 """Of the reconfigure container's log: more than it says of one change."""
-DEAF_S = 120.0
-"""For so long an answer is waited for, while slurmctld and its machine work."""
+SERVES_S = 300.0
+"""For so long a slurmctld that runs may take to serve: its state may be that of a large cluster."""
 REFRESH_S = 3.0
 """After which the kubelet is asked once more to look at the files; then after three times that."""
 RECONFIGURE = "reconfigure"
+SLURMCTLD = "slurmctld"
 READS_S = 15.0
 """For so long a slurmctld may take to read new files."""
 
@@ -43,7 +48,6 @@ class _Wait:
     what: tuple[Stage, str]
     since: float
     refreshed: int = 0
-    deaf_since: float | None = None
 
 
 class Configuration:
@@ -54,6 +58,8 @@ class Configuration:
         self._world = tools.world
         self._anew = Anew(tools.client)
         self._waits: dict[str, _Wait] = {}
+        self._starts: dict[str, tuple[tuple[str, str], float]] = {}
+        """By Controller, the pod and configuration that are to come up, and since when."""
         self._reads: dict[str, float] = {}
         """Since when slurmctld is about to read its files (monotonic seconds)."""
 
@@ -63,23 +69,25 @@ class Configuration:
         cluster: Cluster,
         *,
         worked: bool,
-        serves: bool,
+        runs: Check,
         ask: bool,
         live: bool,
         held: bool = False,
     ) -> tuple[ConfigView, Decision]:
-        """What there is, and the next step.
+        """What there is, and the next step. `runs` is about the pod of the slurmctld that works.
 
         Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
         that slurmctld was told all that differs from the real one already, `held` that its pod is
         still as another operator made it.
         """
         pod = next(iter(self._world.slurmctld_pods(controller)), None)
-        data = files(cluster)
+        data, serves = files(cluster), bool(runs.ok)
         marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
+        wanted = Version(data, config_hash(cluster))
+        real = self._version(cluster, names.config_map(controller))
         view = ConfigView(
-            wanted=Version(data, config_hash(cluster)),
-            real=self._version(cluster, names.config_map(controller)),
+            wanted=wanted,
+            real=real,
             alias=self._version(cluster, names.config_map_alias(controller)),
             worked=worked,
             serves=serves,
@@ -89,15 +97,17 @@ class Configuration:
             persistent=controller.spec.persistent,
             applied_live=live,
             held=held,
+            down=self._down(controller, pod, real, serves=serves),
+            starting="" if serves else runs.message,
+            refused=self._refused(cluster, names.config_map(controller)),
+            unfit=unfit(data.get(SLURM_CONF, "")),
+            whole=cluster.controller is controller,
         )
         if (ask or not settled(view)) and view.speaks and not held and (worked or serves):
-            acks, why = await self._acks(pod)
-            deaf = self._deaf(controller, pod, waits=serves and acks is None)
+            acks, why = await self._acks(pod, controller.status)
             if acks is None and (words := refused_before(controller.status, view.wanted.hash)):
                 # Not hearing it any more does not undo a refusal.
                 acks = Acks(tried={view.wanted.hash: words})
-            elif deaf:
-                view = replace(view, speaks=False)
             view = replace(view, acks=acks, why=why)
         return view, decide(view)
 
@@ -142,16 +152,22 @@ class Configuration:
     async def restart(self, controller: Controller, events: Events, decision: Decision) -> None:
         """Restart slurmctld by a new pod; its state is on a claim."""
         for pod in self._world.slurmctld_pods(controller):
-            if not pod.metadata.deleting:
+            if pod.metadata.deleting:
+                continue
+            name = pod.metadata.name
+            if decision.renew:
+                note = f"Recreating pod {name}: slurmctld did not come up with its configuration, "
+                note += "and gets the last known good one back"
+            else:
                 named = ", ".join(str(one) for one in decision.plan.items) or "its configuration"
-                note = f"{pod.metadata.name} is made anew: slurmctld has to restart for {named}"
-                await self._anew.make(controller, events, pod, note)
+                note = f"{name} is made anew: slurmctld has to restart for {named}"
+            await self._anew.make(controller, events, pod, note)
 
     def again(self, key: str, stage: Stage) -> float | None:
         """Seconds until the answer is looked for again; None when nothing is waited for."""
         if stage in {Stage.REFUSED, Stage.UNDONE}:
             return 30.0
-        if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.STARTING}:
+        if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
             return None
         waited = self._waited(key)
         return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
@@ -162,8 +178,7 @@ class Configuration:
         wait = self._waits.get(key)
         now = self._client.clock.monotonic()
         if wait is None or wait.what != what:
-            deaf = wait.deaf_since if wait else None
-            self._waits[key] = _Wait(what, now, deaf_since=deaf)
+            self._waits[key] = _Wait(what, now)
         if decision.reads or asked:
             self._reads.setdefault(key, now)
         else:
@@ -194,33 +209,65 @@ class Configuration:
             return None
         return Version(data, content_hash(mounted(cluster, data)))
 
-    async def _acks(self, pod: Pod | None) -> tuple[Acks | None, str]:
+    def _refused(self, cluster: Cluster, name: str) -> dict[str, str]:
+        """The verdict that a ConfigMap of ours carries."""
+        found = self._world.config_map(f"{cluster.namespace}/{name}")
+        if found is None or found.metadata.deleting:
+            return {}
+        return refused_in(found.metadata.annotations)
+
+    async def _acks(self, pod: Pod | None, status: ControllerStatus) -> tuple[Acks | None, str]:
         """What the reconfigure container of slurmctld's pod said, or why that is not known."""
         if pod is None or pod.metadata.deleting:
             return None, "slurmctld's pod is not there"
-        name = pod.metadata.name
+        space, name = pod.metadata.namespace, pod.metadata.name
         if wellknown.TRIES_CONFIG not in pod.metadata.annotations:
             return None, f"{name} is of an older version and is to be replaced"
         every = pod.status.init_container_statuses or ()
         if not any(one.name == RECONFIGURE and one.state.running for one in every):
             return None, f"container {RECONFIGURE} of {name} does not run"
         try:
-            log = await self._client.log(pod.metadata.namespace, name, RECONFIGURE, LINES)
+            log = await self._client.log(space, name, RECONFIGURE, LINES)
+            acks = read(log)
+            if acks.effective in ("", status.effective_config_hash):
+                return acks, ""
+            # A log is asked for by name. What a pod says that came since counts for that one only.
+            live = await self._client.get(PODS, space, name)
         except KubeError as error:
-            return None, f"the log of container {RECONFIGURE} of {name} cannot be read: {error}"
-        return read(log), ""
+            return None, unreadable(pod, RECONFIGURE, error)
+        if live.metadata.uid != pod.metadata.uid:
+            return None, f"{name} was replaced just now"
+        return acks, ""
 
-    def _deaf(self, controller: Controller, pod: Pod | None, *, waits: bool) -> bool:
-        """Whether answers stay away, for long, though slurmctld and its machine work."""
-        key, now = controller.metadata.key, self._client.clock.monotonic()
-        wait = self._waits.setdefault(key, _Wait((Stage.STARTING, ""), now))
-        node = self._world.nodes.get(pod.spec.node_name or "") if pod else None
-        if not waits or not _is_ready(node):
-            wait.deaf_since = None
-            return False
-        if wait.deaf_since is None:
-            wait.deaf_since = now
-        return now - wait.deaf_since > DEAF_S
+    def _down(
+        self, controller: Controller, pod: Pod | None, real: Version | None, *, serves: bool
+    ) -> str:
+        """Why slurmctld does not come up with the real files, which its pod was handed.
+
+        The clock runs while its container runs on a Kubernetes node that is ready: an image that is
+        pulled, or a pod without a node, says nothing of the files. A process that starts begins
+        anew with it.
+        """
+        key = controller.metadata.key
+        handed = pod.metadata.annotations.get(wellknown.CONFIG_HASH) if pod else None
+        waits = pod is not None and not pod.metadata.deleting and not serves
+        if pod is None or real is None or not waits or handed != real.hash:
+            self._starts.pop(key, None)
+            return ""
+        if words := ended_at_start(pod, SLURMCTLD):
+            return words
+        node = self._world.nodes.get(pod.spec.node_name or "")
+        if not was_started(pod, SLURMCTLD) or not _is_ready(node):
+            self._starts.pop(key, None)
+            return ""
+        now, what = self._client.clock.monotonic(), (pod.metadata.uid, real.hash)
+        before, since = self._starts.get(key, (what, now))
+        if before != what:
+            since = now
+        self._starts[key] = what, since
+        if now - since < SERVES_S:
+            return ""
+        return f"it was started {SERVES_S:.0f} s ago and does not answer"
 
     def _refresh(self, controller: Controller, decision: Decision, wanted: str) -> str:
         """Another mark for the kubelet, when it may have missed the change; else nothing.
@@ -241,6 +288,14 @@ class Configuration:
 def refused_before(status: ControllerStatus, wanted: str) -> str:
     """Slurmctld's words if the status says that it refused this very configuration."""
     return status.last_error if status.config_hash == wanted else ""
+
+
+def unreadable(pod: Pod, container: str, error: KubeError) -> str:
+    """Why a container's log cannot be read, and what has to be done about it."""
+    told = f"the log of container {container} of {pod.metadata.name} cannot be read: {error}"
+    if isinstance(error, ForbiddenError):
+        return f"{told}. Allow the operator's service account to get pods/log"
+    return f"{told}. The kubelet of Kubernetes node {pod.spec.node_name} has to answer"
 
 
 def _is_ready(node: Node | None) -> bool:

@@ -146,7 +146,7 @@ class ControllerLoop(Loop[Controller]):
             obj,
             cluster,
             worked=_worked(obj) or pod.foreign,
-            serves=bool(active.ok),
+            runs=active,
             ask=asked,
             live=brought.live,
             held=pod.stays,
@@ -160,7 +160,8 @@ class ControllerLoop(Loop[Controller]):
         if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
             # Before the alias says that slurmctld has it all.
             await self.partitions.prove(obj, cluster, self.events)
-        contents = Contents(decision.real, decision.alias, declared(cluster).candidate)
+        candidate = declared(cluster).candidate
+        contents = Contents(decision.real, decision.alias, candidate, decision.refused)
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
         kept = await self._ensure(obj, manifests.apply(stays=stays))
         self._tell_gone(obj, view, decision)
@@ -337,7 +338,7 @@ class ControllerLoop(Loop[Controller]):
                 )
                 if anew:
                     return
-        if decision.restart:
+        if decision.restart or decision.renew:
             await self.configuration.restart(controller, self.events, decision)
         else:
             await self.configuration.mark(controller, self.events, view, decision)

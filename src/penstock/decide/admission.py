@@ -18,6 +18,7 @@ from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.validate import Problem, not_served, problems
+from penstock.decide import slurmctld_ports
 from penstock.decide.neighbours import Neighbours, conflicts, farewell, hints
 from penstock.slurm.conf import Document
 
@@ -82,6 +83,9 @@ def _alone(obj: KubeObject) -> Iterator[Problem]:
     match obj:
         case Controller() | Accounting():
             yield from _lines("spec.extraConf", obj.spec.extra_conf)
+            ours = isinstance(obj, Controller) and not obj.spec.external
+            if ours and (wrong := slurmctld_ports.unfit(obj.spec.extra_conf)):
+                yield Problem("spec.extraConf", wrong)
         case NodeSet():
             for key in _VALUELESS.findall(obj.spec.extra_conf):
                 yield Problem(

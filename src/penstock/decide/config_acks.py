@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _LINE = re.compile(
-    r"^penstock: (?:"
+    r"penstock: (?:"
     r"(?P<verb>tried|reconfigured) (?P<of>\S+) (?:ok|refused: (?P<why>.*))"
     r"|effective (?P<effective>\S+)"
-    r"|(?P<trouble>refused|waits) (?P<hash>\S+): (?P<words>.*)"
-    r")$"
+    r"|pending (?P<pending>\S+)"
+    r"|(?P<trouble>refused|waits|untried) (?P<hash>\S+): (?P<words>.*)"
+    r")"
 )
 _STAMP = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
 
@@ -32,11 +33,14 @@ class Acks:
     """Answers by the hash of a configuration; a verdict of None means yes, else why not.
 
     `tried` is of trial starts, `refused` of the real slurmctld, `effective` what that runs with.
-    `waits` says why slurmctld could not be asked about the latest one. `reconfigured` is by the
-    value that asked for it.
+    `untried` says why a trial start gave no verdict, `waits` why slurmctld could not be asked about
+    the latest one. `pending` is in /etc/slurm and takes effect by a restart. `reconfigured` is by
+    the value that asked for it.
     """
 
     tried: Mapping[str, str | None] = field(default_factory=_verdicts)
+    untried: Mapping[str, str] = field(default_factory=_words)
+    pending: str = ""
     effective: str = ""
     refused: Mapping[str, str] = field(default_factory=_words)
     waits: str = ""
@@ -44,18 +48,24 @@ class Acks:
 
 
 def read(log: str) -> Acks:
-    """The answers in a container's log; lines of other forms are for people."""
+    """The answers in a container's log; lines of other forms are for people.
+
+    Only a line feed ends a line: the container prints nothing else that could, but what it quotes
+    was said by slurmctld, in whatever characters.
+    """
     tried: dict[str, str | None] = {}
+    untried: dict[str, str] = {}
     reconfigured: dict[str, str | None] = {}
     refused: dict[str, str] = {}
-    effective = waits = ""
-    for text in log.splitlines():
-        found = _LINE.match(text)
+    effective = waits = pending = ""
+    for text in log.split("\n"):
+        found = _LINE.fullmatch(text)
         if found is None:
             continue
         if found["verb"] == "tried":
             why = found["why"]
             tried[found["of"]] = None if why is None else _plain(why)
+            untried.pop(found["of"], None)
             if why is None:
                 # Tried anew, so what the real one said of it before is past.
                 refused.pop(found["of"], None)
@@ -63,14 +73,19 @@ def read(log: str) -> Acks:
             why = found["why"]
             reconfigured[found["of"]] = None if why is None else _plain(why)
         elif found["effective"]:
-            effective, waits = found["effective"], ""
+            effective, waits, pending = found["effective"], "", ""
             refused.pop(effective, None)
+        elif found["pending"]:
+            pending, waits = found["pending"], ""
         elif found["trouble"] == "refused":
             refused[found["hash"]] = _plain(found["words"])
             waits = ""
+        elif found["trouble"] == "untried":
+            tried.pop(found["hash"], None)
+            untried[found["hash"]] = _plain(found["words"])
         else:
             waits = _plain(found["words"])
-    return Acks(tried, effective, refused, waits, reconfigured)
+    return Acks(tried, untried, pending, effective, refused, waits, reconfigured)
 
 
 def _plain(words: str) -> str:

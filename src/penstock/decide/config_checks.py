@@ -23,6 +23,10 @@ def checks(decision: Decision, declared: Mapping[str, str]) -> list[Check]:
     """ConfigValid and ConfigApplied, once slurmctld has worked."""
     words = decision.words
     match decision.stage:
+        case Stage.STARTING if decision.wrong:
+            told = "slurmctld does not start, and there is no earlier configuration to put back: "
+            told += f"{words}{place(words, declared)}"
+            return [Check(False, "ConfigRefused", told, type=VALID)]
         case Stage.STARTING:
             return []
         case Stage.EFFECTIVE if not decision.told:
@@ -50,6 +54,13 @@ def checks(decision: Decision, declared: Mapping[str, str]) -> list[Check]:
             return [
                 Check(True, "ConfigAccepted", type=VALID),
                 Check(None, "ConfigRestarting", told, type=APPLIED),
+            ]
+        case Stage.RETURNING:
+            told = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
+            told += " and does not serve yet"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(None, "ConfigRestarting", told + _because(words), type=APPLIED),
             ]
         case Stage.REFUSED:
             return refused(words, declared)

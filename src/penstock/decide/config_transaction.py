@@ -4,11 +4,16 @@ Three ConfigMaps keep how far it is, so that whoever looks next goes on from the
 
 - the candidate has what is declared; slurmctld's pod shows it to the reconfigure container only,
 - the real one is what slurmctld reads when it starts: it gets what a trial start has taken,
-- the alias has what slurmctld was last seen to run with: it is what a refusal leads back to.
+- the alias has the last known good configuration, with which slurmctld has served.
 
-Each step is the same when it is done twice. What is not known (no pod, no answer) leaves the real
-one as it is. Only a slurmctld that never worked, or a reconfigure container that is not ours, gets
-the declared files without a trial.
+Each step is the same when it is done twice. What is not known (no pod, no answer, a trial without
+a verdict) leaves the real one as it is. Only a slurmctld that never worked, or a reconfigure
+container that is not ours, gets the declared files without a trial.
+
+A slurmctld that does not come up with the real one, while the alias has another one, gets that
+back: after a restart for keys that need one, and as well when its pod went in the middle of a
+reconfigure. The real ConfigMap carries the verdict beside the files (`wellknown.CONFIG_REFUSED`):
+both are written at once, and nobody tries the same configuration again.
 """
 
 from __future__ import annotations
@@ -33,8 +38,9 @@ class Stage(Enum):
     TRYING = "a trial start is waited for"
     REFUSED = "the trial start refused it"
     DELIVERING = "slurmctld is to take it over"
-    UNDONE = "slurmctld refused it at the reconfigure"
-    RESTARTING = "slurmctld is restarted for it"
+    UNDONE = "slurmctld refused it at the reconfigure, or did not come up with it"
+    RESTARTING = "slurmctld is restarted for it now"
+    RETURNING = "slurmctld was restarted for it and does not serve yet"
     EFFECTIVE = "slurmctld runs with it"
 
 
@@ -73,6 +79,17 @@ class ConfigView:
     applied_live: bool = False
     held: bool = False
     """Whether slurmctld's pod is as another operator made it: nobody in it can be asked."""
+    down: str = ""
+    """Why slurmctld does not come up with the configuration that its pod was handed; empty while
+    that may just take its time."""
+    starting: str = ""
+    """What keeps slurmctld's pod from serving; empty when it serves or nothing is known."""
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Slurmctld's words by the hash of a configuration with which it did not come up before."""
+    unfit: str = ""
+    """Why the declared configuration cannot work in our pods, whatever a trial says."""
+    whole: bool = True
+    """Whether `wanted` has all that is declared, and none of it is left out as refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +111,12 @@ class Decision:
     """Whether EFFECTIVE is slurmctld's own word."""
     reads: bool = False
     """Whether slurmctld is about to read its files, and to forget what it was told since."""
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Verdicts to keep beside the real files, as `ConfigView.refused`."""
+    wrong: bool = False
+    """Whether STARTING cannot end with these files: somebody has to correct them."""
+    renew: bool = False
+    """Whether slurmctld's pod has refused files, and is to be recreated with those put back."""
 
     @property
     def restart(self) -> bool:
@@ -115,28 +138,88 @@ def settled(view: ConfigView) -> bool:
 
 def decide(view: ConfigView) -> Decision:
     """The next step."""
+    view = _judged(view)
     found = _step(view)
-    return replace(found, reads=_reads(view, found))
+    over = found.stage is Stage.EFFECTIVE and view.whole
+    handed, next_ = (view.marks or {}).get(wellknown.CONFIG_HASH), found.marks
+    return replace(
+        found,
+        reads=_reads(view, found),
+        refused={} if over else view.refused,
+        renew=view.persistent
+        and handed in view.refused
+        and next_.get(wellknown.CONFIG_HASH, handed) != handed,
+    )
+
+
+def _judged(view: ConfigView) -> ConfigView:
+    """The view after the verdict on real files with which slurmctld does not come up.
+
+    They are taken for refused, and the last known good ones for real.
+    """
+    if not view.down or view.held or not view.worked or not view.speaks:
+        return view
+    if view.real is None or view.alias is None or view.alias.data == view.real.data:
+        return view
+    words = f"when slurmctld was started with it, it did not come up: {view.down}"
+    refused = {view.real.hash: words}
+    return replace(view, real=view.alias, refused=refused, down="")
 
 
 def _step(view: ConfigView) -> Decision:
     wanted, acks = view.wanted, view.acks or Acks()
     if view.held:
         return _held(view)
+    acks = replace(acks, refused={**view.refused, **acks.refused})
+    good = _good(view, acks)
+    plan = _plan(view, good, acks)
+    if view.unfit and view.worked and view.effective != wanted.hash:
+        return _unfit(view, good, acks, plan)
     if not view.worked or not view.speaks:
         return _direct(view, acks)
-    good = _good(view, acks)
-    has = good if _runs_with(view, good, acks) else view.alias
-    plan = needs((has or good or wanted).data, wanted.data, TABLE)
     if wanted.hash in acks.refused:
-        return _undone(view, good, acks.refused[wanted.hash], plan)
+        return _undone(view, good, acks, plan)
     if good is not None and good.data == wanted.data:
+        if view.down and view.effective != wanted.hash:
+            return _lost(view, acks, plan)
         return _delivering(view, acks, plan)
     if good is not None and _comes_live(view, good, acks):
         # Another mark now would have slurmctld read it, for nothing. The candidates are tried
         # meanwhile.
         return _delivering(replace(view, wanted=good), acks, plan)
     return _trying(view, good, acks, plan)
+
+
+def _plan(view: ConfigView, good: Version | None, acks: Acks) -> Plan:
+    """What it needs to get to the wanted one.
+
+    While it is not known with which of two slurmctld runs, as it is being restarted, a restart that
+    one of them needs is needed: a slurmctld on another port could not even be asked.
+    """
+    wanted = view.wanted
+    has = good if _runs_with(view, good, acks) else view.alias
+    plan = needs((has or good or wanted).data, wanted.data, TABLE)
+    if good is not None and has is not good and not restarts_slurmctld(plan):
+        other = needs(good.data, wanted.data, TABLE)
+        return other if restarts_slurmctld(other) else plan
+    return plan
+
+
+def _effective(view: ConfigView, acks: Acks) -> str:
+    """The hash that slurmctld runs with.
+
+    The container of a new pod says so of what slurmctld is about to read: it has to serve first.
+    """
+    return acks.effective if acks.effective and view.serves else view.effective
+
+
+def _last_good(view: ConfigView) -> Files | None:
+    """What the alias is to have, as long as slurmctld has not served with anything else."""
+    if view.alias is not None:
+        return view.alias.data
+    # It was deleted or edited: only what is known to have served may stand there.
+    real = view.real
+    return real.data if real is not None and real.hash == view.effective else None
 
 
 def _runs_with(view: ConfigView, good: Version | None, acks: Acks) -> bool:
@@ -205,15 +288,17 @@ def _direct(view: ConfigView, acks: Acks) -> Decision:
     wanted = view.wanted
     told = wanted.hash in (acks.effective, view.effective)
     done = view.serves and (told or not view.speaks)
+    wrong = "" if view.worked or view.serves else view.unfit or view.down
     return Decision(
         Stage.EFFECTIVE if done else Stage.STARTING,
         wanted.data,
-        wanted.data,
+        wanted.data if done or not view.speaks else _last_good(view),
         {wellknown.CONFIG_HASH: wanted.hash},
         needs((view.alias or wanted).data, wanted.data, TABLE),
-        wanted.hash if told else "",
-        view.why or acks.waits,
+        wanted.hash if told and view.serves else "",
+        wrong or view.why or acks.waits,
         told,
+        wrong=bool(wrong),
     )
 
 
@@ -238,69 +323,89 @@ def _held(view: ConfigView) -> Decision:
     return Decision(Stage.TRYING, before.data, alias, {}, plan, view.effective, words)
 
 
-def _undone(view: ConfigView, good: Version | None, words: str, plan: Plan) -> Decision:
+def _undone(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> Decision:
     """Back to what slurmctld had; a file of the user's own cannot be put back."""
     back = good if good is not None and good.data != view.wanted.data else view.wanted
     marks = {wellknown.CONFIG_HASH: back.hash, wellknown.CONFIG_RESTART: ""}
-    effective = view.acks.effective if view.acks else view.effective
-    return Decision(Stage.UNDONE, back.data, back.data, marks, plan, effective, words)
+    words = acks.refused[view.wanted.hash]
+    effective = _effective(view, acks)
+    return Decision(Stage.UNDONE, back.data, _last_good(view), marks, plan, effective, words)
+
+
+def _lost(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
+    """Slurmctld does not come up, and there is nothing else with which it is known to."""
+    words = f"it does not come up with it, and no earlier files are left to put back: {view.down}"
+    marks = {wellknown.CONFIG_HASH: view.wanted.hash}
+    effective = _effective(view, acks)
+    return Decision(Stage.UNDONE, view.wanted.data, _last_good(view), marks, plan, effective, words)
+
+
+def _unfit(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> Decision:
+    """Refused without a trial, which could not see it."""
+    kept = good.data if good else None
+    marks = {wellknown.CONFIG_HASH: good.hash, wellknown.CONFIG_RESTART: ""} if good else {}
+    effective = _effective(view, acks)
+    return Decision(Stage.REFUSED, kept, _last_good(view), marks, plan, effective, view.unfit)
 
 
 def _delivering(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
     wanted, marks = view.wanted, view.marks or {}
     handed = marks.get(wellknown.CONFIG_HASH) == wanted.hash
     told = acks.effective if view.acks else view.effective
-    # The container says so of what slurmctld is about to read as well: it has to work with it once.
     works = view.serves or view.effective == wanted.hash
-    confirmed = handed and works and told == wanted.hash
-    if confirmed and marks.get(wellknown.CONFIG_RESTART) == wanted.hash:
-        stage = Stage.RESTARTING
+    words = view.why or acks.waits
+    if marks.get(wellknown.CONFIG_RESTART) == wanted.hash:
+        there = handed and wanted.hash in (acks.pending, acks.effective)
+        stage = Stage.RESTARTING if there else Stage.DELIVERING
+    elif handed and works and told == wanted.hash:
+        stage = Stage.EFFECTIVE
+    elif not view.serves and view.persistent and restarts_slurmctld(plan):
+        stage, words = Stage.RETURNING, view.starting
     else:
-        stage = Stage.EFFECTIVE if confirmed else Stage.DELIVERING
-    before = view.alias or wanted
-    if stage is Stage.EFFECTIVE:
-        effective = wanted.hash
-    else:
-        # In the status it would count as proof that slurmctld has worked with it.
-        effective = acks.effective if works or acks.effective != wanted.hash else view.effective
+        stage = Stage.DELIVERING
+    done = stage is Stage.EFFECTIVE
     return Decision(
         stage,
         wanted.data,
-        wanted.data if confirmed else before.data,
+        wanted.data if done else _last_good(view),
         {wellknown.CONFIG_HASH: wanted.hash},
         plan,
-        effective,
-        view.why or acks.waits,
+        wanted.hash if done else _not_yet(view, acks),
+        words,
     )
+
+
+def _not_yet(view: ConfigView, acks: Acks) -> str:
+    """The hash that slurmctld runs with while it does not have the wanted one."""
+    found = _effective(view, acks)
+    return view.effective if found == view.wanted.hash else found
 
 
 def _trying(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> Decision:
     wanted, marks = view.wanted, view.marks
-    kept = good.data if good else None
-    alias = (view.alias or good or wanted).data if view.alias or good else None
+    kept, alias = good.data if good else None, _last_good(view)
+    effective = _effective(view, acks)
     shown = marks is not None and marks.get(wellknown.CONFIG_CANDIDATE) == wanted.hash
     if shown and wanted.hash in acks.tried:
         words = acks.tried[wanted.hash]
         if words is None:
             handed = {wellknown.CONFIG_HASH: wanted.hash}
             return Decision(
-                Stage.DELIVERING, wanted.data, alias, handed, plan, acks.effective, acks.waits
+                Stage.DELIVERING, wanted.data, alias, handed, plan, effective, acks.waits
             )
         stage = Stage.REFUSED
     elif marks is None and good is None:
         # Nothing is left to start with, and nobody who could try.
         return _direct(view, acks)
     else:
-        stage, words = Stage.TRYING, view.why
-    return Decision(
-        stage,
-        kept,
-        alias,
-        _asking(view, good, plan),
-        plan,
-        acks.effective or view.effective,
-        words,
-    )
+        stage, words = Stage.TRYING, view.why or _without_verdict(acks, wanted)
+    asked = _asking(view, good, plan)
+    return Decision(stage, kept, alias, asked, plan, effective, words)
+
+
+def _without_verdict(acks: Acks, wanted: Version) -> str:
+    why = acks.untried.get(wanted.hash, "")
+    return f"it gave no verdict and is made again ({why})" if why else ""
 
 
 def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str]:
@@ -316,7 +421,7 @@ def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str
     )
     marks = {
         wellknown.CONFIG_CANDIDATE: wanted.hash,
-        wellknown.CONFIG_LIVE: wanted.hash if live or restart else "",
+        wellknown.CONFIG_LIVE: wanted.hash if live and not restart else "",
         wellknown.CONFIG_RESTART: wanted.hash if restart else "",
     }
     return marks | ({wellknown.CONFIG_HASH: good.hash} if good else {})

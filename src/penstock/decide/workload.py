@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
-from penstock.decide.trouble import trouble
+from penstock.decide.trouble import last_words, trouble
 from penstock.decide.words import some
 
 _REVISION = "controller-revision-hash"
+_BY_OTHERS = frozenset({0, 137, 143})
+"""Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
 _SIGNALLED = 128
 """Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
 
@@ -70,3 +72,26 @@ def crashed(pod: Pod, name: str) -> bool:
         ended = container.state.terminated or container.last_state.terminated
         return ended is not None and 0 < ended.exit_code < _SIGNALLED
     return False
+
+
+def ended_at_start(pod: Pod, name: str) -> str:
+    """The last words of a container that ends by itself each time that it is started; else nothing.
+
+    An end by SIGKILL or SIGTERM is somebody else's act: of the kubelet, or where memory ran out.
+    """
+    for container in pod.status.container_statuses or ():
+        waiting, ended = container.state.waiting, container.last_state.terminated
+        if container.name != name or waiting is None or ended is None:
+            continue
+        if waiting.reason == "CrashLoopBackOff" and ended.exit_code not in _BY_OTHERS:
+            return last_words(container) or f"it ended with exit code {ended.exit_code}"
+    return ""
+
+
+def was_started(pod: Pod, name: str) -> bool:
+    """Whether a container of a pod runs, or ran: its image is there, and so are its volumes."""
+    return any(
+        one.name == name
+        and (one.state.running or one.state.terminated or one.last_state.terminated) is not None
+        for one in pod.status.container_statuses or ()
+    )

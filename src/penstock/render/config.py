@@ -7,7 +7,7 @@ was seen to run with, the candidate what is declared.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
@@ -38,11 +38,15 @@ def cgroup_conf(cluster: Cluster) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Files by name for each of the ConfigMaps; one that is None is left as it is."""
+    """Files by name for each of the ConfigMaps; one that is None is left as it is.
+
+    `refused` has slurmctld's words by the hash of a configuration that the real one is not to have.
+    """
 
     real: Mapping[str, str] | None
     alias: Mapping[str, str] | None
     candidate: Mapping[str, str] | None
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def declared(cluster: Cluster) -> Contents:
@@ -51,8 +55,13 @@ def declared(cluster: Cluster) -> Contents:
     return Contents(data, data, None if cluster.controller.spec.external else data)
 
 
-def config_map(cluster: Cluster, name: str, data: Mapping[str, str]) -> Json:
-    """One of the ConfigMaps, with the mark that shows whether its data is ours."""
+def config_map(
+    cluster: Cluster, name: str, data: Mapping[str, str], refused: Mapping[str, str] | None = None
+) -> Json:
+    """One of the ConfigMaps, with the mark that shows whether its data is ours.
+
+    `refused` is that of `Contents`: the verdict is written with the files, never without them.
+    """
     controller = cluster.controller
     metadata = object_metadata(
         name,
@@ -61,7 +70,15 @@ def config_map(cluster: Cluster, name: str, data: Mapping[str, str]) -> Json:
         owner(controller),
     )
     metadata["annotations"] = {wellknown.CONTENT_HASH: content_hash(data)}
+    for hash_, words in (refused or {}).items():
+        metadata["annotations"][wellknown.CONFIG_REFUSED] = f"{hash_} {words}"
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+
+
+def refused_in(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The `Contents.refused` that a ConfigMap carries."""
+    hash_, _, words = annotations.get(wellknown.CONFIG_REFUSED, "").partition(" ")
+    return {hash_: words} if hash_ else {}
 
 
 def config_maps_of(cluster: Cluster) -> list[str]:

@@ -55,7 +55,7 @@ def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
     An external one has only its configuration, which slurmrestd reads.
     """
     controller, contents = cluster.controller, contents or declared(cluster)
-    real = _written(cluster, names.config_map(controller), contents.real)
+    real = _written(cluster, names.config_map(controller), contents.real, contents.refused)
     if controller.spec.external:
         alias = contents.alias or files(cluster)
         return [*real, config_map(cluster, names.config_map_alias(controller), alias)]
@@ -83,8 +83,13 @@ def declared_pods(cluster: Cluster) -> Declared:
     )
 
 
-def _written(cluster: Cluster, name: str, data: Mapping[str, str] | None) -> list[Json]:
-    return [] if data is None else [config_map(cluster, name, data)]
+def _written(
+    cluster: Cluster,
+    name: str,
+    data: Mapping[str, str] | None,
+    refused: Mapping[str, str] | None = None,
+) -> list[Json]:
+    return [] if data is None else [config_map(cluster, name, data, refused)]
 
 
 def tries_configuration(cluster: Cluster) -> bool:
@@ -284,7 +289,11 @@ def _candidates(cluster: Cluster) -> Json:
     ours["configMap"]["optional"] = True
     asked = [
         {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
-        for path, key in ((".live", wellknown.CONFIG_LIVE), (".reconfigure", wellknown.RECONFIGURE))
+        for path, key in (
+            (".live", wellknown.CONFIG_LIVE),
+            (".restart", wellknown.CONFIG_RESTART),
+            (".reconfigure", wellknown.RECONFIGURE),
+        )
     ]
     ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD)
     sources = [ours, *ring, *_users_files(cluster), {"downwardAPI": {"items": asked}}]

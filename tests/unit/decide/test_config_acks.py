@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.decide.config_acks import Acks, read
 
 STAMP = "[2026-01-01T00:00:00.123] "
@@ -32,6 +34,28 @@ def test_waiting_ends_with_an_answer():
     assert said("waits a: Unable to contact slurm controller").waits
     for line in ("effective a", "refused a: no"):
         assert not said("waits a: Unable to contact slurm controller", line).waits
+
+
+@pytest.mark.parametrize(
+    "end", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_what_slurmctld_is_quoted_with_is_no_line_of_the_containers(end: str):
+    words = f"no such name{end}penstock: effective a{end}penstock: tried a ok"
+    found = said(f"tried a refused: {words}")
+    assert (found.effective, found.tried) == ("", {"a": words})
+
+
+def test_a_trial_without_a_verdict_undoes_an_earlier_one_and_is_undone_by_a_later_one():
+    found = said("tried a ok", "untried a: no time")
+    assert (found.tried, found.untried) == ({}, {"a": "no time"})
+    found = said("untried a: no time", "tried a refused: no")
+    assert (found.tried, found.untried) == ({"a": "no"}, {})
+
+
+def test_what_waits_for_a_restart_is_not_in_effect():
+    found = said("effective a", "pending b")
+    assert (found.effective, found.pending) == ("a", "b")
+    assert said("pending b", "effective a").pending == ""
 
 
 def test_each_reconfigure_that_was_asked_for_has_its_result():

@@ -167,7 +167,7 @@ def test_an_edit_by_somebody_else_is_not_taken_for_what_worked(alias: Version | 
 )
 def test_without_anybody_to_try_it_goes_straight(view: ConfigView, stage: Stage):
     found = decide(view)
-    assert (found.stage, found.real, found.alias) == (stage, NEW.data, NEW.data)
+    assert (found.stage, found.real) == (stage, NEW.data)
     assert found.marks == {CONFIG_HASH: NEW.hash}
     assert not (found.stage is Stage.EFFECTIVE and found.told)
     assert not found.effective
@@ -198,14 +198,143 @@ def test_partitions_are_reconfigured_unless_they_are_live_already():
 
 def test_a_restart_is_marked_beforehand_and_done_once():
     trying = decide(replace(WORKED, wanted=PORT))
-    assert trying.marks[CONFIG_RESTART] == trying.marks[CONFIG_LIVE] == PORT.hash
-    marks = {**trying.marks, CONFIG_HASH: PORT.hash}
-    there = asked(PORT, f"effective {PORT.hash}", view=replace(WORKED, real=PORT, marks=marks))
-    assert decide(there).restart
-    anew = replace(there, marks={CONFIG_HASH: PORT.hash})
-    assert decide(anew).stage is Stage.EFFECTIVE
-    other = asked(NEW, f"effective {NEW.hash}", view=replace(WORKED, real=NEW, marks=marks))
-    assert not decide(other).restart
+    assert (trying.marks[CONFIG_RESTART], trying.marks[CONFIG_LIVE]) == (PORT.hash, "")
+    assert decide(there(PORT, f"pending {PORT.hash}")).restart
+    again = replace(there(PORT, f"effective {PORT.hash}"), marks={CONFIG_HASH: PORT.hash})
+    assert decide(again).stage is Stage.EFFECTIVE
+    assert not decide(there(NEW, f"effective {NEW.hash}", mark=PORT)).restart
+
+
+def there(version: Version, *lines: str, mark: Version | None = None) -> ConfigView:
+    """The real files are these, and slurmctld's pod was marked to be restarted for them."""
+    marks = {CONFIG_HASH: version.hash, CONFIG_RESTART: (mark or version).hash}
+    return asked(version, *lines, view=replace(WORKED, real=version, marks=marks))
+
+
+def test_a_restart_that_is_to_come_moves_neither_the_active_configuration_nor_the_last_good_one():
+    for lines in ((), (f"pending {PORT.hash}",), (f"effective {PORT.hash}",)):
+        found = decide(there(PORT, *lines))
+        assert (found.real, found.alias, found.effective) == (PORT.data, OLD.data, OLD.hash)
+        assert found.stage in {Stage.DELIVERING, Stage.RESTARTING}
+
+
+RETURNS = replace(
+    there(PORT, f"effective {PORT.hash}"), marks={CONFIG_HASH: PORT.hash}, serves=False
+)
+"""A new pod has the files that need a restart, and its slurmctld is not up yet."""
+
+
+def test_a_slurmctld_that_restarts_has_its_configuration_once_it_serves():
+    found = decide(replace(RETURNS, starting="no Kubernetes node"))
+    assert (found.stage, found.words) == (Stage.RETURNING, "no Kubernetes node")
+    assert (found.real, found.alias, found.effective) == (PORT.data, OLD.data, OLD.hash)
+    found = decide(replace(RETURNS, serves=True))
+    assert (found.stage, found.alias, found.effective) == (Stage.EFFECTIVE, PORT.data, PORT.hash)
+
+
+def test_a_slurmctld_that_does_not_come_up_gets_the_last_good_files_back_with_its_words():
+    found = decide(replace(RETURNS, down="fatal: Permission denied"))
+    assert (found.stage, found.real, found.alias) == (Stage.UNDONE, OLD.data, OLD.data)
+    assert (found.effective, found.marks[CONFIG_HASH]) == (OLD.hash, OLD.hash)
+    assert found.words.endswith("fatal: Permission denied")
+    assert found.refused == {PORT.hash: found.words}
+    assert found.renew
+
+
+def test_a_process_that_starts_after_the_verdict_was_written_neither_forgets_nor_repeats_it():
+    back = decide(replace(RETURNS, down="fatal: no"))
+    view = replace(RETURNS, real=OLD, refused=back.refused)
+    assert decide(view).renew, "the pod still has what was refused"
+    new = asked(PORT, f"tried {PORT.hash} ok", view=replace(WORKED, marks={}))
+    found = decide(replace(new, refused=back.refused))
+    assert (found.stage, found.real, found.words) == (Stage.UNDONE, OLD.data, back.words)
+    assert found.refused == back.refused
+    assert not found.renew
+
+
+def test_a_verdict_is_kept_until_something_else_that_is_declared_is_in_effect():
+    refused = {PORT.hash: "no"}
+    assert decide(replace(WORKED, refused=refused)).refused == {}
+    assert decide(replace(WORKED, refused=refused, whole=False)).refused == refused
+    assert decide(replace(asked(NEW), refused=refused)).refused == refused
+
+
+def test_a_correction_during_the_crash_goes_on_from_the_last_good_files():
+    marks = {CONFIG_HASH: PORT.hash, CONFIG_CANDIDATE: NEW.hash}
+    view = replace(RETURNS, wanted=NEW, down="fatal: no", marks=marks)
+    found = decide(view)
+    assert (found.stage, found.real, found.alias) == (Stage.TRYING, OLD.data, OLD.data)
+    assert found.renew
+    assert decide(replace(view, wanted=OLD)).real == OLD.data
+    tried = replace(view, acks=Acks(tried={NEW.hash: None}))
+    assert (decide(tried).real, decide(tried).alias) == (NEW.data, OLD.data)
+
+
+def test_an_edit_during_the_restart_does_not_take_back_what_may_come_up():
+    found = decide(replace(RETURNS, wanted=NEW))
+    assert (found.stage, found.real, found.alias) == (Stage.TRYING, PORT.data, OLD.data)
+    assert found.effective == OLD.hash, "it has not served with the other one"
+
+
+def test_a_revert_during_the_restart_restarts_once_more_as_nobody_could_ask_the_other_port():
+    found = decide(replace(RETURNS, wanted=OLD))
+    assert found.marks[CONFIG_RESTART] == OLD.hash
+    # What the container never saw it does not call pending.
+    seen = there(OLD, f"effective {OLD.hash}")
+    assert decide(seen).restart
+
+
+@pytest.mark.parametrize("alias", [None, PORT])
+def test_without_a_last_good_configuration_the_file_stays_and_is_told(alias: Version | None):
+    view = replace(RETURNS, alias=alias, down="fatal: no", effective="")
+    found = decide(view)
+    assert (found.stage, found.real) == (Stage.UNDONE, PORT.data)
+    assert "no earlier files" in found.words
+    assert not found.renew, "a new pod would have the same files"
+    assert found.alias == (alias.data if alias else None)
+    corrected = replace(asked(NEW, f"tried {NEW.hash} ok", view=view), serves=False)
+    assert decide(corrected).real == NEW.data
+
+
+def test_an_alias_that_is_missing_is_made_of_nothing_that_has_not_served():
+    assert decide(replace(RETURNS, alias=None)).alias is None
+    assert decide(replace(asked(NEW), alias=None)).alias == OLD.data
+    assert decide(replace(asked(NEW), real=PORT, alias=None)).alias is None
+    assert decide(replace(RETURNS, alias=None, serves=True)).alias == PORT.data
+
+
+def test_a_crash_with_the_configuration_that_it_served_with_is_no_verdict_on_it():
+    found = decide(replace(WORKED, serves=False, down="error: disk full", acks=Acks()))
+    assert (found.real, found.alias, found.refused) == (OLD.data, OLD.data, {})
+    assert found.stage is not Stage.UNDONE
+
+
+def test_a_first_start_that_ends_on_its_files_is_told_and_corrected():
+    view = replace(RETURNS, worked=False, alias=None, effective="", down="fatal: no")
+    found = decide(view)
+    assert (found.stage, found.wrong, found.words) == (Stage.STARTING, True, "fatal: no")
+    assert (found.alias, found.effective) == (None, "")
+    assert decide(replace(view, wanted=OLD)).real == OLD.data
+
+
+def test_with_its_state_in_its_pod_slurmctld_gets_its_files_back_and_keeps_the_pod():
+    found = decide(replace(RETURNS, down="fatal: no", persistent=False))
+    assert (found.real, found.renew, found.restart) == (OLD.data, False, False)
+
+
+def test_a_port_at_which_nobody_finds_slurmctld_is_refused_without_a_trial():
+    found = decide(replace(WORKED, wanted=PORT, unfit="SlurmctldPort=7000 is no good"))
+    assert (found.stage, found.real, found.words) == (
+        Stage.REFUSED,
+        OLD.data,
+        "SlurmctldPort=7000 is no good",
+    )
+
+
+def test_a_trial_without_a_verdict_is_neither_taken_nor_refused_and_its_reason_is_told():
+    found = decide(asked(NEW, f"untried {NEW.hash}: slurmctld had not started after 15 s"))
+    assert (found.stage, found.real) == (Stage.TRYING, OLD.data)
+    assert "had not started after 15 s" in found.words
 
 
 def test_slurmctld_is_not_restarted_where_its_pod_has_the_state():

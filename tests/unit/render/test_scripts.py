@@ -64,7 +64,7 @@ class Pod:
         new.write_text(answer)
         new.rename(self.answer)
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, **more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             ["bash", "-c", script("reconfigure")],
             env={
@@ -74,6 +74,7 @@ class Pod:
                 "SLURM_STATE": str(self.spool),
                 "RECONFIGURE_STATE": str(self.state),
                 "RECONFIGURE_TICK": "0.02",
+                **more,
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -99,11 +100,21 @@ def running(pod: Pod) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
+@pytest.fixture
+def impatient(pod: Pod) -> Iterator[subprocess.Popen[str]]:
+    """One that gives a trial a second, and makes it again soon."""
+    process = pod.start(RECONFIGURE_TRIAL="1", RECONFIGURE_PATIENCE="1")
+    said(process, f"tried {hash_of('first')} ok")
+    yield process
+    process.kill()
+    process.communicate()
+
+
 def said(process: subprocess.Popen[str], words: str) -> list[str]:
     """All lines up to the next one with these words; fails when the process ends before."""
     assert process.stdout
     lines: list[str] = []
-    for line in process.stdout:
+    while line := process.stdout.readline():
         lines.append(line.rstrip("\n"))
         if words in line:
             return lines
@@ -184,16 +195,114 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
     [
         ('echo "slurmctld: fatal: no"\nexit 1\n', "refused: fatal: no"),
         ("kill -SEGV $$\n", "refused: "),
-        ("kill -KILL $$\n", "ok"),
-        ('echo "error: no such library"\nexit 127\n', "ok"),
     ],
 )
-def test_only_what_is_the_files_fault_is_refused(
+def test_what_is_the_files_fault_is_refused(
     pod: Pod, running: subprocess.Popen[str], program: str, verdict: str
 ):
     pod.slurmctld(program)
     pod.candidate.write("second")
     assert f"{hash_of('second')} {verdict}" in said(running, "penstock: tried")[-1]
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("kill -KILL $$\n", "(ended with status 137)"),
+        ('echo "error: no such library"\nexit 127\n', "error: no such library"),
+        ("exec sleep 60\n", "slurmctld had not started after 1 s"),
+    ],
+)
+def test_a_trial_that_told_nothing_is_neither_yes_nor_no_and_is_made_again(
+    pod: Pod, impatient: subprocess.Popen[str], program: str, why: str
+):
+    pod.slurmctld(program)
+    pod.candidate.write("second")
+    (*_, line) = said(impatient, hash_of("second"))
+    assert line.startswith(f"penstock: untried {hash_of('second')}: ")
+    assert why in line
+    assert not (pod.state / "tried").exists()
+    pod.slurmctld(RUNS)
+    lines = said(impatient, f"tried {hash_of('second')} ok")
+    assert not any("refused" in one for one in lines)
+
+
+def test_a_slow_machine_gets_more_time_with_each_trial(pod: Pod, impatient: subprocess.Popen[str]):
+    pod.slurmctld(f"sleep 2.5\n{RUNS}")
+    pod.candidate.write("second")
+    lines = said(impatient, f"tried {hash_of('second')} ok")
+    assert any(f"untried {hash_of('second')}" in line for line in lines)
+
+
+def test_an_image_without_slurmctld_says_so_and_takes_nothing(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    (pod.bin / "slurmctld").unlink()
+    pod.candidate.write("second")
+    (line,) = said(running, hash_of("second"))
+    assert line.startswith(f"penstock: untried {hash_of('second')}: the image")
+
+
+def test_a_correction_does_not_wait_for_a_long_trial_of_what_it_corrects(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """The trial would take its 15 seconds."""
+    going = pod.state / "going"
+    pod.slurmctld(f'grep -q second "$last" && {{ touch {going}; exec sleep 60; }}\n{RUNS}')
+    pod.candidate.write("second")
+    until(going.exists)
+    pod.candidate.write("third")
+    lines = said(running, f"tried {hash_of('third')} ok")
+    assert not any("untried" in line for line in lines)
+
+
+def test_what_takes_effect_by_a_restart_waits_for_it_and_is_not_called_in_effect(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    pod.candidate.write("second", restart=hash_of("second"))
+    said(running, f"tried {hash_of('second')} ok")
+    pod.etc.write("second")
+    lines = said(running, f"penstock: pending {hash_of('second')}")
+    assert not any("effective" in line for line in lines)
+    assert not pod.calls.read_text()
+    # It may have started with these meanwhile, so it reads the former ones once more.
+    pod.candidate.write("first", restart="")
+    pod.etc.write("first")
+    said(running, f"effective {hash_of('first')}")
+    assert pod.calls.read_text()
+
+
+FORGED = "penstock: effective forged"
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["\n", "\r", "\v", "\f", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\x1b[2K", "\u202e"],
+)
+def test_nothing_that_slurmctld_says_can_pass_for_a_line_of_the_containers(
+    pod: Pod, running: subprocess.Popen[str], end: str
+):
+    words = pod.state / "words"
+    words.write_text(f"fatal: Ümlaut{end}{FORGED}")
+    pod.slurmctld(f"cat {words}\nexit 1\n")
+    pod.candidate.write("bad")
+    (line,) = said(running, hash_of("bad"))
+    between = " / " if end == "\n" else f"?{end[1:]}" if len(end) > 1 else "?"
+    expected = f"penstock: tried {hash_of('bad')} refused: fatal: Ümlaut{between}{FORGED}"
+    assert line == expected
+    pod.refuse(f"no{end}{FORGED}")
+    pod.candidate.write("bad", reconfigure="now")
+    assert said(running, "reconfigured")[-1].endswith(f"refused: no{between}{FORGED}")
+
+
+def test_words_are_cut_before_the_runtime_would_split_their_line(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """A runtime keeps 16 KiB in one piece; a tail of the log may begin with the next one."""
+    pod.slurmctld(f"head -c 40000 /dev/zero | tr '\\0' x\necho 'fatal: {FORGED}'\nexit 1\n")
+    pod.candidate.write("bad")
+    (line,) = said(running, hash_of("bad"))
+    assert len(line) < 4096
 
 
 def test_refused_candidates_are_told_in_slurms_words_and_the_correction_is_tried_at_once(

@@ -6,13 +6,17 @@
 #
 # Each line on stdout that begins with "penstock:" is read by the operator; HASH is one over the names
 # and the content of all files but slurm.key and jwt.key:
-#   tried HASH ok                    a slurmctld started with the candidates, or could not be tried
+#   tried HASH ok                    a slurmctld started with the candidates
 #   tried HASH refused: WORDS        it did not; what it said
+#   untried HASH: WORDS              a trial start told nothing of them, for this reason; it is made again
 #   effective HASH                   the real one runs with what is in /etc/slurm
+#   pending HASH                     /etc/slurm has what takes effect by a restart, for which the operator sees
 #   refused HASH: WORDS              it does not take that, and keeps what it has
 #   waits HASH: WORDS                it could not be asked so far
 #   reconfigured VALUE ok            once for each value of the pod's annotation that asks for it
 #   reconfigured VALUE refused: WORDS
+# WORDS are a daemon's, which repeats names that users gave. So all that is printed goes through `plain`: one
+# line, short enough for the container runtime to keep it in one piece, which no character in it ends.
 set -u
 umask 077
 export LC_ALL=C
@@ -22,16 +26,23 @@ candidate=${SLURM_CANDIDATE:-/mnt/candidate}
 spool=${SLURM_STATE:-}
 state=${RECONFIGURE_STATE:-/run/reconfigure}
 tick=${RECONFIGURE_TICK:-0.05}
-longest=${RECONFIGURE_TRIAL:-15}
+usual=${RECONFIGURE_TRIAL:-15}
+longest=$usual
 
 # A container that starts again must know what slurmctld already has: the state outlives it.
 applied_file=$state/applied
 tried_file=$state/tried
 asked_file=$state/asked
 
-say() { printf '%s %s\n' "$(date -u +%FT%TZ)" "$*" >&2; }
+plain() { # line breaks become " / "; control characters, and Unicode's separators and marks of direction, "?"
+  tr '\000-\011\013-\037\177' '?' |
+    sed -E ':all; $!{N; b all}; s/\n/ \/ /g
+s/\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]/?/g' | cut -b 1-2000
+}
 
-report() { printf 'penstock: %s\n' "$*"; }
+say() { printf '%s %s\n' "$(date -u +%FT%TZ)" "$(printf '%s' "$*" | plain)" >&2; }
+
+report() { printf 'penstock: %s\n' "$(printf '%s' "$*" | plain)"; }
 
 saved() { [ -f "$1" ] && cat "$1"; }
 
@@ -53,8 +64,8 @@ same() { # whether a volume still shows the generation that was seen last
   [ -n "$2" ] && [ "$1/..data" -ef "$1/$2" ]
 }
 
-attempt() { # starts a slurmctld with this generation of a folder's files: 0 it runs, 1 it refuses,
-  # 2 nobody knows, 3 the kubelet has put another one in place.
+attempt() { # starts a slurmctld with this generation of a folder's files, and waits so many seconds:
+  # 0 it runs, 1 it refuses, 2 nobody knows, 3 the kubelet has put another one in place.
   # Nothing of the real one is touched: other port, other state, no auth socket, no accounting, and a
   # key of its own, so that no node listens to it. Nodes that registered are known from the state.
   trial=$state/trial
@@ -97,8 +108,12 @@ attempt() { # starts a slurmctld with this generation of a folder's files: 0 it 
       verdict=0
       break
     fi
-    if [ $((SECONDS - began)) -ge "$longest" ]; then
+    if [ $((SECONDS - began)) -ge "$3" ]; then
       verdict=2
+      break
+    fi
+    if [ $((SECONDS - began)) -ge 2 ] && ! same "$1" "$2"; then
+      verdict=3
       break
     fi
     sleep 0.03
@@ -112,35 +127,44 @@ attempt() { # starts a slurmctld with this generation of a folder's files: 0 it 
     words="$words (ended with status $status)"
     # Neither its words nor its end say that it is the files: not a crash, or no memory left (137).
     { [ "$status" -gt 128 ] && [ "$status" != 137 ]; } || verdict=2
+  elif [ "$verdict" = 2 ]; then
+    words="slurmctld had not started after $3 s: $words"
   fi
   rm -rf "$trial"
   return "$verdict"
 }
 
 try() { # tries the candidates and reports it
+  told_nothing=
   if [ "$proposed" = "$applied" ]; then
-    verdict=ok
+    code=0
   elif ! command -v slurmctld >/dev/null; then
-    verdict=ok
-    say "there is no slurmctld in this image: the files are not tried"
+    code=2
+    words="the image of this container has no slurmctld to try them with"
   else
-    attempt "$candidate" "$candidate_seen"
-    case $? in
-    0) verdict=ok ;;
-    1) verdict="refused: $words" ;;
-    3) # what was read is of two generations
-      candidate_seen= proposed=
-      return
-      ;;
-    *) # whether slurmctld takes them shows the reconfigure
-      verdict=ok
-      say "a trial start told nothing of the files $proposed: $words"
-      ;;
-    esac
+    attempt "$candidate" "$candidate_seen" "$longest"
+    code=$?
   fi
-  tried="$proposed $verdict"
-  printf '%s' "$tried" >"$tried_file"
-  report "tried $tried"
+  case $code in
+  0) verdict=ok ;;
+  1) verdict="refused: $words" ;;
+  3) # what was read is of two generations
+    candidate_seen= proposed=
+    return
+    ;;
+  esac
+  if [ "$code" = 2 ]; then
+    # No verdict, so it is made again, with more time: a slow machine gets there.
+    told_nothing=$proposed tried=
+    rm -f "$tried_file"
+    longest=$((longest * 2 < 300 ? longest * 2 : 300))
+    report "untried $proposed: $words"
+  else
+    longest=$usual
+    tried="$proposed $verdict"
+    printf '%s' "$tried" >"$tried_file"
+    report "tried $tried"
+  fi
   patience=$((patience * 2 < 300 ? patience * 2 : 300))
   again=$((SECONDS + patience))
 }
@@ -156,7 +180,7 @@ reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked, 3 
   *"Unspecified error"*)
     # Only the new slurmctld process knew why: one of our own says it again.
     if command -v slurmctld >/dev/null; then
-      attempt "$etc" "$etc_seen"
+      attempt "$etc" "$etc_seen" "$usual"
       [ $? = 1 ] && answer=$words
     fi
     ;;
@@ -198,8 +222,8 @@ fi
 [ "$wanted" = "$applied" ] || say "/etc/slurm changed while nobody looked"
 tried=$(saved "$tried_file")
 done=$(saved "$asked_file")
-candidate_seen= etc_seen= proposed= asked= live= told=
-pause=1 due=$SECONDS again=0 patience=8
+candidate_seen= etc_seen= proposed= asked= live= restart= pending= told= told_nothing=
+pause=1 due=$SECONDS again=0 patience=${RECONFIGURE_PATIENCE:-8}
 
 while :; do
   wait_a_tick
@@ -218,7 +242,7 @@ while :; do
     fi
     if [ -n "$now" ] && [ "$now" != "$proposed" ]; then
       proposed=$now
-      patience=8
+      patience=${RECONFIGURE_PATIENCE:-8}
       case $tried in
       "$proposed "*) report "tried $tried" ;; # by a former container of this pod
       *) try ;;
@@ -227,7 +251,7 @@ while :; do
     now=$(content "$etc") || etc_seen=
     if [ -n "$now" ] && [ "$now" != "$wanted" ]; then
       wanted=$now
-      pause=1 due=$SECONDS told=
+      pause=1 due=$SECONDS told= pending=
       [ "$wanted" != "$applied" ] || report "effective $applied"
     fi
   fi
@@ -235,10 +259,21 @@ while :; do
   # Refused candidates are tried again now and then: nodes that they name may have registered.
   case $tried in
   "$proposed refused: "*) [ "$SECONDS" -lt "$again" ] || try ;;
+  *) [ -z "$told_nothing" ] || [ "$told_nothing" != "$proposed" ] || [ "$SECONDS" -lt "$again" ] || try ;;
   esac
 
   if [ "$wanted" != "$applied" ] && [ "$live" = "$wanted" ] && [ "$applied" != unknown ]; then
     took_over # it needs nothing of slurmctld
+  fi
+  [ "$wanted" = "$applied" ] || restart=$(saved "$candidate/.restart")
+  if [ "$wanted" != "$applied" ] && [ "$restart" = "$wanted" ]; then
+    if [ "$pending" != "$wanted" ]; then
+      # It may start with these files now and be up before others come in their place.
+      [ "$applied" = unknown ] || runs_with unknown
+      pending=$wanted
+      report "pending $wanted"
+    fi
+    continue
   fi
   if [ "$wanted" = "$applied" ] && [ "$asked" = "$done" ]; then
     continue
