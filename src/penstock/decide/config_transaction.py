@@ -91,6 +91,11 @@ class ConfigView:
     whole: bool = True
     """Whether `wanted` has all that is declared, and none of it is left out as refused."""
 
+    @property
+    def first(self) -> bool:
+        """Whether slurmctld has never worked, and does not now."""
+        return not self.worked and not self.serves
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -157,7 +162,7 @@ def _judged(view: ConfigView) -> ConfigView:
 
     They are taken for refused, and the last known good ones for real.
     """
-    if not view.down or view.held or not view.worked or not view.speaks:
+    if not view.down or view.held or view.first or not view.speaks:
         return view
     if view.real is None or view.alias is None or view.alias.data == view.real.data:
         return view
@@ -173,9 +178,9 @@ def _step(view: ConfigView) -> Decision:
     acks = replace(acks, refused={**view.refused, **acks.refused})
     good = _good(view, acks)
     plan = _plan(view, good, acks)
-    if view.unfit and view.worked and view.effective != wanted.hash:
+    if view.unfit and not view.first and view.effective != wanted.hash:
         return _unfit(view, good, acks, plan)
-    if not view.worked or not view.speaks:
+    if view.first or not view.speaks:
         return _direct(view, acks)
     if wanted.hash in acks.refused:
         return _undone(view, good, acks, plan)
@@ -288,7 +293,7 @@ def _direct(view: ConfigView, acks: Acks) -> Decision:
     wanted = view.wanted
     told = wanted.hash in (acks.effective, view.effective)
     done = view.serves and (told or not view.speaks)
-    wrong = "" if view.worked or view.serves else view.unfit or view.down
+    wrong = (view.unfit or view.down) if view.first else ""
     return Decision(
         Stage.EFFECTIVE if done else Stage.STARTING,
         wanted.data,

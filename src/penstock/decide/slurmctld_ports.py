@@ -10,8 +10,6 @@ from penstock.slurm.conf import Document
 
 KEY = "SlurmctldPort"
 _HIGHEST = 65535
-_UNPRIVILEGED = 1024
-"""The first port that a process without root's rights may listen at. Source: ip(7)."""
 
 
 def unfit(slurm_conf: str) -> str:
@@ -28,9 +26,6 @@ def unfit(slurm_conf: str) -> str:
     first, last = int(numbers[0]), int(numbers[-1])
     if not 0 < first <= last <= _HIGHEST:
         return f"{KEY}={given} is not in 1 to {_HIGHEST}. {advice}"
-    if first < _UNPRIVILEGED:
-        told = "is privileged, and slurmctld runs as a user without root's rights"
-        return f"{KEY}={given} {told}. {advice}"
     if not first <= SLURMCTLD_PORT <= last:
         told = f"leaves out {SLURMCTLD_PORT}, to which probes and Services of its pod lead"
         return f"{KEY}={given} {told}. {advice}"

@@ -23,10 +23,11 @@ from penstock.testing.keys import read as keys_in
 from penstock.testing.lives import PODS, Dice, Life, Lives, Pace, app_of, key_of, node_name
 from penstock.testing.mounts import Mounts
 from penstock.testing.placing import takes
+from penstock.testing.sidecar import HANGS, fatal
 from penstock.testing.slurm import SimulatedSlurm
 from penstock.testing.slurmdbd import Slurmdbds
 from penstock.testing.volumes import mountable
-from penstock.testing.workloads import address, image_missing, node_conf, running
+from penstock.testing.workloads import address, fallen, image_missing, node_conf, running
 
 NODES = "/nodes"
 MISSING = "missing:1"
@@ -57,6 +58,8 @@ class Machines:
         self.slurms = slurms
         self.silent: set[str] = set()
         self.lazy: set[str] = set()
+        self.unheard: dict[str, int] = {}
+        """By namespace the HTTP status with which logs of reconfigure containers are refused."""
         self._dice = dice
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
@@ -112,6 +115,8 @@ class Machines:
             return None
         if pod["spec"].get("nodeName") in self.silent:
             raise RefusedError(500, "the kubelet does not answer")
+        if sidecar and (status := self.unheard.get(namespace)):
+            raise RefusedError(status, "logs cannot be read")
         return "\n".join(sidecar.lines) if sidecar else self.slurmdbds.log(namespace, name)
 
     def database(self, namespace: str, *, answers: bool) -> None:
@@ -135,7 +140,8 @@ class Machines:
         self._tell(name, "True", "KubeletReady")
         for pod in self.on(name):
             life = self._lives.get(key_of(pod))
-            if life is not None and life.started and not life.ending:
+            fallen = app_of(pod) == "slurmctld" and not self.runs_daemon(pod)
+            if life is not None and life.started and not life.ending and not fallen:
                 self._set_ready(pod, ready=True)
 
     def crash_slurmd(self, pod_name: str, namespace: str) -> None:
@@ -158,6 +164,45 @@ class Machines:
         self._write_status(pod, status)
         self._lives.later(life, (10.0, 20.0), lambda: self._start(key_of(pod), life.uid))
         self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
+
+    def slurmctld_returns(self, namespace: str) -> bool:
+        """Whether the slurmctld of a namespace, which ended, comes up with the files of its pod."""
+        for key, life in list(self._lives.items()):
+            running = life.uid in self._ready[namespace, "slurmctld"]
+            if not running or not key.startswith(f"{namespace}/"):
+                continue
+            if fatal(self.mounts.files(life)) is not None:
+                self._fall(key, life)
+                return False
+        return self.runs(namespace, "slurmctld")
+
+    def _fall(self, key: str, life: Life) -> None:
+        """Slurmctld does not come up; its container is started again a while later."""
+        if (going_on := self._lives.going_on(key, life.uid)) is None:
+            return
+        pod, space = going_on[0], going_on[0]["metadata"]["namespace"]
+        self._ready[space, "slurmctld"].discard(life.uid)
+        self._daemons(space)
+        hangs = fatal(self.mounts.files(life)) == HANGS
+        self._write_status(pod, fallen(pod, self._stamp(), hangs=hangs))
+        pause = self._pace.hangs if hangs else self._pace.back_off
+        self._lives.later(life, pause, lambda: self._rise(key, life.uid))
+
+    def _rise(self, key: str, uid: str) -> None:
+        """The container of a slurmctld that fell is started again."""
+        if (going_on := self._lives.going_on(key, uid)) is None:
+            return
+        pod, life = going_on
+        space = pod["metadata"]["namespace"]
+        if pod["spec"]["nodeName"] in self.silent:
+            self._lives.later(life, self._pace.retry, lambda: self._rise(key, uid))
+        elif fatal(self.mounts.files(life)) is not None:
+            self._fall(key, life)
+        else:
+            self.mounts.reread(space)
+            self._ready[space, "slurmctld"].add(uid)
+            self._daemons(space)
+            self._write_status(pod, running(pod, self._stamp()))
 
     def taint(self, name: str, effect: str | None) -> None:
         """Taint a machine, or take the taint back; `NoExecute` also ends the pods on it.
@@ -261,6 +306,9 @@ class Machines:
             space = pod["metadata"]["namespace"]
             if app == "slurmctld":
                 self.mounts.begin_slurmctld(key, pod, life)
+                if fatal(self.mounts.files(life)) is not None:
+                    self._fall(key, life)
+                    return
             self._ready[space, app].add(uid)
             self._daemons(space)
         self._write_status(pod, running(pod, self._stamp()))

@@ -31,7 +31,13 @@ class Pace:
     """From a change of a pod's annotations until its files are as they should be."""
     resync: tuple[float, float] = (60.0, 90.0)
     try_: tuple[float, float] = (0.1, 0.5)
+    again: tuple[float, float] = (8.0, 30.0)
+    """Until a trial without a verdict is made again."""
     reconfigure: tuple[float, float] = (0.3, 3.0)
+    back_off: tuple[float, float] = (10.0, 40.0)
+    """Until a container that ended by itself is started again."""
+    hangs: tuple[float, float] = (300.0, 310.0)
+    """Until a container that does not answer is started again."""
     collect: tuple[float, float] = (1.0, 20.0)
     """From the end of a Node until its pods are collected."""
     silent: float = 30.0

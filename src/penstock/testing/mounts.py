@@ -6,6 +6,7 @@ full pass. Source: Kubernetes documentation, "Mounted ConfigMaps are updated aut
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,6 +47,12 @@ class Mounts:
         self._silent = silent
         self._lazy = lazy
         self._register = register
+        self.taken: defaultdict[str, set[str]] = defaultdict(set)
+        """By namespace each slurm.conf that a trial start took."""
+        self.served: defaultdict[str, set[str]] = defaultdict(set)
+        """By namespace each slurm.conf that a slurmctld which worked has had."""
+        self.unsure: set[str] = set()
+        """Namespaces in which trial starts give no verdict."""
         lives.server.store.listeners.append(self._rekeyed)
 
     def begin(self, pod: Json, life: Life) -> None:
@@ -60,6 +67,8 @@ class Mounts:
         slurm = self._slurms[space]
         life.sidecar = Sidecar(
             mounted(pod, ETC, self._data(space)),
+            taken=lambda files: self.taken[space].add(_conf(files)),
+            has=lambda files: self.served[space].add(_conf(files)),
             reads=lambda files: self._read(space, files),
             up=lambda: slurm.up,
             spend=lambda end: self._lives.later(life, self._pace.reconfigure, end),
@@ -88,6 +97,10 @@ class Mounts:
                 life.sidecar.restart()
                 self._lives.later(life, self._pace.try_, lambda k=key, u=life.uid: self._look(k, u))
 
+    def files(self, life: Life) -> Files:
+        """What a slurmctld that starts in a pod now would read."""
+        return life.sidecar.etc if life.sidecar is not None else {}
+
     def reread(self, namespace: str) -> None:
         """Slurmctld reads the files that its pod has, and forgets what it was told since."""
         for key, life in self._lives.items():
@@ -109,6 +122,7 @@ class Mounts:
         """
         slurm = self._slurms[space]
         before = slurm.keys
+        self.served[space].add(_conf(files))
         slurm.reads(files)
         if not slurm.up or before is None or SLURM_JWKS not in files:
             return
@@ -168,9 +182,16 @@ class Mounts:
         if going_on is None or (sidecar := going_on[1].sidecar) is None:
             return
         pod, life = going_on
+        sidecar.unsure = pod["metadata"]["namespace"] in self.unsure
         sidecar.look()
+        if sidecar.unsure:
+            self._lives.later(life, self._pace.again, lambda: self._look(key, uid))
         if not self._slurms[pod["metadata"]["namespace"]].up:
             self._lives.later(life, self._pace.retry, lambda: self._look(key, uid))
+
+
+def _conf(files: Files) -> str:
+    return files.get("slurm.conf", "")
 
 
 def _notes(pod: Json) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The reconfigure container of slurmctld's pod, as far as the operator can tell.
 
 It does not run the script: it says what the script says (render/shell/reconfigure.sh). Which files
-slurmctld refuses is told by one word: a line of slurm.conf that begins with `Bogus`.
+slurmctld refuses is told by one word: a line of slurm.conf that begins with `Bogus`. What no trial
+sees, and it does not start with, are options `Ends` and `Hangs` of CommunicationParameters, beside
+one that takes effect by a restart.
 """
 
 from __future__ import annotations
@@ -34,6 +36,21 @@ def refusal(files: Files) -> str | None:
                 f"error: _parse_next_key: Parsing error at unrecognized key: {key} / "
                 "fatal: Unable to process configuration file"
             )
+    return None
+
+
+REBINDS = "CommunicationParameters=NoCtldInAddrAny"
+"""A line that takes effect by a restart of slurmctld."""
+ENDS, HANGS = "Ends", "Hangs"
+
+
+def fatal(files: Files) -> str | None:
+    """Which of `ENDS` and `HANGS` slurmctld does when it is started with these files."""
+    for line in files.get("slurm.conf", "").splitlines():
+        key, _, values = line.partition("=")
+        for one in (ENDS, HANGS):
+            if key == "CommunicationParameters" and one in values.split(","):
+                return one
     return None
 
 
@@ -82,7 +99,14 @@ class Sidecar:
     lines: list[str] = field(default_factory=_lines)
     candidate: Files = field(default_factory=dict[str, str])
     live: str = ""
+    restarts: str = ""
     asked: str = ""
+    unsure: bool = False
+    """Whether trial starts give no verdict."""
+    taken: Callable[[Files], None] = lambda _: None
+    """Called with files that a trial start took."""
+    has: Callable[[Files], None] = lambda _: None
+    """Called with files of which slurmctld has all without reading them."""
     reads: Callable[[Files], None] = lambda _: None
     """Called with the files that slurmctld reads, when it starts and when it is reconfigured."""
     up: Callable[[], bool] = lambda: True
@@ -95,11 +119,13 @@ class Sidecar:
     _applied: str = ""
     _refused: str = ""
     _done: str = ""
+    _pending: str = ""
 
     def __post_init__(self) -> None:
         self._applied = content_hash(self.etc)
         self._say(f"effective {self._applied}")
-        self.reads(self.etc)
+        if fatal(self.etc) is None:
+            self.reads(self.etc)
 
     def mount(self, pod: Json, data: Data) -> None:
         """The kubelet refreshes the volumes and what is projected of the pod's annotations."""
@@ -107,12 +133,13 @@ class Sidecar:
         self.candidate = mounted(pod, CANDIDATES, data)
         notes: Mapping[str, str] = pod["metadata"].get("annotations") or {}
         self.live = notes.get(wellknown.CONFIG_LIVE, "")
+        self.restarts = notes.get(wellknown.CONFIG_RESTART, "")
         self.asked = notes.get(wellknown.RECONFIGURE, "")
 
     def restart(self) -> None:
         """The container starts again: it knows what was tried and taken over, and little else."""
         self.lines.clear()
-        self._refused, self._busy = "", False
+        self._refused, self._pending, self._busy = "", "", False
         self._lives += 1
         if self._applied:
             self._say(f"effective {self._applied}")
@@ -125,17 +152,31 @@ class Sidecar:
             return
         proposed, wanted = content_hash(self.candidate), content_hash(self.etc)
         if self.candidate and proposed != self._tried:
-            self._tried = proposed
-            self._say(f"tried {proposed} {_verdict(refusal(self.candidate))}")
+            self._try(proposed)
         asked = self.asked if self.asked != self._done else ""
         if wanted not in (self._applied, self._refused) and self.live == wanted and self._applied:
             # slurmctld was told already.
+            self.has(self.etc)
             self._takes(wanted)
+        elif wanted not in (self._applied, self._refused) and self.restarts == wanted:
+            if self._pending != wanted:
+                # What slurmctld starts with is not known.
+                self._applied, self._pending = "", wanted
+                self._say(f"pending {wanted}")
         elif wanted not in (self._applied, self._refused) or (asked and self.up()):
             self._reconfigure(wanted, dict(self.etc), asked)
         elif wanted == self._applied and self._refused:
             self._refused = ""
             self._say(f"effective {wanted}")
+
+    def _try(self, proposed: str) -> None:
+        if self.unsure:
+            self._say(f"untried {proposed}: slurmctld had not started after 15 s")
+            return
+        self._tried, words = proposed, refusal(self.candidate)
+        if words is None:
+            self.taken(self.candidate)
+        self._say(f"tried {proposed} {_verdict(words)}")
 
     def _reconfigure(self, wanted: str, files: Files, asked: str) -> None:
         if not self.up():
@@ -174,7 +215,7 @@ class Sidecar:
         self._say(f"waits {wanted}: Unable to contact slurm controller")
 
     def _takes(self, wanted: str) -> None:
-        self._applied, self._refused = wanted, ""
+        self._applied, self._refused, self._pending = wanted, "", ""
         self._say(f"effective {wanted}")
 
     def _say(self, line: str) -> None:

@@ -62,6 +62,20 @@ def address(pod: Json) -> str:
     return ".".join(map(str, (10, *found)))
 
 
+def fallen(pod: Json, started: str, *, hangs: bool) -> Json:
+    """The status of a slurmctld pod whose slurmctld ends at each start, or `hangs` in it."""
+    status = running(pod, started)
+    for container in status["containerStatuses"]:
+        if container["name"] == "slurmctld":
+            container["ready"] = False
+            if not hangs:
+                ended = {"exitCode": 1, "message": "slurmctld: fatal: it ends with these files"}
+                container |= {"restartCount": 2, "lastState": {"terminated": ended}}
+                container["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    status["conditions"][-1]["status"] = "False"
+    return status
+
+
 def _beside(pod: Json) -> list[Json]:
     """Containers that run beside the others for as long as the pod lives."""
     every: list[Json] = pod["spec"].get("initContainers") or []

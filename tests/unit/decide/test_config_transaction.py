@@ -159,7 +159,6 @@ def test_an_edit_by_somebody_else_is_not_taken_for_what_worked(alias: Version | 
 @pytest.mark.parametrize(
     ("view", "stage"),
     [
-        (replace(WORKED, wanted=NEW, worked=False), Stage.STARTING),
         (replace(WORKED, wanted=NEW, worked=False, serves=False), Stage.STARTING),
         (replace(WORKED, wanted=NEW, speaks=False), Stage.EFFECTIVE),
         (replace(WORKED, wanted=NEW, speaks=False, serves=False), Stage.STARTING),
@@ -177,7 +176,13 @@ def test_a_first_start_is_in_effect_when_it_works_and_says_so():
     view = replace(WORKED, worked=False, effective="", acks=Acks(effective=OLD.hash))
     assert decide(view).stage is Stage.EFFECTIVE
     assert decide(replace(view, serves=False)).stage is Stage.STARTING
-    assert decide(replace(view, acks=None)).stage is Stage.STARTING
+    assert decide(replace(view, acks=None, why="no log")).words == "no log"
+
+
+def test_a_slurmctld_that_serves_gets_nothing_untried_before_it_was_heard_for_the_first_time():
+    view = replace(WORKED, worked=False, effective="", alias=None, acks=None, why="no log")
+    found = decide(replace(view, wanted=NEW))
+    assert (found.stage, found.real, found.alias) == (Stage.TRYING, OLD.data, None)
 
 
 def test_what_needs_nothing_of_slurmctld_is_marked_so():

@@ -17,6 +17,7 @@ from penstock.testing.loop import simulate
 from penstock.testing.plans import expected, served
 from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.bookkeeping import BOOKKEEPING, SLURMDBD, accounted
+from penstock.testing.plans.configuration import RESTARTS, UNHEARD, reconfigured
 from penstock.testing.plans.deposed import DEPOSED, deposed
 from penstock.testing.plans.forgotten import FORGOTTEN, forgetful
 from penstock.testing.plans.left import RUNS_S, left_over
@@ -31,7 +32,7 @@ from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED}
+_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED, **RESTARTS, **UNHEARD}
 """What only some plans have, by dice of their own."""
 HAPPENINGS = {
     **DRAWN,
@@ -43,7 +44,7 @@ HAPPENINGS = {
     **ROTATION,
     **_OF_THEIR_OWN,
 }
-USERS = frozenset({*ACTS, *STORAGE, *UPKEEP, *BOOKKEEPING, *TOKENS, *ROTATION})
+USERS = frozenset({*ACTS, *STORAGE, *UPKEEP, *BOOKKEEPING, *TOKENS, *ROTATION, *RESTARTS})
 """What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
@@ -79,7 +80,9 @@ class Outcome:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     plan = scheduled(furnished(draw(seed, DRAWN)))
-    return left_over(deposed(forgetful(rotated(tokened(accounted(plan))))))
+    for more in (accounted, tokened, rotated, forgetful, deposed, reconfigured, left_over):
+        plan = more(plan)
+    return plan
 
 
 def focused(seed: int, *names: str, layout: Layout | None = None) -> Plan:

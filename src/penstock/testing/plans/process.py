@@ -21,6 +21,7 @@ from penstock.slurm.rest.http import Answer, unfenced
 from penstock.testing.apiserver import ApiServer, Connection, Trouble
 from penstock.testing.kubelet import NODES
 from penstock.testing.pause import PausableClock
+from penstock.testing.plans import files
 from penstock.testing.slurm import SlurmLine
 
 OPERATOR = "operator"
@@ -156,6 +157,7 @@ class Process:
         return await self.lines[space].exchange(url, method, headers, body, fence)
 
     def _sending(self, request: Request) -> None:
+        files.shown_at.set(self.connection.shown(files.CONTROLLERS))
         listed_at.set({space: line.rest.listed_at for space, line in self.lines.items()})
         if self.leased and "/leases" not in request.path:
             self._acts(self.identity, f"{request.method} {request.path}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import APP_NAME, REVISION_HASH
+from penstock.api.slinky.wellknown import APP_NAME, CONFIG_HASH, CONFIG_RESTART, REVISION_HASH
 from penstock.controllers.operator import LEASE
 from penstock.decide.drain_reason import is_ours
 from penstock.slurm.rest.http import Answer
@@ -102,7 +102,7 @@ class Promises:
             if resource != REVISIONS:
                 self.broken.append(f"{resource} {name} was deleted")
             return
-        if self._machines.runs_daemon(obj):
+        if self._machines.runs_daemon(obj) and not _restarts(obj):
             app = obj["metadata"]["labels"][APP_NAME]
             self.broken.append(f"pod {name} was deleted though its {app} runs")
         if not self._machines.runs_slurmd(obj) or self._abandoned(obj):
@@ -243,6 +243,13 @@ class Promises:
             found = self._server.find(CONTROLLERS, space, controller)
             return found is None or "deletionTimestamp" in found["metadata"]
         return False
+
+
+def _restarts(pod: Json) -> bool:
+    """Whether a pod of slurmctld has files that take effect by a restart."""
+    notes: Json = pod["metadata"].get("annotations") or {}
+    marked = notes.get(CONFIG_RESTART, "")
+    return bool(marked) and marked == notes.get(CONFIG_HASH)
 
 
 def _now() -> float:

@@ -24,6 +24,7 @@ from penstock.testing.loop import EPOCH, LoopClock
 from penstock.testing.plans.claims import POLICY, ClaimPromises
 from penstock.testing.plans.daemons import MODE, is_daemon, machine_of, workers
 from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.files import FilePromises
 from penstock.testing.plans.left import LeftPromises, activate, leave
 from penstock.testing.plans.pins import PinPromises
 from penstock.testing.plans.plan import LARGEST, Layout
@@ -87,6 +88,8 @@ class World:
         self.promises = Promises(self.server, self.slurms, self.machines)
         self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S)
         self.pins = PinPromises(self.server, self.promises.broken)
+        self._files = FilePromises(self.server, self.machines.mounts, self.promises.broken)
+        self._files.left = layout.left
         self._restarts = RestartPromises(self.server, self.promises.broken, STALE_S)
         self.left: LeftPromises | None = None
         self.clock = LoopClock()
