@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from penstock.api.meta import Json
 from penstock.testing.apiserver.status import RefusedError
 from penstock.testing.loop import simulate
@@ -23,8 +25,8 @@ def declare(world: World, line: str) -> None:
     world.ask("PATCH", f"{GROUP}/controllers/slurm", {"spec": {"extraConf": f"{line}\n"}})
 
 
-def conf(world: World) -> str:
-    found = world.find("/configmaps", "slurm-config") or {}
+def conf(world: World, name: str = "slurm-config") -> str:
+    found = world.find("/configmaps", name) or {}
     return found["data"]["slurm.conf"]
 
 
@@ -58,19 +60,39 @@ async def _refused() -> None:
     await world.crash(world.processes[0])
 
 
-async def _good() -> None:
+async def _unheard(line: str) -> None:
     world = await _settled()
+    before = conf(world)
     world.server.logs = unreadable
+    declare(world, line)
+    for _ in range(3):
+        await asyncio.sleep(LONG_S)
+        for name in ("slurm-config", "slurm-config-slurm"):
+            assert conf(world, name) == before
+        waits = condition(world, "ConfigApplied")
+        assert (waits["status"], waits["reason"]) == ("Unknown", "ConfigTrying")
+        assert "log of container reconfigure" in waits["message"]
+        assert "has to answer" in waits["message"]
+        await world.crash(world.processes[0])
+        world.operator()
+    world.server.logs = world.machines.log
+    await asyncio.sleep(30.0)
+    if line.startswith("Bogus"):
+        assert conf(world) == before
+        assert condition(world, "ConfigApplied")["status"] == "False"
+    else:
+        assert line in conf(world)
+        assert condition(world, "ConfigApplied")["status"] == "True"
+    await world.crash(world.processes[0])
+
+
+async def _no_right() -> None:
+    world = await _settled()
+    world.machines.unheard["slurm"] = 403
     declare(world, "SchedulerTimeSlice=9")
-    await asyncio.sleep(60.0)
-    assert "SchedulerTimeSlice" not in conf(world)
-    waits = condition(world, "ConfigApplied")
-    assert waits["status"] == "Unknown"
-    assert "log of container reconfigure" in waits["message"]
-    await asyncio.sleep(LONG_S)
-    assert "SchedulerTimeSlice=9" in conf(world)
-    told = condition(world, "ConfigApplied")
-    assert (told["status"], told["reason"]) == ("True", "ConfigDelivered")
+    await asyncio.sleep(10.0)
+    message = condition(world, "ConfigApplied")["message"]
+    assert "Allow the operator's service account to get pods/log" in message
     await world.crash(world.processes[0])
 
 
@@ -79,6 +101,12 @@ def test_a_refusal_stays_one_when_nobody_is_heard_any_more() -> None:
         simulate(_refused())
 
 
-def test_a_change_waits_for_two_minutes_and_goes_without_a_trial_then() -> None:
+@pytest.mark.parametrize("line", ["SchedulerTimeSlice=9", "BogusKey=1"])
+def test_nothing_untried_reaches_slurmctld_for_as_long_as_nobody_is_heard(line: str) -> None:
     with logging(show=False):
-        simulate(_good())
+        simulate(_unheard(line))
+
+
+def test_a_missing_right_is_told_with_its_cure() -> None:
+    with logging(show=False):
+        simulate(_no_right())

@@ -296,6 +296,42 @@ def refused_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(config, "decide", straight)
 
 
+def restarts_are_not_judged(patch: pytest.MonkeyPatch) -> None:
+    """A slurmctld that does not come up keeps its files."""
+    patch.setattr(Configuration, "_down", always(""))
+
+
+def files_that_are_read_count_as_served_with(patch: pytest.MonkeyPatch) -> None:
+    """What slurmctld is about to start with becomes the last known good configuration."""
+    look = config.decide
+
+    def hasty(view: ConfigView) -> Decision:
+        return look(replace(view, serves=True))
+
+    patch.setattr(config, "decide", hasty)
+
+
+def trials_without_a_verdict_are_taken(patch: pytest.MonkeyPatch) -> None:
+    """A trial start that told nothing counts as a yes."""
+    read = config.read
+
+    def all_well(log: str) -> Acks:
+        found = read(log)
+        return replace(found, tried={**found.tried, **dict.fromkeys(found.untried)})
+
+    patch.setattr(config, "read", all_well)
+
+
+def unheard_files_go_untried(patch: pytest.MonkeyPatch) -> None:
+    """Where the log cannot be read, slurmctld gets what is declared."""
+    look = config.decide
+
+    def straight(view: ConfigView) -> Decision:
+        return look(replace(view, speaks="cannot be read" not in view.why))
+
+    patch.setattr(config, "decide", straight)
+
+
 def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
     """A token that was minted by a wrong clock is kept."""
     first = links.Tokens.__call__
@@ -453,6 +489,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     configuration_restarts_slurmctld,
     refused_configuration_is_delivered,
     refused_configuration_is_not_put_back,
+    restarts_are_not_judged,
+    files_that_are_read_count_as_served_with,
+    trials_without_a_verdict_are_taken,
+    unheard_files_go_untried,
     tokens_are_not_renewed,
     partitions_are_not_proven,
     machines_are_not_heard_of,

@@ -25,7 +25,7 @@ from penstock.decide.slurmctld_ports import unfit
 from penstock.decide.workload import ended_at_start, was_started
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render import controller as render
-from penstock.render.config import config_hash, content_hash, files, mounted, refused_in
+from penstock.render.config import config_hash, content_hash, files, mounted, own_hash, refused_in
 from penstock.render.context import Cluster
 from penstock.slurm.force import SLURM_CONF
 
@@ -83,7 +83,7 @@ class Configuration:
         pod = next(iter(self._world.slurmctld_pods(controller)), None)
         data, serves = files(cluster), bool(runs.ok)
         marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
-        wanted = Version(data, config_hash(cluster))
+        wanted = Version(data, config_hash(cluster), own_hash(cluster, data))
         real = self._version(cluster, names.config_map(controller))
         view = ConfigView(
             wanted=wanted,
@@ -207,7 +207,7 @@ class Configuration:
         mark = found.metadata.annotations.get(wellknown.CONTENT_HASH)
         if mark is not None and mark != content_hash(data):
             return None
-        return Version(data, content_hash(mounted(cluster, data)))
+        return Version(data, content_hash(mounted(cluster, data)), own_hash(cluster, data))
 
     def _refused(self, cluster: Cluster, name: str) -> dict[str, str]:
         """The verdict that a ConfigMap of ours carries."""

@@ -109,7 +109,7 @@ def place(words: str, declared: Mapping[str, str]) -> str:
 
     slurmctld names what it stumbled over, not where that is.
     """
-    lines = declared.get(SLURM_CONF, "").splitlines()
+    lines = declared.get(SLURM_CONF, "").split("\n")
     named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
     scored = [(len(named & _words_of(line)), number) for number, line in enumerate(lines, 1)]
     best = max(scored, default=(0, 0))[0]

@@ -46,10 +46,14 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The files of one of our ConfigMaps, and the hash of /etc/slurm with them."""
+    """The files of one of our ConfigMaps, and the hash of /etc/slurm with them.
+
+    `own` is the hash of what the Controller itself brings, without partitions.
+    """
 
     data: Files
     hash: str
+    own: str = ""
 
 
 def _no_marks() -> dict[str, str]:
@@ -85,7 +89,7 @@ class ConfigView:
     starting: str = ""
     """What keeps slurmctld's pod from serving; empty when it serves or nothing is known."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Slurmctld's words by the hash of a configuration with which it did not come up before."""
+    """Slurmctld's words by `Version.hash` or `Version.own` with which it did not come up before."""
     unfit: str = ""
     """Why the declared configuration cannot work in our pods, whatever a trial says."""
     whole: bool = True
@@ -167,7 +171,10 @@ def _judged(view: ConfigView) -> ConfigView:
     if view.real is None or view.alias is None or view.alias.data == view.real.data:
         return view
     words = f"when slurmctld was started with it, it did not come up: {view.down}"
-    refused = {view.real.hash: words}
+    # What differs from the last good one in the Controller's own lines is refused for these,
+    # whatever partitions change meanwhile.
+    hashes = [view.real.hash] + ([view.real.own] if view.real.own != view.alias.own else [])
+    refused = dict.fromkeys(hashes, words)
     return replace(view, real=view.alias, refused=refused, down="")
 
 
@@ -175,7 +182,9 @@ def _step(view: ConfigView) -> Decision:
     wanted, acks = view.wanted, view.acks or Acks()
     if view.held:
         return _held(view)
-    acks = replace(acks, refused={**view.refused, **acks.refused})
+    known = (one for one in (wanted, view.real, view.alias) if one is not None)
+    before = {one.hash: words for one in known if (words := _refused_before(view, one))}
+    acks = replace(acks, refused={**before, **acks.refused})
     good = _good(view, acks)
     plan = _plan(view, good, acks)
     if view.unfit and not view.first and view.effective != wanted.hash:
@@ -193,6 +202,10 @@ def _step(view: ConfigView) -> Decision:
         # meanwhile.
         return _delivering(replace(view, wanted=good), acks, plan)
     return _trying(view, good, acks, plan)
+
+
+def _refused_before(view: ConfigView, version: Version) -> str:
+    return view.refused.get(version.hash) or view.refused.get(version.own, "")
 
 
 def _plan(view: ConfigView, good: Version | None, acks: Acks) -> Plan:

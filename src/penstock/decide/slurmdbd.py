@@ -17,7 +17,9 @@ IN_VAIN = "slurmdbd must be up at slurmctld start time"
 """With these words a slurmctld ends that was stopped while it waited for slurmdbd at its start."""
 PAUSE_S = 30.0
 
-_DATABASE = re.compile(r"error: (mysql_real_connect failed: .*|mysql_query failed: .*)")
+_DATABASE = re.compile(
+    r"(?:\[[^]]*\] |slurmdbd: )*error: (mysql_real_connect failed: .*|mysql_query failed: .*)"
+)
 _REFUSALS = re.compile(r"mysql_real_connect failed: (1044|1045|1049|1130|1698) ")
 """Access denied, no such database, host not allowed: nothing comes of waiting."""
 _LETTERS = 400
@@ -38,10 +40,13 @@ class Said:
 
 
 def read(log: str) -> Said:
-    """The last word on each."""
+    """The last word on each.
+
+    Only a line feed ends a line: what slurmdbd repeats may have anything else in it.
+    """
     effective = refused = words = lost = reason = ""
-    for line in log.splitlines():
-        if found := _DATABASE.search(line):
+    for line in log.split("\n"):
+        if found := _DATABASE.match(line):
             reason = found[1].strip()
         if not line.startswith(MARK):
             continue

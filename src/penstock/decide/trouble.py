@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from penstock.api.core import ContainerStatus, ContainerWaiting, Pod
+from penstock.decide.words import printable
 
 BROKEN = frozenset(
     {
@@ -61,7 +62,8 @@ def last_words(container: ContainerStatus) -> str:
     """The end of what a container wrote before it ended, as far as the kubelet kept it."""
     for state in (container.state, container.last_state):
         if state.terminated is not None and state.terminated.message:
-            lines = [_STAMP.sub("", line.strip()) for line in state.terminated.message.splitlines()]
+            every = state.terminated.message.split("\n")
+            lines = [printable(_STAMP.sub("", line.strip())) for line in every]
             said = [line for line in lines if line and not line.startswith(_SUPERVISOR)]
             return " / ".join((said or lines)[-_LINES:])[-_LETTERS:]
     return ""

@@ -18,6 +18,11 @@ def some(parts: Sequence[str], separator: str = ", ") -> str:
     return f"{shown}{separator.rstrip()} and {rest} more" if rest > 0 else shown
 
 
+def printable(text: str) -> str:
+    """A daemon's words on one line, with "?" for control characters and Unicode's separators."""
+    return "".join(one if one == " " or one.isprintable() else "?" for one in text)
+
+
 def jobs_in_words(jobs: Sequence[Job]) -> str:
     """`job 17 (since 2026-01-01T08:00:00Z, until 2026-01-01T10:00:00Z)`, and so on."""
     return some([_job(job) for job in jobs])

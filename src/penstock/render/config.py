@@ -16,7 +16,9 @@ from penstock.render.canonical import digest
 from penstock.render.cgroup_conf import CGROUP_CONF
 from penstock.render.context import Cluster, owner
 from penstock.render.pod import names_of, object_metadata
-from penstock.render.slurm_conf import slurm_conf
+from penstock.render.slurm_conf import extra_conf_of, slurm_conf
+
+_PARTITION = "partitionname"
 
 
 def files(cluster: Cluster) -> dict[str, str]:
@@ -40,7 +42,8 @@ def cgroup_conf(cluster: Cluster) -> str:
 class Contents:
     """Files by name for each of the ConfigMaps; one that is None is left as it is.
 
-    `refused` has slurmctld's words by the hash of a configuration that the real one is not to have.
+    `refused` has slurmctld's words by each hash of the configuration with which it did not come up:
+    that of all its files, and that of the Controller's own lines when these are to blame.
     """
 
     real: Mapping[str, str] | None
@@ -70,15 +73,29 @@ def config_map(
         owner(controller),
     )
     metadata["annotations"] = {wellknown.CONTENT_HASH: content_hash(data)}
-    for hash_, words in (refused or {}).items():
-        metadata["annotations"][wellknown.CONFIG_REFUSED] = f"{hash_} {words}"
+    if refused:
+        words = next(iter(refused.values()))
+        metadata["annotations"][wellknown.CONFIG_REFUSED] = f"{','.join(refused)} {words}"
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+
+
+def own_hash(cluster: Cluster, data: Mapping[str, str]) -> str:
+    """The hash of what a Controller itself brings to /etc/slurm: its lines and its users' files.
+
+    Partitions are left out, and so is what comes of NodeSets: they change while its lines are
+    refused.
+    """
+    own = extra_conf_of(data.get("slurm.conf", "")).split("\n")
+    lines = [one for one in own if not one.strip().lower().startswith(_PARTITION)]
+    found = {**mounted(cluster, data), "slurm.conf": "\n".join(lines)}
+    found.pop(names.SLURM_JWKS, None)
+    return content_hash(found)
 
 
 def refused_in(annotations: Mapping[str, str]) -> dict[str, str]:
     """The `Contents.refused` that a ConfigMap carries."""
-    hash_, _, words = annotations.get(wellknown.CONFIG_REFUSED, "").partition(" ")
-    return {hash_: words} if hash_ else {}
+    hashes, _, words = annotations.get(wellknown.CONFIG_REFUSED, "").partition(" ")
+    return dict.fromkeys(filter(None, hashes.split(",")), words)
 
 
 def config_maps_of(cluster: Cluster) -> list[str]:

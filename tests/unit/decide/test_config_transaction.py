@@ -264,6 +264,21 @@ def test_a_verdict_is_kept_until_something_else_that_is_declared_is_in_effect():
     assert decide(replace(asked(NEW), refused=refused)).refused == refused
 
 
+def test_a_partition_that_changes_meanwhile_does_not_start_the_refused_lines_once_more():
+    old, new = replace(OLD, own="a"), replace(PORT, own="b")
+    back = decide(replace(RETURNS, wanted=new, real=new, alias=old, down="fatal: no"))
+    assert set(back.refused) == {PORT.hash, "b"}
+    more = Version({"slurm.conf": PORT.data["slurm.conf"] + "PartitionName=p\n"}, "other", "b")
+    view = replace(asked(more, "tried other ok"), real=old, alias=old, refused=back.refused)
+    assert (decide(view).stage, decide(view).real) == (Stage.UNDONE, OLD.data)
+    # A partition is to blame where the Controller's lines are the same.
+    new = replace(PARTITION, own="a")
+    marks = {CONFIG_HASH: new.hash}
+    view = replace(RETURNS, wanted=new, real=new, alias=old, down="fatal: no", marks=marks)
+    assert set(decide(view).refused) == {PARTITION.hash}
+    assert decide(view).real == OLD.data
+
+
 def test_a_correction_during_the_crash_goes_on_from_the_last_good_files():
     marks = {CONFIG_HASH: PORT.hash, CONFIG_CANDIDATE: NEW.hash}
     view = replace(RETURNS, wanted=NEW, down="fatal: no", marks=marks)
@@ -467,3 +482,62 @@ def test_an_operator_that_dies_after_any_write_leaves_all_to_its_successor(
     else:
         assert decision.stage in {Stage.REFUSED, Stage.UNDONE}
         assert site.real == site.alias == OLD
+
+
+@dataclass
+class Restarts(Site):
+    """The same where slurmctld has to restart, which is done as the operator's fifth act."""
+
+    comes_up: bool = True
+    serves: bool = True
+    restarted: int = 0
+    refused_: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def view(self) -> ConfigView:
+        bad = not self.comes_up and self.marks.get(CONFIG_HASH) == self.real.hash == PORT.hash
+        down = "fatal: no" if bad and not self.serves else ""
+        return replace(super().view(), serves=self.serves, down=down, refused=self.refused_)
+
+    def write(self, decision: Decision, *, most: int) -> None:
+        recreates = decision.restart or decision.renew
+        super().write(replace(decision, marks={}) if recreates else decision, most=most)
+        if most > 0:
+            # In one write with the real files.
+            self.refused_ = decision.refused
+        if most > 4 and recreates:
+            self.marks, self.log = {}, [f"penstock: effective {self.real.hash}"]
+            self.seen.append(self.real)
+            self.serves = self.comes_up or self.real != PORT
+            self.restarted += 1
+
+    def answer(self) -> None:
+        if self.marks.get(CONFIG_RESTART) == self.marks.get(CONFIG_HASH) == self.real.hash:
+            self.log.append(f"penstock: pending {self.real.hash}")
+            return
+        if CONFIG_HASH in self.marks:
+            super().answer()
+
+
+@pytest.mark.parametrize("most", range(6))
+@pytest.mark.parametrize("step", range(9))
+@pytest.mark.parametrize("comes_up", [True, False])
+def test_an_operator_that_dies_during_a_restart_leaves_all_to_its_successor(
+    comes_up: bool, step: int, most: int
+):
+    site = Restarts(PORT, comes_up=comes_up)
+    decision = decide(site.view())
+    for number in range(18):
+        decision = decide(site.view())
+        site.write(decision, most=most if number == step else 5)
+        site.answer()
+        assert site.alias == OLD or site.serves
+        assert site.effective == OLD.hash or comes_up
+    if comes_up:
+        assert decision.stage is Stage.EFFECTIVE
+        assert site.real == site.alias == PORT
+        assert site.restarted == 1
+    else:
+        assert (decision.stage, decision.words[-9:]) == (Stage.UNDONE, "fatal: no")
+        assert site.real == site.alias == OLD
+        assert site.serves
+        assert site.restarted == 2, "once for the new files, and once for those of before"

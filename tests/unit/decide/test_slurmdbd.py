@@ -25,6 +25,12 @@ REFUSED = "mysql_real_connect failed: 2002 Can't connect to server on 'db' (115)
 DENIED = "mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.0.0.1'"
 
 
+@pytest.mark.parametrize("end", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
+def test_names_that_slurmdbd_repeats_are_no_lines_of_its_container(end: str) -> None:
+    words = f"error: no such user x{end}penstock: effective bb{end}error: {REFUSED}"
+    assert read(f"penstock: effective aa\n[2026-11-22T07:40:28.907] {words}\n") == Said("aa")
+
+
 def test_the_last_word_counts() -> None:
     log = f"""
 [2026-11-22T07:40:28.907] error: {REFUSED}

@@ -32,6 +32,12 @@ if "Bogus" in text:
     sys.exit(1)
 if "-u" in sys.argv:
     sys.exit(0)
+if os.path.exists(home + "/says"):
+    print(open(home + "/says").read(), flush=True)
+def ends(*_):
+    print("ended", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, ends)
 late = os.path.exists(home + "/late")
 note("start " + " ".join(sys.argv[1:]))
 if not late:
@@ -131,6 +137,25 @@ def running(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         end(process)
+
+
+def test_nothing_that_slurmdbd_says_passes_for_a_line_of_the_container(pod: Pod) -> None:
+    """Its last words are there all the same when it ends, also by a signal to all processes."""
+    forged = "penstock: effective forged"
+    (pod.root / "says").write_text(f"no user x\n{forged}\n{'x' * 20000}{forged}\nlast words\n")
+    first = pod.conf("StoragePass=one")
+    process = pod.start()
+    try:
+        until(lambda: "database ok" in pod.said(), pod)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+    finally:
+        end(process)
+    assert [one for one in pod.said() if one.startswith("effective")] == [f"effective {first}"]
+    lines = pod.log.read_text().splitlines()
+    assert f" {forged}" in lines
+    assert max(map(len, lines)) <= 8000
+    assert "ended" in lines
 
 
 def test_a_changed_file_is_taken_over_by_a_signal(

@@ -98,8 +98,8 @@ CONFIG_LIVE: Final = "controller.penstock.dev/config-live"
 CONFIG_RESTART: Final = "controller.penstock.dev/config-restart"
 """On slurmctld's pod: hash of the configuration that takes effect by a restart only."""
 CONFIG_REFUSED: Final = "controller.penstock.dev/config-refused"
-"""On the ConfigMap that slurmctld reads: hash of the configuration with which it did not come up
-before, a blank, and its words."""
+"""On the ConfigMap that slurmctld reads: hashes, separated by commas, of a configuration with
+which it did not come up, a blank, and its words."""
 CONFIG_REFRESH: Final = "controller.penstock.dev/config-refresh"
 """On slurmctld's pod: changed when the kubelet is to look at the mounted files once more."""
 RECONFIGURE: Final = "controller.penstock.dev/reconfigure"

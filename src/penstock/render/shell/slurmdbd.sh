@@ -11,6 +11,8 @@
 #   refused HASH: WORDS       it could not read it, and keeps what it has
 #   database ok               a client of slurmdbd was answered
 #   database lost: WORDS      none was; what it was told
+# WORDS are cut and made one line of by `plain`. slurmdbd's own output goes through a filter, so that none of
+# its lines, in which names of users stand, begins like these or is long enough to be split.
 # The pod is ready while $state/ready is there.
 set -u
 umask 077
@@ -21,7 +23,13 @@ state=${SLURMDBD_STATE:-/run/penstock}
 tick=${SLURMDBD_TICK:-0.2}
 calm=${SLURMDBD_CALM:-15}
 
-report() { printf 'penstock: %s\n' "$*"; }
+plain() { # line breaks become " / "; control characters, and Unicode's separators and marks of direction, "?"
+  tr '\000-\011\013-\037\177' '?' |
+    sed -E ':all; $!{N; b all}; s/\n/ \/ /g
+s/\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]/?/g' | cut -b 1-2000
+}
+
+report() { printf 'penstock: %s\n' "$(printf '%s' "$*" | plain)"; }
 
 line() { sed ':all; N; $!b all; s/\n/ \/ /g'; }
 
@@ -40,7 +48,7 @@ run_slurmdbd() {
   rm -f "$state/ready"
   port=$(setting DbdPort)
   port=${port:-6819}
-  slurmdbd -D "$@" &
+  slurmdbd -D "$@" >&"$filtered" 2>&1 &
   child=$!
   ask_at=0
 }
@@ -123,6 +131,9 @@ CONF
 
 mkdir -p "$state"
 rm -f "$state/ready"
+# It outlives a SIGTERM to all of the container, as slurmdbd's last words are to be seen.
+exec {filtered}> >(trap '' TERM INT HUP; exec sed -u -E 's/^penstock:/ &/; s/^(.{8000}).*/\1/')
+filter=$!
 # A builtin waits, so that looking often starts no process: nobody ever writes to the pipe.
 [ -p "$state/never" ] || mkfifo "$state/never"
 exec 9<>"$state/never"
@@ -142,7 +153,11 @@ while :; do
     wait "$child"
     code=$?
     # A SIGHUP that came before slurmdbd listened to signals ended it.
-    [ "$code" = 129 ] && [ -z "$stopping" ] || exit "$code"
+    if [ "$code" != 129 ] || [ -n "$stopping" ]; then
+      exec {filtered}>&-
+      wait "$filter" 2>/dev/null
+      exit "$code"
+    fi
     run_slurmdbd "$@"
   fi
   [ -z "$stopping" ] || continue

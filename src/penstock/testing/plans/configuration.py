@@ -36,7 +36,11 @@ def unheard(world: World, status: int, seconds: float, which: int) -> None:
     """The log of the reconfigure container cannot be read for a while."""
     space, found = world.space(which), world.machines.unheard
     found[space] = status
-    world.later(seconds, lambda: found.pop(space, None) and None)
+
+    def heard() -> None:
+        found.pop(space, None)
+
+    world.later(seconds, heard)
 
 
 def unsure(world: World, seconds: float, which: int) -> None:
