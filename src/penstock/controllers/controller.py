@@ -34,11 +34,19 @@ from penstock.decide.config_transaction import ConfigView, Decision, Stage
 from penstock.decide.config_triggers import Triggered, began_with, pending
 from penstock.decide.drift import DRIFTED, choice
 from penstock.decide.drift import check as drift_check
+from penstock.decide.partition_hold import DRAINING
 from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
 from penstock.kube import Result
 from penstock.render import controller as render
-from penstock.render.config import Contents, config_hash, declared, files, mounted
+from penstock.render.config import (
+    Contents,
+    config_hash,
+    declared,
+    files,
+    mounted,
+    partition_record,
+)
 from penstock.render.context import Cluster
 from penstock.slurm.force import SLURM_CONF
 
@@ -163,6 +171,10 @@ class ControllerLoop(Loop[Controller]):
         candidate = declared(cluster).candidate
         contents = Contents(decision.real, decision.alias, candidate, decision.refused)
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
+        if obj.spec.persistent and self.world.served(obj) and decision.real is not None:
+            # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
+            record = partition_record(cluster, decision.real)
+            await self.objects.ensure(obj, self.events, [record])
         kept = await self._ensure(obj, manifests.apply(stays=stays))
         self._tell_gone(obj, view, decision)
         await self.backups.only(obj)
@@ -182,6 +194,8 @@ class ControllerLoop(Loop[Controller]):
         hidden = config_files.hidden(missing.of_user(cluster))
         users = await self._sssd(obj, pods)
         ours = [*users, *self.partitions.checks(obj), *kept, *keys]
+        if (held := self.partitions.held(obj)) is not None:
+            ours.append(held)
         found = [*late, runs, *known, *told, *recorded, *ours]
         return [*found, *hidden, *monitored, *drifted, *pod.checks]
 
@@ -194,7 +208,7 @@ class ControllerLoop(Loop[Controller]):
         self._refused[key] = self.world.refused(obj) if waits else ""
         self._decided[key] = decision
         if decision.stage in _REFUSED and cluster.controller is obj:
-            self.world.refused_files[key] = mounted(cluster, view.wanted.data)
+            self.world.refused_files[obj.metadata.uid] = mounted(cluster, view.wanted.data)
 
     def _tell_gone(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
         """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
@@ -289,7 +303,10 @@ class ControllerLoop(Loop[Controller]):
     def outdated(self, obj: Controller) -> frozenset[str]:
         """What slurmctld took over is not known of an outside one."""
         known = _OF_OURS if obj.spec.external else frozenset[str]()
-        return known | self.monitor.outdated(obj) | self.registrations.outdated(obj)
+        held = not obj.spec.external and self.partitions.held(obj) is not None
+        draining = frozenset[str]() if held else frozenset({DRAINING})
+        mine = self.monitor.outdated(obj) | self.registrations.outdated(obj)
+        return known | draining | mine
 
     def status(self, obj: Controller) -> Status:
         """The hashes of the wanted configuration and of that which slurmctld runs with."""

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.api.conditions import Check
+from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers import partition_gone
-from penstock.controllers.links import Link, Links
+from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.partition_marks import mark
 from penstock.controllers.partition_proof import PartitionProof
 from penstock.controllers.report import Events
@@ -21,12 +22,14 @@ from penstock.controllers.workers import workers
 from penstock.controllers.world import World
 from penstock.decide.config_transaction import Version
 from penstock.decide.partition_drift import told as said
+from penstock.decide.partition_hold import check as held_check
+from penstock.decide.partition_hold import empty
 from penstock.decide.partitions import CONFIG_APPLIED, refusal
 from penstock.decide.partitions import refused as refused_check
 from penstock.kube.clock import Clock
 from penstock.render import partitions as render
 from penstock.render.context import Cluster
-from penstock.render.slurm_conf import keep_partitions, slurm_conf
+from penstock.render.slurm_conf import held_partitions, keep_partitions, slurm_conf
 from penstock.slurm.conf import Document
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition import (
@@ -41,12 +44,15 @@ from penstock.slurm.partition import declared as declared_in
 from penstock.slurm.partition import node_set as node_set_of
 from penstock.slurm.partition_calls import ByFile, Delete, Update, call, put_back
 from penstock.slurm.partition_drift import differences
+from penstock.slurm.partition_hold import is_drained
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
 
 AGAIN_S = 30.0
 """Pause before what slurmctld refused is tried again: its reason may have gone."""
 SOON_S = 1.0
+HELD_S = 5.0
+"""Pause before the jobs of partitions that are declared no more are looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,9 @@ class _Told:
 
 @dataclass(slots=True)
 class State:
-    """What is remembered of one cluster."""
+    """What is remembered of one cluster, as long as its Controller is that very object."""
 
+    uid: str = ""
     refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
     sent: dict[str, Declared | None] = field(default_factory=dict[str, Declared | None])
     """What slurmctld was told and the file does not show yet."""
@@ -93,6 +100,15 @@ class State:
         return text
 
     by_file: str = ""
+    kept_by: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
+    """Why slurmctld did not delete partitions that are declared no more."""
+    dropped: set[str] = field(default_factory=set[str])
+    """Empty partitions that only the file can take from slurmctld."""
+
+    @property
+    def freed(self) -> frozenset[str]:
+        """Partitions that may leave the file, as no job is in them."""
+        return frozenset(name for name, sent in self.sent.items() if sent is None) | self.dropped
 
 
 class PartitionChanges:
@@ -122,6 +138,7 @@ class PartitionChanges:
 
     def judged(self, key: str) -> bool:
         """Whether this process has compared what is declared with the file once."""
+        self._state(key)
         return key in self._judged
 
     def under_way(self, controller: Controller) -> frozenset[str] | None:
@@ -130,7 +147,7 @@ class PartitionChanges:
         None while this process has not compared what is declared with the file.
         """
         key, old = controller.metadata.key, self._world.slurm_conf(controller)
-        if old is None or key not in self._judged:
+        if old is None or not self.judged(key):
             return None
         text = slurm_conf(self._world.cluster(controller))
         differing = frozenset(one.name for one in changes(old, text))
@@ -139,6 +156,7 @@ class PartitionChanges:
     def expect(self, key: str, real: Version, alias: Version) -> None:
         """Slurmctld is to have the real configuration, and had the alias before."""
         names = [one.name for one in changes(_conf(alias), _conf(real))]
+        self._state(key)
         if names:
             self._proof.expect(key, real.hash, _conf(alias), names)
 
@@ -205,12 +223,14 @@ class PartitionChanges:
         return self._state(key).by_file
 
     def forget(self, key: str) -> None:
-        """That Controller is gone."""
-        self._states.pop(key, None)
+        """That Controller is gone, or another one has its name."""
+        state = self._states.pop(key, None)
         self._proof.forget(key)
         self._judged.discard(key)
-        self._world.kept_partitions.pop(key, None)
-        self._world.refused_files.pop(key, None)
+        if state is not None:
+            self._world.kept_partitions.pop(state.uid, None)
+            self._world.freed_partitions.pop(state.uid, None)
+            self._world.refused_files.pop(state.uid, None)
 
     async def bring(self, controller: Controller, events: Events) -> Brought:
         """Change slurmctld's partitions to what is declared, as far as it takes them.
@@ -218,37 +238,45 @@ class PartitionChanges:
         What is declared meanwhile waits for the next time: of the cluster that is returned, each
         partition was told to slurmctld, or is as it was.
         """
-        key = controller.metadata.key
+        key, uid = controller.metadata.key, controller.metadata.uid
         world, state = self._world, self._state(key)
+        world.freed_partitions[uid] = state.freed
         cluster = replace(world.cluster(controller), kept_partitions=frozenset[str]())
         invalid = render.invalid(cluster)
         old = world.slurm_conf(controller)
         if old is None or controller.spec.external:
-            world.kept_partitions.pop(key, None)
+            world.kept_partitions.pop(uid, None)
             return Brought(cluster)
         wanted = slurm_conf(cluster)
         if invalid:
             wanted = keep_partitions(state.base(old), wanted, invalid)
-        changed = self._changes(state, old, wanted)
         self._tidy(state, old, wanted)
+        world.freed_partitions[uid] = state.freed
         link = self._links.get(key)
+        if await self._free(controller, cluster, link, (old, wanted), events):
+            cluster = replace(cluster, freed=world.freed_partitions[uid])
+            wanted = slurm_conf(cluster)
+            if invalid:
+                wanted = keep_partitions(state.base(old), wanted, invalid)
+        changed = self._changes(state, old, wanted)
         if not (link is not None and link.asked) and live_only(old, wanted) and changed:
             # This process has not heard of slurmrestd yet: the file can wait that long.
             names = invalid | {one.name for one in changed}
-            world.kept_partitions[key] = names, old
+            world.kept_partitions[uid] = names, old
             self.again(key, SOON_S)
-            return self._keeping(key, cluster, old)
+            return self._keeping(controller, cluster, old)
         self._judged.add(key)
         if changed and live_only(old, wanted) and self.reads(key):
             names = invalid | state.refused.keys() | {one.name for one in changed}
-            world.kept_partitions[key] = names, state.base(old)
+            world.kept_partitions[uid] = names, state.base(old)
             self.again(key, SOON_S)
-            return self._keeping(key, cluster, old)
+            return self._keeping(controller, cluster, old)
         members: Mapping[str, frozenset[str]] = {}
+        held = held_partitions(cluster)
         if link is not None and link.client is not None:
-            kept = world.kept_partitions.get(key)
+            kept = world.kept_partitions.get(uid)
             kubernetes = workers(world, cluster)
-            marked = await mark(link, cluster, kubernetes, kept[0] if kept else ())
+            marked = await mark(link, cluster, kubernetes, held | (kept[0] if kept else held))
             members = marked.members
             if marked.trouble:
                 state.by_file = marked.trouble
@@ -259,18 +287,96 @@ class PartitionChanges:
             told, before = _Told(events, controller, wanted), state.base(old)
             done = await self._call(told, link, changed, members, state)
             partition_gone.tell(world, events, controller, (before, wanted), only=done)
-        world.kept_partitions[key] = invalid | state.refused.keys(), state.base(old)
+        world.kept_partitions[uid] = invalid | state.refused.keys(), state.base(old)
         if state.refused:
             self.again(key, AGAIN_S)
+        if held:
+            self.again(key, HELD_S)
         if changed:
             self.done(key)
-        return self._keeping(key, cluster, old)
+        return self._keeping(controller, cluster, old)
 
-    def _keeping(self, key: str, cluster: Cluster, old: str) -> Brought:
+    async def _free(
+        self,
+        controller: Controller,
+        cluster: Cluster,
+        link: Link | None,
+        texts: tuple[str, str],
+        events: Events,
+    ) -> bool:
+        """Have slurmctld delete the partitions that nobody declares, once no job is in them.
+
+        That is the last step: until slurmctld runs with a file that has all else, and in which
+        they are drained, a job may enter whenever it reads its file. Whether any is in them is
+        asked anew. Returns whether one is gone.
+        """
+        key, (old, wanted) = controller.metadata.key, texts
+        state, world, now = self._state(key), self._world, self._clock.monotonic()
+        names = {
+            name
+            for name in held_partitions(cluster) - render.invalid(cluster)
+            if is_drained(old, name)
+            and not (name in state.kept_by and state.kept_by[name].at > now - AGAIN_S)
+        }
+        settled = live_only(old, wanted) and not changes(old, wanted) and self._taken(controller)
+        if not names or link is None or link.client is None or not settled or self.reads(key):
+            return False
+        if not empty(names, link.mirror.snapshot.jobs):
+            return False
+        gone: list[str] = []
+        for name in empty(names, (await link.mirror.fresh()).jobs):
+            client = link.client
+            if client is None:
+                break
+            try:
+                await client.delete_partition(name)
+            except NotFoundError:
+                pass
+            except SlurmError as error:
+                if error.refusal:
+                    state.kept_by[name] = Refusal(None, str(error), now)
+                    continue
+                # It is empty, and nothing enters: the file may go without it.
+                state.dropped.add(name)
+                state.by_file = str(error)
+                gone.append(name)
+                continue
+            state.kept_by.pop(name, None)
+            state.sent[name] = None
+            gone.append(name)
+        world.freed_partitions[controller.metadata.uid] = state.freed
+        if not gone:
+            return False
+        without = slurm_conf(replace(cluster, freed=state.freed))
+        state.lines.update(dict.fromkeys(gone, without))
+        told = f"Deleted partition {', '.join(gone)}: it is declared no more and has no job"
+        events.normal(controller, "PartitionUpdated", told, "Configure")
+        link.partitions.poke()
+        self.done(key)
+        return True
+
+    def _taken(self, controller: Controller) -> bool:
+        """Whether slurmctld was seen to run with its file."""
+        space = controller.metadata.namespace
+        ours = (names.config_map(controller), names.config_map_alias(controller))
+        real, alias = (self._world.config_map(f"{space}/{name}") for name in ours)
+        return real is not None and alias is not None and real.data == alias.data
+
+    def held(self, controller: Controller) -> Check | None:
+        """What is told of partitions that nobody declares and that stay for their jobs."""
+        key = controller.metadata.key
+        link, state = self._links.get(key), self._state(key)
+        cluster = self._world.cluster(controller)
+        found = held_partitions(cluster) - render.invalid(cluster)
+        jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
+        words = {name: one.words for name, one in state.kept_by.items() if name in found}
+        return held_check(found, jobs, words)
+
+    def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> Brought:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
-        kept, base = self._world.kept_partitions[key]
+        kept, base = self._world.kept_partitions[controller.metadata.uid]
         found = replace(cluster, kept_partitions=kept, slurm_conf=base if kept else "")
-        text, sent = slurm_conf(found), self._state(key).sent
+        text, sent = slurm_conf(found), self._state(controller.metadata.key).sent
         live = live_only(old, text) and all(
             one.name in sent and sent[one.name] == one.new for one in changes(old, text)
         )
@@ -287,7 +393,13 @@ class PartitionChanges:
         ]
 
     def _state(self, key: str) -> State:
-        return self._states.setdefault(key, State())
+        found = self._world.controllers.get(key)
+        uid = found.metadata.uid if found is not None else ""
+        state = self._states.get(key)
+        if state is None or state.uid != uid:
+            self.forget(key)
+            state = self._states[key] = State(uid)
+        return state
 
     def _changes(self, state: State, old: str, wanted: str) -> list[Change]:
         """What slurmctld has to be told: against the file, and against what it was told since."""
@@ -309,6 +421,9 @@ class PartitionChanges:
         before, now = declared_in(old), declared_in(wanted)
         for name in [n for n, sent in state.sent.items() if before.get(n) == sent]:
             del state.sent[name]
+        state.dropped = {name for name in state.dropped if name in before and name not in now}
+        for name in [n for n in state.kept_by if not is_drained(old, n) or n not in now]:
+            del state.kept_by[name]
         for name, one in list(state.refused.items()):
             # slurmctld takes what the file says with the file, whatever it said before.
             if one.declared != now.get(name) or one.declared == before.get(name):

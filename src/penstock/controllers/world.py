@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from penstock.api.conditions import Check
+from penstock.api.conditions import Check, find
 from penstock.api.core import (
     BUDGETS,
     CLAIMS,
@@ -42,12 +42,14 @@ from penstock.controllers.lifetimes import gone
 from penstock.controllers.own_writes import OwnWrites
 from penstock.controllers.settings import Settings
 from penstock.decide.backups import is_active
+from penstock.decide.config_checks import APPLIED
 from penstock.kube import Manager
 from penstock.render.canonical import secret_digest
 from penstock.render.config import config_hash, config_maps_read, files, mounted
 from penstock.render.context import Cluster
 from penstock.render.slurm_conf import extra_conf_of, node_count_of
 from penstock.slurm import keyring
+from penstock.slurm.force import SLURM_CONF
 from penstock.slurm.keyring import Ring
 from penstock.slurm.partition import live_only
 
@@ -98,9 +100,11 @@ class World:
         self.revisions_of = self.revisions.index(_owner_uid)
         self.own_config_maps = OwnWrites[ConfigMap]()
         self.kept_partitions: dict[str, tuple[frozenset[str], str]] = {}
-        """By Controller the partitions that stay, and the slurm.conf that says how."""
+        """By uid of a Controller the partitions that stay, and the slurm.conf that says how."""
+        self.freed_partitions: dict[str, frozenset[str]] = {}
+        """By uid of a Controller partitions that may leave its slurm.conf: no job is in them."""
         self.refused_files: dict[str, Mapping[str, str]] = {}
-        """By Controller all files that Slurm refused last, as they are at /etc/slurm."""
+        """By uid of a Controller all files that Slurm refused last, as they are at /etc/slurm."""
         self._hashes: dict[str, tuple[str, str]] = {}
         """Version and hash of Secrets by key: each look at a cluster asks for them."""
         self._rings: dict[str, tuple[str, Ring | None]] = {}
@@ -121,7 +125,7 @@ class World:
         if text is None or not self.refused(controller):
             return cluster
         # What slurmctld was told since then may be in no file yet.
-        _, told = self.kept_partitions.get(controller.metadata.key, (frozenset[str](), ""))
+        _, told = self.kept_partitions.get(controller.metadata.uid, (frozenset[str](), ""))
         spec = replace(controller.spec, extra_conf=extra_conf_of(told or text))
         held = dataclasses.replace(cluster, controller=replace(controller, spec=spec))
         data, space = files(held), controller.metadata.namespace
@@ -141,7 +145,7 @@ class World:
         cluster = self.declared(controller)
         if status.config_hash == config_hash(cluster):
             return status.last_error
-        before = self.refused_files.get(controller.metadata.key, {})
+        before = self.refused_files.get(controller.metadata.uid, {})
         now = mounted(cluster, files(cluster))
         old, new = before.get("slurm.conf", ""), now.get("slurm.conf", "")
         alike = live_only(old, new) and {**before, "slurm.conf": new} == now
@@ -150,7 +154,7 @@ class World:
     def declared(self, controller: Controller) -> Cluster:
         """The cluster as it is declared, but for partitions that Slurm refused."""
         spec, namespace = controller.spec, controller.metadata.namespace
-        kept, text = self.kept_partitions.get(controller.metadata.key, (frozenset[str](), ""))
+        kept, text = self.kept_partitions.get(controller.metadata.uid, (frozenset[str](), ""))
         given = self.secret_hash(namespace, names.slurm_key_ref(controller))
         ring = self.ring(controller) if given else None
         accounting: Accounting | None = None
@@ -175,6 +179,8 @@ class World:
             partitions=self.partitions_of.get(controller.metadata.key),
             kept_partitions=kept,
             slurm_conf=text if kept else "",
+            in_effect=self.partitions_in_effect(controller),
+            freed=self.freed_partitions.get(controller.metadata.uid, frozenset()),
         )
 
     def config_map(self, key: str) -> ConfigMap | None:
@@ -184,6 +190,28 @@ class World:
     def slurm_conf(self, controller: Controller) -> str | None:
         """The slurm.conf that slurmctld is given; None before its first one."""
         return (self.real_config(controller) or {}).get("slurm.conf")
+
+    def partitions_in_effect(self, controller: Controller) -> str:
+        """A slurm.conf with the partitions in which jobs may be; empty where there can be none.
+
+        slurmctld's state outlives its Controller, with its jobs. So its partitions are noted beside
+        the files, in a ConfigMap that stays.
+        """
+        if controller.spec.external:
+            return ""
+        space = controller.metadata.namespace
+        note = self.config_map(f"{space}/{names.partition_record(controller)}")
+        noted = (note.data or {}).get(SLURM_CONF, "") if note is not None else ""
+        now = self.slurm_conf(controller)
+        return noted if now is None or not self.served(controller) else now
+
+    def served(self, controller: Controller) -> bool:
+        """Whether slurmctld of this Controller has worked, so that jobs may be in it.
+
+        One that never worked may be given a file without the line on which it stumbled.
+        """
+        worked = find(controller.status.conditions, APPLIED) is not None
+        return worked or any(pod.ready for pod in self.slurmctld_pods(controller))
 
     def real_config(self, controller: Controller) -> Mapping[str, str] | None:
         """The files of ours that slurmctld is given; None before its first ones."""

@@ -17,6 +17,8 @@ from penstock.render.cgroup_conf import CGROUP_CONF
 from penstock.render.context import Cluster, owner
 from penstock.render.pod import names_of, object_metadata
 from penstock.render.slurm_conf import extra_conf_of, slurm_conf
+from penstock.slurm.force import SLURM_CONF
+from penstock.slurm.partition_hold import records_of
 
 _PARTITION = "partitionname"
 
@@ -96,6 +98,23 @@ def refused_in(annotations: Mapping[str, str]) -> dict[str, str]:
     """The `Contents.refused` that a ConfigMap carries."""
     hashes, _, words = annotations.get(wellknown.CONFIG_REFUSED, "").partition(" ")
     return dict.fromkeys(filter(None, hashes.split(",")), words)
+
+
+def partition_record(cluster: Cluster, data: Mapping[str, str]) -> Json:
+    """The ConfigMap that says of these files which partitions slurmctld has.
+
+    It is nobody's, so that the state of slurmctld, which outlives its Controller, has it beside it.
+    """
+    controller = cluster.controller
+    labels = wellknown.labels("slurmctld", controller.metadata.name)
+    metadata = object_metadata(names.partition_record(controller), cluster.namespace, labels)
+    found = records_of(data.get(SLURM_CONF, ""))
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {SLURM_CONF: found},
+    }
 
 
 def config_maps_of(cluster: Cluster) -> list[str]:

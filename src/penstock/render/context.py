@@ -70,6 +70,10 @@ class Cluster:
     """Partitions of which the lines in `slurm_conf` stay: what is declared now was refused."""
     slurm_conf: str = ""
     """The slurm.conf that is in effect, while there are such partitions."""
+    in_effect: str = ""
+    """A slurm.conf with the partitions in which jobs may be; empty where there can be none."""
+    freed: frozenset[str] = frozenset()
+    """Those of its partitions of which slurmctld has said that no job is in them."""
 
     @property
     def namespace(self) -> str:

@@ -8,6 +8,7 @@ Source: slurm.conf(5).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
@@ -17,6 +18,7 @@ from penstock.render.context import Cluster
 from penstock.render.pod import names_of
 from penstock.slurm.conf import Document, joined
 from penstock.slurm.partition import keep
+from penstock.slurm.partition_hold import held_lines, removed
 
 _KEY_LINES = (
     "clustername",
@@ -26,7 +28,7 @@ _KEY_LINES = (
     "auth",
     "accounting",
 )
-_EXTRA, _MERGED = "EXTRA CONFIG", "MERGED CONFIG"
+_PARTITIONS, _EXTRA, _MERGED = "NODESET & PARTITION", "EXTRA CONFIG", "MERGED CONFIG"
 
 
 def slurm_conf(cluster: Cluster) -> str:
@@ -41,15 +43,32 @@ def slurm_conf(cluster: Cluster) -> str:
             ("ACCOUNTING", _accounting(cluster)),
             ("SLURMCTLD PROLOG & EPILOG", _slurmctld_scripts(cluster)),
             ("PROLOG & EPILOG", _node_scripts(cluster)),
-            ("NODESET & PARTITION", _nodesets(cluster)),
+            (_PARTITIONS, _nodesets(cluster)),
             *_extra(cluster),
         ]
-    text = "".join(
-        _title(title) + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines
-    )
+    text = _text(sections)
+    if held := held_lines(cluster.in_effect, text, cluster.freed):
+        # Before the user's own lines, which may begin with values for all lines after them.
+        text = _text(
+            (title, [*lines, *held] if title == _PARTITIONS else lines) for title, lines in sections
+        )
     if cluster.kept_partitions:
         return keep_partitions(cluster.slurm_conf, text, cluster.kept_partitions)
     return text
+
+
+def held_partitions(cluster: Cluster) -> frozenset[str]:
+    """Partitions that nobody declares and that stay, as jobs may be in them."""
+    if not cluster.in_effect:
+        return frozenset()
+    bare = replace(cluster, in_effect="", kept_partitions=frozenset[str]())
+    return removed(cluster.in_effect, slurm_conf(bare)) - cluster.freed - cluster.kept_partitions
+
+
+def _text(sections: Iterable[tuple[str, list[str]]]) -> str:
+    return "".join(
+        _title(title) + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines
+    )
 
 
 def extra_conf_of(text: str) -> str:

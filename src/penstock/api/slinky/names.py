@@ -89,6 +89,11 @@ def config_candidate(controller: Controller) -> str:
     return f"{controller.metadata.name}-config-candidate"
 
 
+def partition_record(controller: Controller) -> str:
+    """ConfigMap with the partitions in which jobs of slurmctld's state may be."""
+    return f"{controller_workload(controller)}-partitions"
+
+
 def slurm_key_ref(controller: Controller) -> SecretKeySelector:
     """Where slurm.key is: as declared, else the Secret that the operator generates."""
     return controller.spec.slurm_key_ref or SecretKeySelector(
