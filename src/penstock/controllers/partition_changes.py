@@ -312,22 +312,20 @@ class PartitionChanges:
         """
         key, (old, wanted) = controller.metadata.key, texts
         state, world, now = self._state(key), self._world, self._clock.monotonic()
-        names = {
+        waiting = {
             name
             for name in held_partitions(cluster) - render.invalid(cluster)
             if is_drained(old, name)
             and not (name in state.kept_by and state.kept_by[name].at > now - AGAIN_S)
         }
         settled = live_only(old, wanted) and not changes(old, wanted) and self._taken(controller)
-        if not names or link is None or link.client is None or not settled or self.reads(key):
+        client = link.client if link is not None else None
+        if not waiting or link is None or client is None or not settled or self.reads(key):
             return False
-        if not empty(names, link.mirror.snapshot.jobs):
+        if not empty(waiting, link.mirror.snapshot.jobs):
             return False
         gone: list[str] = []
-        for name in empty(names, (await link.mirror.fresh()).jobs):
-            client = link.client
-            if client is None:
-                break
+        for name in empty(waiting, (await link.mirror.fresh()).jobs):
             try:
                 await client.delete_partition(name)
             except NotFoundError:

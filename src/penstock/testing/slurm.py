@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from penstock.decide import records
+from penstock.slurm import hostlist
 from penstock.slurm.rest.http import Answer, unfenced
 from penstock.testing import faults
 from penstock.testing.faults import Fault
@@ -234,8 +235,19 @@ class SimulatedSlurm:
         free = self.free_nodes()
         if not 0 < width <= len(free):
             return None
-        start = int(self._clock())
-        return self.ctld.run(*(node.name for node in free[:width]), start=start, **values)
+        nodes = [node.name for node in free[:width]]
+        values = {"partition": self._partition(nodes), **values}
+        return self.ctld.run(*nodes, start=int(self._clock()), **values)
+
+    def _partition(self, nodes: list[str]) -> str:
+        """A partition that takes a job on these nodes, not always the same; "all" without one."""
+        found = [
+            name
+            for name, one in sorted(self.ctld.partitions.items())
+            if "UP" in one["partition"]["state"]
+            and set(nodes) <= set(hostlist.expand(one["nodes"].get("configured") or ""))
+        ]
+        return found[len(self.ctld.jobs) % len(found)] if found else "all"
 
     def running(self) -> list[FakeJob]:
         """The jobs that run."""

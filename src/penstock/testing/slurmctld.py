@@ -20,6 +20,7 @@ from penstock.testing import partitions, reservations
 ASKED_S, ANSWERS_S = 1.0, 0.5
 """When a node that comes back registers, and from when on it may be thought to answer."""
 HOLDING = {"RUNNING", "COMPLETING", "SUSPENDED"}
+UNFINISHED = HOLDING | {"PENDING"}
 
 
 class RefusedError(Exception):
@@ -106,6 +107,8 @@ class FakeSlurmctld:
         """By partition its nodes as they were given."""
         self._sets: dict[str, str] = {}
         """Features by the node set that slurm.conf makes of them."""
+        self.defunct: list[FakeJob] = []
+        """Jobs that ended because a file that was read did not have their partition any more."""
         self.reservations: dict[str, dict[str, Any]] = {}
         self.maintained: frozenset[str] = frozenset()
         """Nodes in a maintenance reservation that has begun, when time last passed."""
@@ -170,7 +173,12 @@ class FakeSlurmctld:
         self.touch()
 
     def read(self, slurm_conf: str) -> None:
-        """It starts or is reconfigured: its partitions are those of the file."""
+        """It starts or is reconfigured: its partitions are those of the file.
+
+        Jobs of a partition that the file does not have end, pending ones too; what waits for
+        several partitions goes on in the others. Seen with Slurm 26.05.
+        """
+        before = frozenset(self._partitions)
         lines = slurm_conf.splitlines()
         self.cluster_name = next((one[12:] for one in lines if one.startswith("ClusterName=")), "")
         self.accounted = "AccountingStorageType=accounting_storage/slurmdbd" in lines
@@ -187,6 +195,18 @@ class FakeSlurmctld:
             self.partitions[name] = record
             self._placed[name] = one.keys.get(NODES.lower(), "")
         self._moved = True
+        self._end_defunct(before - self._partitions.keys())
+
+    def _end_defunct(self, gone: frozenset[str]) -> None:
+        for job in self.jobs.values():
+            left = [name for name in job.partition.split(",") if name not in gone]
+            if not job.state & UNFINISHED or left == job.partition.split(","):
+                continue
+            if left:
+                job.partition = ",".join(left)
+                continue
+            self.defunct.append(job)
+            self.finish(job, "NODE_FAIL")
 
     def run(self, *nodes: str, **values: Any) -> FakeJob:
         """A job started on these nodes."""
@@ -329,7 +349,8 @@ class FakeSlurmctld:
         """What `scontrol delete partition` does. Raises RefusedError."""
         if name not in self.partitions:
             raise RefusedError(*INVALID_PARTITION)
-        if any(job.partition == name and job.state & HOLDING for job in self.jobs.values()):
+        unfinished = [job for job in self.jobs.values() if job.state & UNFINISHED]
+        if any(name in job.partition.split(",") for job in unfinished):
             raise RefusedError(*PARTITION_IN_USE)
         del self.partitions[name]
         self._placed.pop(name, None)

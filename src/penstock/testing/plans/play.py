@@ -15,6 +15,7 @@ import msgspec
 
 from penstock.testing.loop import simulate
 from penstock.testing.plans import expected, served
+from penstock.testing.plans import partitioned as partitions
 from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.bookkeeping import BOOKKEEPING, SLURMDBD, accounted
 from penstock.testing.plans.configuration import RESTARTS, UNHEARD, reconfigured
@@ -23,6 +24,7 @@ from penstock.testing.plans.forgotten import FORGOTTEN, forgetful
 from penstock.testing.plans.left import RUNS_S, left_over
 from penstock.testing.plans.lockout import Lockouts
 from penstock.testing.plans.mishaps import MISHAPS
+from penstock.testing.plans.partitioned import PARTITIONED, partitioned
 from penstock.testing.plans.plan import Layout, Plan, Step, draw
 from penstock.testing.plans.rotation import ROTATION, rotated
 from penstock.testing.plans.storage import STORAGE, furnished
@@ -32,7 +34,7 @@ from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED, **RESTARTS, **UNHEARD}
+_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED, **RESTARTS, **UNHEARD, **PARTITIONED}
 """What only some plans have, by dice of their own."""
 HAPPENINGS = {
     **DRAWN,
@@ -44,7 +46,8 @@ HAPPENINGS = {
     **ROTATION,
     **_OF_THEIR_OWN,
 }
-USERS = frozenset({*ACTS, *STORAGE, *UPKEEP, *BOOKKEEPING, *TOKENS, *ROTATION, *RESTARTS})
+_BY_USERS = (ACTS, STORAGE, UPKEEP, BOOKKEEPING, TOKENS, ROTATION, RESTARTS, PARTITIONED)
+USERS = frozenset(name for one in _BY_USERS for name in one)
 """What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
@@ -80,7 +83,16 @@ class Outcome:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     plan = scheduled(furnished(draw(seed, DRAWN)))
-    for more in (accounted, tokened, rotated, forgetful, deposed, reconfigured, left_over):
+    for more in (
+        accounted,
+        tokened,
+        rotated,
+        forgetful,
+        deposed,
+        reconfigured,
+        partitioned,
+        left_over,
+    ):
         plan = more(plan)
     return plan
 
@@ -210,6 +222,7 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     if watching is not None:
         watching.cancel()
     outcome.broken += lockouts.broken
+    outcome.broken += partitions.broken(world)
     outcome.declared, outcome.kept = world.declared(), expected.owned(world)
     for process in list(world.processes):
         await world.crash(process)

@@ -1,0 +1,126 @@
+"""A partition that is declared no more stays under its jobs, whatever else changes with it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.testing.loop import simulate
+from penstock.testing.plans import expected
+from penstock.testing.plans.plan import Layout
+from penstock.testing.plans.world import GROUP, NODESET, SPACE, World
+
+OLD = "PartitionName=old Nodes=ALL\n"
+NEW = "PartitionName=new Nodes=ALL\n"
+
+
+def _conf(world: World, text: str) -> None:
+    world.ask("PATCH", f"{GROUP}/controllers/slurm", {"spec": {"extraConf": text}})
+
+
+def _file(world: World) -> str:
+    found = world.find("/configmaps", "slurm-config")
+    return "" if found is None else found["data"]["slurm.conf"]
+
+
+def _condition(world: World, type_: str) -> dict[str, str]:
+    found = world.find("slinky.slurm.net/controllers", "slurm") or {}
+    every = found.get("status", {}).get("conditions", [])
+    return next((one for one in every if one["type"] == type_), {})
+
+
+async def _until(what: str, holds: object, seconds: float = 120.0) -> None:
+    for _ in range(int(seconds / 0.1)):
+        if holds():  # type: ignore[operator]
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(what)
+
+
+async def _settled(conf: str = OLD) -> World:
+    world = World(3, Layout())
+    world.declare(1)
+    world.operator()
+    await asyncio.sleep(60.0)
+    assert expected.missing(world) == []
+    _conf(world, conf)
+    await _until("old is there", lambda: "old" in world.slurm.ctld.partitions)
+    await asyncio.sleep(20.0)
+    return world
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED"])
+@pytest.mark.parametrize(
+    "key",
+    ["", "MaxArraySize=1002\n", "SlurmctldPort=6818\n"],
+    ids=["rest", "reconfigure", "restart"],
+)
+def test_a_renamed_partition_stays_drained_until_its_job_ended_and_all_else_goes_on(
+    key: str, state: str
+) -> None:
+    async def scenario() -> None:
+        world = await _settled()
+        ctld = world.slurm.ctld
+        job = ctld.run(f"{NODESET}-0", state={state}, partition="old")
+        _conf(world, NEW + key)
+        await _until("the rest goes on", lambda: "new" in ctld.partitions and key in _file(world))
+        await asyncio.sleep(90.0)
+        assert ctld.partitions["old"]["partition"]["state"] == ["DRAIN"]
+        assert "PartitionName=old Nodes=ALL State=DRAIN" in _file(world)
+        assert job.state == {state}
+        told = _condition(world, "PartitionsDraining")
+        assert (told["status"], told["reason"]) == ("True", "JobsInPartition")
+        assert f"old: 1 job: {job.id}" in told["message"]
+        assert _condition(world, "Ready")["status"] == "True"
+        assert not _condition(world, "Stalled")
+        assert not _condition(world, "Reconciling")
+
+        ctld.finish(job)
+        await _until("old goes", lambda: "old" not in ctld.partitions)
+        await _until("the file follows", lambda: "old" not in _file(world))
+        await _until("nothing is told", lambda: not _condition(world, "PartitionsDraining"))
+        assert not ctld.defunct
+
+    simulate(scenario())
+
+
+def test_the_hold_outlives_the_controller_object_and_the_operator() -> None:
+    async def scenario() -> None:
+        world = await _settled()
+        job = world.slurm.ctld.run(f"{NODESET}-0", partition="old")
+        path = f"{GROUP}/controllers"
+        await world.crash(world.processes[0])
+        found = world.find("slinky.slurm.net/controllers", "slurm") or {}
+        world.ask("DELETE", f"{path}/slurm", {})
+        await _until("it is gone", lambda: not _file(world))
+        body = {"kind": "Controller", "metadata": {"name": "slurm"}}
+        world.ask("POST", path, {**body, "spec": {**found["spec"], "extraConf": NEW}})
+        world.operator()
+        await _until("the file is there", lambda: "new" in _file(world))
+        assert "PartitionName=old Nodes=ALL State=DRAIN" in _file(world)
+        await asyncio.sleep(120.0)
+        assert "RUNNING" in job.state
+        world.slurm.ctld.finish(job)
+        await _until("old goes", lambda: "old" not in world.slurm.ctld.partitions)
+        assert not world.slurm.ctld.defunct
+
+    simulate(scenario())
+
+
+def test_while_jobs_are_not_known_a_removed_partition_stays() -> None:
+    async def scenario() -> None:
+        world = await _settled()
+        world.ask("DELETE", f"{GROUP}/restapis/slurm", {})
+        await asyncio.sleep(30.0)
+        _conf(world, NEW + "MaxArraySize=1002\n")
+        await _until("the rest goes on", lambda: "MaxArraySize" in _file(world))
+        await asyncio.sleep(120.0)
+        assert "PartitionName=old Nodes=ALL State=DRAIN" in _file(world)
+        told = _condition(world, "PartitionsDraining")
+        assert told["reason"] == "JobsUnknown"
+        assert "no RestApi" in told["message"]
+        world.declare_restapi(SPACE)
+        await _until("old goes", lambda: "old" not in _file(world))
+
+    simulate(scenario())
