@@ -45,7 +45,7 @@ async def _settled(conf: str = OLD) -> World:
     await asyncio.sleep(60.0)
     assert expected.missing(world) == []
     _conf(world, conf)
-    await _until("old is there", lambda: "old" in world.slurm.ctld.partitions)
+    await _until("old is there", lambda: not conf or "old" in world.slurm.ctld.partitions)
     await asyncio.sleep(20.0)
     return world
 
@@ -122,5 +122,41 @@ def test_while_jobs_are_not_known_a_removed_partition_stays() -> None:
         assert "no RestApi" in told["message"]
         world.declare_restapi(SPACE)
         await _until("old goes", lambda: "old" not in _file(world))
+
+    simulate(scenario())
+
+
+def test_a_nodeset_whose_own_partition_slurmctld_rejects_says_so_until_it_is_fixed() -> None:
+    async def scenario() -> None:
+        world = await _settled()
+
+        def ready() -> dict[str, str]:
+            found = world.find("slinky.slurm.net/nodesets", NODESET) or {}
+            every = found.get("status", {}).get("conditions", [])
+            return next((one for one in every if one["type"] == "Ready"), {})
+
+        world.edit_nodeset(0, {"spec": {"partition": {"config": "AllowQos=nosuch"}}})
+        await _until("it says so", lambda: ready().get("reason") == "PartitionRefused")
+        assert "Invalid qos specification" in ready()["message"]
+        world.edit_nodeset(0, {"spec": {"partition": {"config": "MaxTime=5"}}})
+        await _until("it is Ready", lambda: ready().get("status") == "True")
+
+    simulate(scenario())
+
+
+def test_a_new_controller_of_the_same_name_has_none_of_the_formers_memory() -> None:
+    async def scenario() -> None:
+        world = await _settled("")
+        world.edit_nodeset(0, {"spec": {"partition": {"config": "AllowQos=nosuch"}}})
+        await _until("it is told", lambda: _condition(world, "Stalled"))
+        found = world.find("slinky.slurm.net/controllers", "slurm") or {}
+        world.ask("DELETE", f"{GROUP}/controllers/slurm", {})
+        world.edit_nodeset(0, {"spec": {"partition": {"config": "MaxTime=5"}}})
+        body = {"kind": "Controller", "metadata": {"name": "slurm"}, "spec": found["spec"]}
+        await asyncio.sleep(5.0)
+        world.ask("POST", f"{GROUP}/controllers", body)
+        await _until("the file has what is declared", lambda: "MaxTime=5" in _file(world))
+        assert "qos" not in _condition(world, "Ready").get("message", "")
+        await _until("it is Ready", lambda: _condition(world, "Ready").get("status") == "True")
 
     simulate(scenario())

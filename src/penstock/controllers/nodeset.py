@@ -34,6 +34,7 @@ from penstock.decide import (
 from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
 from penstock.decide.nodeset import Plan, plan
+from penstock.decide.partitions import refused as refused_partition
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.kube import Expectations, NotFoundError, Result
@@ -113,6 +114,7 @@ class NodeSetLoop(Reporter[NodeSet]):
                 abandoned=view.abandoned,
             )
             if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
+                checks += self._refused_partition(nodeset, cluster)
                 checks += await self._drifted(view, cluster, link)
                 checks += _outside(nodeset, cluster, link)
                 slurmd = worker_spec.container(cluster, nodeset)
@@ -165,6 +167,13 @@ class NodeSetLoop(Reporter[NodeSet]):
         if of_nodes is not None and of_partition is not None:
             words = [*of_partition, *of_nodes]
         return [*wrong, *drift_check(words, nodeset.status.conditions)]
+
+    def _refused_partition(self, nodeset: NodeSet, cluster: Cluster) -> list[Check]:
+        """That slurmctld rejects its own partition, in slurmctld's words."""
+        own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
+        rejected = self._drift.rejected(cluster.controller.metadata.key) if own else {}
+        words = rejected.get(names.partition_name(nodeset))
+        return [refused_partition(words)] if words else []
 
     def _cgroups(self, nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:
         """A warning about the cgroup.conf that pods and machines have in common."""

@@ -285,10 +285,14 @@ class Operator:
         self._controller.watches(world.pods, self._clusters_of_worker, when=_labelled)
         self._controller.watches(world.nodes, self._clusters_on, when=_labelled)
         self._changes.again = self._controller.queue.add_after
-        self._changes.done = self._partitions_changed
+        self._changes.done = self._partitions_told
         self._links.partitions_heard = self._partitions_heard
         self._links.registration_changed = self._controller.queue.add
         self._drift.changed = self._drift_changed
+
+    def _partitions_told(self, key: str) -> None:
+        self._partitions_changed(key)
+        self._own_partitions_changed(key)
 
     def _partitions_heard(self, key: str) -> None:
         self._drift.heard(key)

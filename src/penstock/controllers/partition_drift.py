@@ -86,6 +86,10 @@ class PartitionDrift:
         if watch.found != before or watch.due(self._client.clock.monotonic()):
             self.changed(key)
 
+    def rejected(self, key: str) -> Mapping[str, str]:
+        """By partition the words with which slurmctld rejects its declaration."""
+        return self._changes.refusals(key)
+
     async def settle(self, owner: Owner, cluster: Cluster, chosen: Choice) -> list[str] | None:
         """Do what is chosen with changed partitions of an object; what is to be told of them.
 

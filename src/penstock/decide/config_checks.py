@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.api.conditions import Check
 from penstock.decide.config_transaction import Decision, Stage, restarts_slurmctld
 from penstock.decide.words import some
-from penstock.slurm.force import SLURM_CONF, Force, Plan
+from penstock.slurm.force import SLURM_CONF, Force, Item, Plan
 
 VALID = "ConfigValid"
 APPLIED = "ConfigApplied"
@@ -88,7 +88,7 @@ def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
     elif live:
         told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
     else:
-        named = some([str(item) for item in plan.items]) or "files that the Controller names"
+        named = some([_turned(item) for item in plan.items]) or "files that the Controller names"
         told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
     return told + "".join(f". {part}" for part in _remarks(plan, persistent))
 
@@ -129,4 +129,9 @@ def _because(words: str) -> str:
 
 
 def _named(plan: Plan, force: Force) -> str:
-    return some([str(item) for item in plan.of(force)]) or "it"
+    return some([_turned(item) for item in plan.of(force)]) or "it"
+
+
+def _turned(item: Item) -> str:
+    """A key or line, and whether it is removed; of named lines also whether it is new."""
+    return f"{item} ({item.turn})" if item.turn and (item.name or item.gone) else str(item)

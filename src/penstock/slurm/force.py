@@ -10,7 +10,7 @@ which a restart would not. A line that is no setting counts likewise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from penstock.slurm.conf import Change, Document, diff, split_options
@@ -45,7 +45,8 @@ class Need:
 class Item:
     """One key, named line or whole file that changes, and what it needs.
 
-    `known` is False for what the table does not have.
+    `known` is False for what the table does not have. `turn` is "new" or "removed" for what only
+    one of the two has.
     """
 
     file: str
@@ -53,6 +54,12 @@ class Item:
     need: Need
     name: str = ""
     known: bool = True
+    turn: str = field(default="", compare=False)
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is taken away."""
+        return self.turn == "removed"
 
     def __str__(self) -> str:
         what = f"{self.key}={self.name}" if self.name else self.key
@@ -178,10 +185,11 @@ def _item(table: Table, file: str, change: Change | None = None) -> Item:
         return Item(file, file, row.need if row else table.otherwise, known=known)
     row = table.find(file, change.key)
     name = change.name or ""
+    turn = "new" if change.old is None else "removed" if change.new is None else ""
     if row is None:
-        return Item(file, change.key, table.otherwise, name, known=False)
+        return Item(file, change.key, table.otherwise, name, known=False, turn=turn)
     spelt = next((key for key in row.keys if key.lower() == change.key), change.key)
-    return Item(file, spelt, _option_need(row, change), name)
+    return Item(file, spelt, _option_need(row, change), name, turn=turn)
 
 
 def _option_need(row: Row, change: Change) -> Need:

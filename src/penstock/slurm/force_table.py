@@ -91,7 +91,7 @@ _ROWS: tuple[Row, ...] = (
     _row(
         SLURM_CONF,
         "PartitionName",
-        Need(Force.REST, beware="jobs of a partition that is taken away are cancelled"),
+        Need(Force.REST),
         "slurmrestd's OpenAPI v0.0.45 (partitions), Release Notes of 26.05",
     ),
     _row(

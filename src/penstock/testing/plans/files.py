@@ -31,6 +31,7 @@ class FilePromises:
         self._broken = broken
         self._worked_at: dict[str, float] = {}
         """By namespace since when the Controller says that slurmctld has worked."""
+        self._external: set[str] = set()
         server.store.listeners.append(self._changed)
 
     def _changed(self, change: Change) -> None:
@@ -38,9 +39,14 @@ class FilePromises:
             return
         space, name = change.key
         if change.resource == CONTROLLERS:
+            if change.new.obj["spec"].get("external"):
+                # Its file is for slurmrestd, and no slurmctld of ours reads it.
+                self._external.add(space)
             every = change.new.obj.get("status", {}).get("conditions", ())
             if any(one["type"] == APPLIED for one in every):
                 self._worked_at.setdefault(space, asyncio.get_running_loop().time())
+        elif space in self._external:
+            return
         elif change.resource == "/configmaps" and name in (REAL, ALIAS):
             text = _conf(change.new.obj)
             if change.old is None or text != _conf(change.old.obj):
