@@ -131,7 +131,7 @@ def test_the_partition_of_a_deleted_nodeset_stays_while_another_ones_worker_runs
     extra = manifests.nodeset(1, "extra", extraConf="Features=extra,gone", partition=None)
     gone = manifests.nodeset(0, "gone", partition={"enabled": True})
     cluster.apply(manifests.on_shared_disk(extra, cluster.shared), gone)
-    cluster.until_idle("extra-0")
+    cluster.until_idle("compute-0", "extra-0")
     eventually("it is in gone", lambda: shown(cluster, "gone").get("Nodes") == "extra-0", 60)
     jobs = jobs_in(cluster, "gone")
     cluster.kubectl("delete", "nodeset", "gone")

@@ -15,7 +15,12 @@ APART = 9 << 40
 """Added to a seed for dice of its own."""
 SHARE = 0.3
 NAMES = ("", "old", "new", "All")
-KEYS = ("", "MaxArraySize=1002\n", "SlurmctldPort=6818\n", "SchedulerTimeSlice=11\n")
+KEYS = (
+    "",
+    "MaxArraySize=1002\n",
+    "CommunicationParameters=NoCtldInAddrAny\n",
+    "SchedulerTimeSlice=11\n",
+)
 """Nothing but partitions, keys that a reconfigure takes over, and one that needs a restart."""
 
 
