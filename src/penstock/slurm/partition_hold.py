@@ -7,14 +7,13 @@ goes on in that one. Names are case-sensitive. Seen with Slurm 26.05.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from penstock.slurm import hostlist
 from penstock.slurm.conf import Document, Record, Setting
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.partition import NODE_SET, NODES, PARTITION, Declared, declared
-from penstock.slurm.partition_keys import BY_KEY
 
 NODE_NAME = "NodeName"
 STATE = "state"
@@ -48,7 +47,8 @@ def held_lines(in_effect: str, wanted: str, freed: frozenset[str]) -> tuple[str,
         return ()
     before, after = Document.parse(in_effect), Document.parse(wanted)
     lines = [one.render() for one in _needed(before, after, names, declared(in_effect))]
-    return (*lines, *(_line(declared(in_effect)[name]).render() for name in names))
+    spelt = {one.key.lower(): one.key for r in before.records(PARTITION) for one in r.settings}
+    return (*lines, *(_line(declared(in_effect)[name], spelt).render() for name in names))
 
 
 def records_of(text: str) -> str:
@@ -67,17 +67,9 @@ def _state(found: Declared) -> str:
     return _DRAINED.get(given, given)
 
 
-def _line(found: Declared) -> Record:
-    said = [
-        Setting(BY_KEY[key].key if key in BY_KEY else _spelt(key), value)
-        for key, value in found.keys.items()
-        if key not in _GOES
-    ]
+def _line(found: Declared, spelt: Mapping[str, str]) -> Record:
+    said = [Setting(spelt[key], value) for key, value in found.keys.items() if key not in _GOES]
     return Record(PARTITION, found.name, (*said, Setting("State", _state(found))))
-
-
-def _spelt(key: str) -> str:
-    return NODES if key == NODES.lower() else key
 
 
 def _needed(
