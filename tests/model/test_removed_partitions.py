@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -27,12 +28,13 @@ def _file(world: World) -> str:
 def _condition(world: World, type_: str) -> dict[str, str]:
     found = world.find("slinky.slurm.net/controllers", "slurm") or {}
     every = found.get("status", {}).get("conditions", [])
-    return next((one for one in every if one["type"] == type_), {})
+    none: dict[str, str] = {}
+    return next((one for one in every if one["type"] == type_), none)
 
 
-async def _until(what: str, holds: object, seconds: float = 120.0) -> None:
+async def _until(what: str, holds: Callable[[], object], seconds: float = 120.0) -> None:
     for _ in range(int(seconds / 0.1)):
-        if holds():  # type: ignore[operator]
+        if holds():
             return
         await asyncio.sleep(0.1)
     raise AssertionError(what)
@@ -133,7 +135,8 @@ def test_a_nodeset_whose_own_partition_slurmctld_rejects_says_so_until_it_is_fix
         def ready() -> dict[str, str]:
             found = world.find("slinky.slurm.net/nodesets", NODESET) or {}
             every = found.get("status", {}).get("conditions", [])
-            return next((one for one in every if one["type"] == "Ready"), {})
+            none: dict[str, str] = {}
+            return next((one for one in every if one["type"] == "Ready"), none)
 
         world.edit_nodeset(0, {"spec": {"partition": {"config": "AllowQos=nosuch"}}})
         await _until("it says so", lambda: ready().get("reason") == "PartitionRefused")

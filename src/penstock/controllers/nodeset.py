@@ -171,9 +171,9 @@ class NodeSetLoop(Reporter[NodeSet]):
     def _refused_partition(self, nodeset: NodeSet, cluster: Cluster) -> list[Check]:
         """That slurmctld rejects its own partition, in slurmctld's words."""
         own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
-        rejected = self._drift.rejected(cluster.controller.metadata.key) if own else {}
-        words = rejected.get(names.partition_name(nodeset))
-        return [refused_partition(words)] if words else []
+        rejected = self._drift.rejected(cluster.controller.metadata.key)
+        words = rejected.get(names.partition_name(nodeset), "")
+        return [refused_partition(words)] if own and words else []
 
     def _cgroups(self, nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:
         """A warning about the cgroup.conf that pods and machines have in common."""
