@@ -27,7 +27,7 @@ def _file(world: World) -> str:
 
 def _condition(world: World, type_: str) -> dict[str, str]:
     found = world.find("slinky.slurm.net/controllers", "slurm") or {}
-    every = found.get("status", {}).get("conditions", [])
+    every: list[dict[str, str]] = found.get("status", {}).get("conditions", [])
     none: dict[str, str] = {}
     return next((one for one in every if one["type"] == type_), none)
 

@@ -22,8 +22,9 @@ from penstock.controllers.links import Links
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.monitor import Monitor
 from penstock.controllers.outside import Outside
-from penstock.controllers.partition_changes import Brought, PartitionChanges
+from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
+from penstock.controllers.partition_state import Brought
 from penstock.controllers.registration import Registrations
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from penstock.api.conditions import Check
 from penstock.api.slinky import names
@@ -17,6 +17,7 @@ from penstock.controllers import partition_gone
 from penstock.controllers.links import UNCONNECTED, Link, Links
 from penstock.controllers.partition_marks import mark
 from penstock.controllers.partition_proof import PartitionProof
+from penstock.controllers.partition_state import Brought, Refusal, State, Told
 from penstock.controllers.report import Events
 from penstock.controllers.workers import workers
 from penstock.controllers.world import World
@@ -35,7 +36,6 @@ from penstock.slurm.known import Unknown
 from penstock.slurm.partition import (
     PARTITION,
     Change,
-    Declared,
     Difference,
     changes,
     live_only,
@@ -53,62 +53,6 @@ AGAIN_S = 30.0
 SOON_S = 1.0
 HELD_S = 5.0
 """Pause before the jobs of partitions that are declared no more are looked at again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What slurmctld did not take, its words, and when it was asked (monotonic seconds)."""
-
-    declared: Declared | None
-    words: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Brought:
-    """The cluster as its files are to say it."""
-
-    cluster: Cluster
-    live: bool = False
-    """Whether slurmctld has all that changed, so that it need not read its file for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """Whom it is told, and what slurm.conf was to be."""
-
-    events: Events
-    controller: Controller
-    text: str
-
-
-@dataclass(slots=True)
-class State:
-    """What is remembered of one cluster, as long as its Controller is that very object."""
-
-    uid: str = ""
-    refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
-    sent: dict[str, Declared | None] = field(default_factory=dict[str, Declared | None])
-    """What slurmctld was told and the file does not show yet."""
-    lines: dict[str, str] = field(default_factory=dict[str, str])
-    """Of these partitions a slurm.conf that says the same."""
-
-    def base(self, text: str) -> str:
-        """What slurmctld has: a slurm.conf, and what it was told since."""
-        for name in self.sent:
-            text = keep_partitions(self.lines[name], text, {name})
-        return text
-
-    by_file: str = ""
-    kept_by: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
-    """Why slurmctld did not delete partitions that are declared no more."""
-    dropped: set[str] = field(default_factory=set[str])
-    """Empty partitions that only the file can take from slurmctld."""
-
-    @property
-    def freed(self) -> frozenset[str]:
-        """Partitions that may leave the file, as no job is in them."""
-        return frozenset(name for name, sent in self.sent.items() if sent is None) | self.dropped
 
 
 class PartitionChanges:
@@ -284,7 +228,7 @@ class PartitionChanges:
         if changed and not live_only(old, wanted):
             state.by_file = ""
         elif changed:
-            told, before = _Told(events, controller, wanted), state.base(old)
+            told, before = Told(events, controller, wanted), state.base(old)
             done = await self._call(told, link, changed, members, state)
             partition_gone.tell(world, events, controller, (before, wanted), only=done)
         world.kept_partitions[uid] = invalid | state.refused.keys(), state.base(old)
@@ -429,7 +373,7 @@ class PartitionChanges:
 
     async def _call(
         self,
-        told: _Told,
+        told: Told,
         link: Link | None,
         changed: list[Change],
         members: Mapping[str, frozenset[str]],
