@@ -55,7 +55,7 @@ async def _settled(conf: str = OLD) -> World:
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED"])
 @pytest.mark.parametrize(
     "key",
-    ["", "MaxArraySize=1002\n", "SlurmctldPort=6818\n"],
+    ["", "MaxArraySize=1002\n", "CommunicationParameters=NoCtldInAddrAny\n"],
     ids=["rest", "reconfigure", "restart"],
 )
 def test_a_renamed_partition_stays_drained_until_its_job_ended_and_all_else_goes_on(

@@ -33,7 +33,8 @@ def test_gpus_that_are_declared_differently_are_a_condition_until_they_agree() -
         await lab.until(lambda: lab.says("nodesets", "compute", CONDITION)[1] == "GresDiffers")
         said = lab.says("nodesets", "compute", CONDITION)[2]
         assert "2 nvidia.com/gpu, and Gres in spec.extraConf says 4" in said
-        assert "gres.conf has 2 for compute-0, and Gres says 4" in said
+        words = "gres.conf has 2 for compute-0, and Gres says 4"
+        await lab.until(lambda: words in lab.says("nodesets", "compute", CONDITION)[2])
         lab.patch(f"{GROUP}/nodesets/compute", {"spec": {"extraConf": "Gres=gpu:2"}})
         await lab.until(lambda: lab.says("nodesets", "compute", CONDITION)[0] == "False")
         lab.patch(f"{CONFIG_MAPS}/files", gres_conf("0"))
