@@ -10,13 +10,16 @@ from penstock.local import parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.linux import require_root_linux
-from penstock.local.node import DEFAULT_NAME, FLEET_NODES, Node, all_nodes
+from penstock.local.node import DEFAULT_NAME, Node, all_nodes
 
 app = typer.Typer(
-    help="A real Kubernetes node on this machine, for trying and testing.", no_args_is_help=True
+    help="A real Kubernetes on this machine, for trying and testing.", no_args_is_help=True
 )
+node_app = typer.Typer(help="The Kubernetes nodes of a cluster.", no_args_is_help=True)
+app.add_typer(node_app, name="node")
 
-Name = Annotated[str, typer.Option(help="Which node; several can live side by side.")]
+Name = Annotated[str, typer.Option(help="Which cluster; several can live side by side.")]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Its name in Kubernetes.")]
 
 
 @app.command()
@@ -29,11 +32,22 @@ def up(
             "kubelet; fleet: the control plane with simulated nodes (KWOK)."
         ),
     ] = Size.NODE,
-    nodes: Annotated[int, typer.Option(min=0, help="Simulated nodes of a fleet.")] = FLEET_NODES,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Kubernetes nodes, a real kubelet each (1), or simulated ones of a fleet (100).",
+        ),
+    ] = None,
+    node_names: Annotated[
+        str,
+        typer.Option(metavar="NAME,...", help="What the nodes are called, the first one first."),
+    ] = "",
 ) -> None:
-    """Bring the node up and wait until it serves."""
+    """Bring the cluster up and wait until it serves; nodes that it lacks are added."""
     with _telling():
-        node = Node(name).up(size, nodes=nodes)
+        names = [one.strip() for one in node_names.split(",")] if node_names else []
+        node = Node(name).up(size, nodes=nodes, names=names)
     typer.echo(f"export KUBECONFIG={node.kubeconfig_path}")
 
 
@@ -46,14 +60,14 @@ def prepare() -> None:
 
 @app.command()
 def down(name: Name = DEFAULT_NAME) -> None:
-    """Stop the node and remove everything of it; what was compiled stays cached."""
+    """Stop the cluster and remove everything of it; what was compiled stays cached."""
     with _telling():
         Node(name).down()
 
 
 @app.command()
 def status() -> None:
-    """What runs of each node."""
+    """What runs of each cluster."""
     with _telling():
         require_root_linux()
     found = [node.status() for node in all_nodes()]
@@ -63,6 +77,10 @@ def status() -> None:
         typer.echo(f"{one.name}: {one.state} {one.size or ''} {one.server}".rstrip())
         for component, process in (one.components or {}).items():
             typer.echo(f"  {component} (pid {process.pid})")
+        for further in Node(one.name).nodes()[1:]:
+            typer.echo(f"  node {further.name}: {further.state} {further.address}".rstrip())
+            for component, process in further.components.items():
+                typer.echo(f"    {component} (pid {process.pid})")
 
 
 @app.command()
@@ -77,6 +95,46 @@ def kubeconfig(
         if not file.is_file():
             raise LocalError(f"There is no node {name}; bring it up with penstock local up.")
     typer.echo(str(file) if path else file.read_text().rstrip())
+
+
+@node_app.command()
+def add(node: NodeName, name: Name = DEFAULT_NAME) -> None:
+    """Add a node with a real kubelet, and wait until it is Ready."""
+    with _telling():
+        Node(name).add(node)
+
+
+@node_app.command()
+def stop(node: NodeName, name: Name = DEFAULT_NAME) -> None:
+    """End every process of a node at once, as when its power fails."""
+    with _telling():
+        Node(name).stop(node)
+
+
+@node_app.command()
+def start(node: NodeName, name: Name = DEFAULT_NAME) -> None:
+    """Start a stopped node, with the disk it had, and wait until it is Ready."""
+    with _telling():
+        Node(name).start(node)
+
+
+@node_app.command()
+def delete(node: NodeName, name: Name = DEFAULT_NAME) -> None:
+    """Stop a node and remove everything of it; its pods are not asked (kubectl drain does)."""
+    with _telling():
+        Node(name).delete(node)
+
+
+@node_app.command("list")
+def list_nodes(name: Name = DEFAULT_NAME) -> None:
+    """The nodes of a cluster: name, state, address."""
+    with _telling():
+        require_root_linux()
+        found = Node(name).nodes()
+        if not found:
+            raise LocalError(f"There is no cluster {name}; bring it up with penstock local up.")
+    for one in found:
+        typer.echo(f"{one.name:{max(len(n.name) for n in found)}}  {one.state:10}  {one.address}")
 
 
 @contextlib.contextmanager

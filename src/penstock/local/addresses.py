@@ -1,8 +1,9 @@
 """Where a node lives in the machine's network: one 10.x.0.0/16 for each node.
 
 Nodes of different names get different blocks, and no block that the machine already routes.
-Inside a block the pods have the lower half, Services the third quarter, and the pair of
-machine and node the last four addresses.
+Inside a block the pods have the lower half (1022 addresses for each Kubernetes node), Services the
+third quarter. 10.x.254.0/24 joins the nodes of a cluster that has several, and 10.x.255.0/30 the
+first of them and the machine.
 """
 
 import ipaddress
@@ -14,6 +15,8 @@ from penstock.local.errors import LocalError
 
 FIRST, COUNT = 128, 96
 """Blocks 10.128.0.0/16 to 10.223.0.0/16 are candidates."""
+MOST_NODES = 32
+"""Kubernetes nodes of one cluster: the pod range has room for so many ranges of 1022 addresses."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,28 @@ class Addresses:
     def pods(self) -> str:
         """The pod range (`--cluster-cidr`)."""
         return f"10.{self.block}.0.0/17"
+
+    def pods_of(self, number: int) -> str:
+        """The pods of one Kubernetes node: 0 is the first, others count from 1."""
+        return f"10.{self.block}.{4 * number}.0/22"
+
+    def node_of(self, number: int) -> str:
+        """The address of Kubernetes node `number`."""
+        return f"10.{self.block}.254.{number + 1}" if number else self.node
+
+    @property
+    def bridge(self) -> str:
+        """The first node's address on the bridge of the cluster's nodes."""
+        return f"10.{self.block}.254.1"
+
+    @property
+    def bridge_mac(self) -> str:
+        """The bridge's hardware address.
+
+        Without one it takes the lowest of its ports', and then every node loses the API server
+        for as long as ARP remembers the one that has gone with its port.
+        """
+        return f"02:00:0a:{self.block:02x}:fe:01"
 
     @property
     def services(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 
-from penstock.local import ctr, launch, objects, single
+from penstock.local import given_images, launch, objects, single
 from penstock.local.components import API_READY, Size
 from penstock.local.config import CONTAINERD_SOCKET, PAUSE_IMAGE
 from penstock.local.errors import LocalError
@@ -54,7 +54,8 @@ def complete(layout: Layout, there: Record, first: Process) -> None:
         wait.until("containerd", Path(f"/proc/{first.pid}/root{CONTAINERD_SOCKET}").exists)
         archive = layout.folder / "pause.tar"
         archive.write_bytes(single.archive(layout.bin / "pause", PAUSE_IMAGE, os.uname().machine))
-        ctr.load(first, archive)
+        given_images.load(layout, first, archive)
+        given_images.keep(layout, archive)
     rest = Rest(there.addresses.node, layout.pki)
     try:
         wait.until("the API server", rest.ready)
@@ -62,7 +63,7 @@ def complete(layout: Layout, there: Record, first: Process) -> None:
         if there.size is Size.NODE:
             for path, obj in objects.node_objects(there.addresses):
                 rest.create(path, obj, wait.deadline)
-            wait.until("the node to be Ready", lambda: _ready_nodes(rest) == {there.name})
+            wait.until("the node to be Ready", lambda: _ready_nodes(rest) == {there.node_name})
             wait.until("kube-proxy", lambda: _connects(there.addresses.kubernetes, 443))
             wait.until("CoreDNS", lambda: _connects(there.addresses.dns, 53))
         if there.size is not Size.API:

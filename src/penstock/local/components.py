@@ -55,11 +55,20 @@ PROGRAMS: dict[Size, tuple[Program, ...]] = {
 }
 
 
+FURTHER_PROGRAMS = (programs.KUBELET, programs.PROXY)
+"""Of a Kubernetes node beside the first of its cluster."""
+
+
+def further_components(name: str, addresses: Addresses, number: int) -> list[Component]:
+    """The processes of Kubernetes node `number` (from 1), which has no control plane."""
+    return [runtime(), kubelet(name, addresses, number), proxy(api_of(addresses, number))]
+
+
 def components(size: Size, name: str, addresses: Addresses) -> list[Component]:
-    """The processes of node `name`, in the order in which they start."""
+    """The processes of the first node, `name` in Kubernetes, in the order in which they start."""
     found = [etcd(), apiserver(size, addresses)]
     if size is not Size.API:
-        found += [controller_manager(size, addresses), scheduler()]
+        found += [controller_manager(size), scheduler()]
     if size is Size.NODE:
         found = [runtime(), volumes(), *found, kubelet(name, addresses), proxy(), coredns()]
     if size is Size.FLEET:
@@ -121,7 +130,7 @@ def apiserver(size: Size, addresses: Addresses) -> Component:
     )
 
 
-def controller_manager(size: Size, addresses: Addresses) -> Component:
+def controller_manager(size: Size) -> Component:
     """Kubernetes' own controllers, with volumes made as folders of the node."""
     fleet = (
         "--kube-api-qps=1000",
@@ -133,9 +142,8 @@ def controller_manager(size: Size, addresses: Addresses) -> Component:
         # With the default of 20 the controllers alone take five seconds to start.
         "--kube-api-qps=100",
         "--kube-api-burst=200",
-        "--allocate-node-cidrs=true",
-        f"--cluster-cidr={addresses.pods}",
-        "--node-cidr-mask-size=18",
+        # Each node's CNI configuration names its range.
+        "--allocate-node-cidrs=false",
         "--enable-hostpath-provisioner",
     )
     return Component(
@@ -179,8 +187,8 @@ def volumes() -> Component:
     return Component("volumes", ("/usr/local/bin/volumes",))
 
 
-def kubelet(name: str, addresses: Addresses) -> Component:
-    """The kubelet."""
+def kubelet(name: str, addresses: Addresses, number: int = 0) -> Component:
+    """The kubelet of Kubernetes node `number`."""
     return Component(
         "kubelet",
         (
@@ -188,18 +196,23 @@ def kubelet(name: str, addresses: Addresses) -> Component:
             "--config=/etc/kubernetes/kubelet.yaml",
             "--kubeconfig=/etc/kubernetes/kubelet.conf",
             f"--hostname-override={name}",
-            f"--node-ip={addresses.node}",
+            f"--node-ip={addresses.node_of(number)}",
         ),
-        needs=(API, CONTAINERD_SOCKET),
+        needs=(api_of(addresses, number), CONTAINERD_SOCKET),
     )
 
 
-def proxy() -> Component:
+def api_of(addresses: Addresses, number: int) -> str:
+    """Where Kubernetes node `number` finds the API server."""
+    return f"{addresses.node}:6443" if number else API
+
+
+def proxy(needs: str = API_READY) -> Component:
     """kube-proxy, whose rules stay in the node's network namespace."""
     return Component(
         "kube-proxy",
         ("/usr/local/bin/kube-proxy", "--config=/etc/kubernetes/kube-proxy.yaml"),
-        needs=(API_READY,),
+        needs=(needs,),
     )
 
 

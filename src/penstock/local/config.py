@@ -46,11 +46,11 @@ SystemdCgroup = false
 """
 
 
-def cni(addresses: Addresses) -> str:
-    """The network of pods: a point-to-point link each, so that every packet is routed.
+def cni(addresses: Addresses, number: int = 0) -> str:
+    """The network of the pods of node `number`: a point-to-point link each.
 
-    With a bridge, packets between pods would pass kube-proxy's rules only where the kernel
-    hands bridged packets to iptables.
+    So every packet is routed. With a bridge, packets between pods would pass kube-proxy's rules
+    only where the kernel hands bridged packets to iptables.
     """
     return json.dumps(
         {
@@ -61,7 +61,7 @@ def cni(addresses: Addresses) -> str:
                     "type": "ptp",
                     "ipam": {
                         "type": "host-local",
-                        "ranges": [[{"subnet": addresses.pods}]],
+                        "ranges": [[{"subnet": addresses.pods_of(number)}]],
                         "routes": [{"dst": "0.0.0.0/0"}],
                     },
                 },

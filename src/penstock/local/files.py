@@ -12,11 +12,11 @@ import msgspec
 
 from penstock.local import config, pki
 from penstock.local.addresses import Addresses
-from penstock.local.components import Size, components
+from penstock.local.components import Size, components, further_components
 from penstock.local.kubeconfig import kubeconfig
 from penstock.local.layout import Layout
 from penstock.local.plan import Plan
-from penstock.local.record import Record
+from penstock.local.record import Further, Record
 
 SYSCTLS = {
     "vm.overcommit_memory": "1",
@@ -28,25 +28,57 @@ SYSCTLS = {
 }
 """What the kubelet sets on the machine when it differs (kubelet --protect-kernel-defaults)."""
 
-USERS = {
+USERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kube-controller-manager": ("system:kube-controller-manager", ()),
     "kube-scheduler": ("system:kube-scheduler", ()),
-    "kube-proxy": ("system:kube-proxy", ()),
     "coredns": ("coredns", ()),
     "kwok": ("kwok", ("system:masters",)),
 }
 """User and groups of each component's kubeconfig (Kubernetes' default RBAC names)."""
+
+PROXY_USER: dict[str, tuple[str, tuple[str, ...]]] = {"kube-proxy": ("system:kube-proxy", ())}
+VOLUMES = "/tmp/hostpath_pv"  # noqa: S108
+"""Where Kubernetes' host-path provisioner makes volumes (a constant in its source)."""
 
 FILLED = {errno.ENOTEMPTY, errno.ENOENT, errno.EBUSY}
 """What removing a folder says while somebody else still makes and removes files in it."""
 
 
 def write(layout: Layout, there: Record, programs: Mapping[str, Path]) -> None:
-    """Fill the node's folder; `programs` are the compiled ones by name."""
-    addresses = there.addresses
+    """Fill the folder of a cluster's first node; `programs` are the compiled ones by name."""
+    overlay = _write_common(layout, there.root, programs)
+    layout.volumes.mkdir(exist_ok=True)
+    _write_certificates(layout, there)
+    _write_configuration(layout, there)
+    real = there.size is Size.NODE
+    parts = components(there.size, there.node_name, there.addresses)
+    plan = Plan(there.node_name, there.root, overlay, real, tuple(parts), _binds(layout))
+    layout.plan.write_bytes(msgspec.json.encode(plan))
+
+
+def write_further(layout: Layout, there: Further, programs: Mapping[str, Path]) -> None:
+    """Fill the folder of a further node, with certificates by the authority of the first."""
+    overlay = _write_common(layout, there.root, programs)
+    authority = pki.Authority.load(Layout(layout.name).pki, "ca")
+    (layout.pki / "ca.crt").write_bytes(authority.pair.certificate)
+    _write_kubelet_certificates(layout, authority, there.name, there.addresses, there.number)
+    texts = _kubelet_texts(layout, there.name, there.addresses, there.number)
+    texts["kubernetes/kubelet.yaml"] = config.kubelet(there.addresses, there.cgroup(layout.name))
+    _write_texts(layout, texts)
+    parts = further_components(there.name, there.addresses, there.number)
+    plan = Plan(there.name, there.root, overlay, True, tuple(parts), _binds(layout))
+    layout.plan.write_bytes(msgspec.json.encode(plan))
+
+
+def _binds(layout: Layout) -> tuple[tuple[str, str], ...]:
+    return ((str(layout.volumes), VOLUMES),)
+
+
+def _write_common(layout: Layout, root: str, programs: Mapping[str, Path]) -> bool:
+    """Folders and programs; whether the node's root can be an overlay."""
     overlay = can_overlay(layout.folder)
     if not overlay:
-        shutil.copytree(there.root, layout.upper, symlinks=True)
+        shutil.copytree(root, layout.upper, symlinks=True)
     for folder in (
         layout.bin,
         layout.pki,
@@ -66,16 +98,7 @@ def write(layout: Layout, there: Record, programs: Mapping[str, Path]) -> None:
         (layout.folder / "sysctl" / name).write_text(f"{value}\n")
     for name, source in programs.items():
         place(source, layout.bin / name)
-    _write_certificates(layout, addresses)
-    _write_configuration(layout, there)
-    plan = Plan(
-        name=layout.name,
-        lower=there.root,
-        overlay=overlay,
-        cgroups=there.size is Size.NODE,
-        components=tuple(components(there.size, layout.name, addresses)),
-    )
-    layout.plan.write_bytes(msgspec.json.encode(plan))
+    return overlay
 
 
 def place(source: Path, target: Path) -> None:
@@ -101,9 +124,9 @@ def can_overlay(folder: Path, mounts: str | None = None) -> bool:
     return kind not in ("overlay", "fuse-overlayfs")
 
 
-def _write_certificates(layout: Layout, addresses: Addresses) -> None:
-    folder = layout.pki
-    authority = pki.Authority("kubernetes")
+def _write_certificates(layout: Layout, there: Record) -> None:
+    folder, addresses = layout.pki, there.addresses
+    authority = pki.Authority.new("kubernetes")
     authority.pair.write(folder, "ca")
     ca = authority.pair.certificate
     names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
@@ -117,7 +140,6 @@ def _write_certificates(layout: Layout, addresses: Addresses) -> None:
     authority.issue("kube-apiserver", hosts=hosts).write(folder, "apiserver")
     kubelet_admin = authority.issue("kube-apiserver-kubelet-client", ("system:masters",))
     kubelet_admin.write(folder, "apiserver-kubelet")
-    authority.issue("kubelet", hosts=(layout.name, addresses.node)).write(folder, "kubelet")
     private, public = pki.signing_key()
     (folder / "sa.pub").write_bytes(public)
     (folder / "sa.key").touch(mode=0o600)
@@ -126,7 +148,27 @@ def _write_certificates(layout: Layout, addresses: Addresses) -> None:
     admin.write(folder, "admin")
     layout.kubeconfig.touch(mode=0o600)
     layout.kubeconfig.write_text(kubeconfig(layout.name, addresses.server, ca, admin))
-    users = {**USERS, "kubelet": (f"system:node:{layout.name}", ("system:nodes",))}
+    _write_users(layout, authority, addresses, USERS)
+    _write_kubelet_certificates(layout, authority, there.node_name, addresses, 0)
+
+
+def _write_kubelet_certificates(
+    layout: Layout, authority: pki.Authority, name: str, addresses: Addresses, number: int
+) -> None:
+    """What the kubelet and kube-proxy of Kubernetes node `number` serve and ask with."""
+    hosts = (name, addresses.node_of(number))
+    authority.issue("kubelet", hosts=hosts).write(layout.pki, "kubelet")
+    kubelet = (f"system:node:{name}", ("system:nodes",))
+    _write_users(layout, authority, addresses, {"kubelet": kubelet, **PROXY_USER})
+
+
+def _write_users(
+    layout: Layout,
+    authority: pki.Authority,
+    addresses: Addresses,
+    users: Mapping[str, tuple[str, tuple[str, ...]]],
+) -> None:
+    ca = authority.pair.certificate
     for name, (user, groups) in users.items():
         text = kubeconfig(layout.name, addresses.server, ca, authority.issue(user, groups))
         (layout.upper / "etc/kubernetes" / f"{name}.conf").write_text(text)
@@ -134,20 +176,31 @@ def _write_certificates(layout: Layout, addresses: Addresses) -> None:
 
 def _write_configuration(layout: Layout, there: Record) -> None:
     addresses = there.addresses
-    snapshotter = "overlayfs" if can_overlay(layout.folder) else "native"
     texts = {
-        "hostname": f"{layout.name}\n",
-        "hosts": f"127.0.0.1 localhost\n{addresses.node} {layout.name}\n",
-        "resolv.conf": f"nameserver {addresses.node}\n",
-        "containerd/config.toml": config.containerd(snapshotter),
-        "cni/net.d/10-penstock.conflist": config.cni(addresses),
+        **_kubelet_texts(layout, there.node_name, addresses, 0),
         "kubernetes/audit-policy.yaml": config.audit_policy(),
         "kubernetes/kubelet.yaml": config.kubelet(addresses, there.cgroup),
-        "kubernetes/kube-proxy.yaml": config.proxy(addresses, layout.name),
         "kubernetes/kube-scheduler.yaml": config.scheduler(fast=there.size is Size.FLEET),
         "kubernetes/kwok.yaml": config.kwok(),
         "kubernetes/Corefile": config.corefile(addresses),
     }
+    _write_texts(layout, texts)
+
+
+def _kubelet_texts(layout: Layout, name: str, addresses: Addresses, number: int) -> dict[str, str]:
+    """Configuration of Kubernetes node `number`, below /etc."""
+    snapshotter = "overlayfs" if can_overlay(layout.folder) else "native"
+    return {
+        "hostname": f"{name}\n",
+        "hosts": f"127.0.0.1 localhost\n{addresses.node_of(number)} {name}\n",
+        "resolv.conf": f"nameserver {addresses.node}\n",
+        "containerd/config.toml": config.containerd(snapshotter),
+        "cni/net.d/10-penstock.conflist": config.cni(addresses, number),
+        "kubernetes/kube-proxy.yaml": config.proxy(addresses, name),
+    }
+
+
+def _write_texts(layout: Layout, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         (layout.upper / "etc" / name).write_text(text)
 

@@ -134,6 +134,9 @@ def _mount(folder: Path, plan: Plan) -> None:
         linux.mount("/sys/fs/cgroup", f"{root}/sys/fs/cgroup", flags=both)
     linux.mount(str(folder / "var"), f"{root}/var", flags=linux.MS_BIND)
     linux.mount(str(folder / "logs"), f"{root}/var/log/penstock", flags=linux.MS_BIND)
+    for source, inside in plan.binds:
+        Path(root + inside).mkdir(parents=True, exist_ok=True)
+        linux.mount(source, root + inside, flags=linux.MS_BIND)
     _hide_sysctls(folder / "sysctl", Path(root))
     linux.enter_root(root)
     # Pods may ask for mounts that come and go while they run.

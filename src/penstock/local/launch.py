@@ -4,22 +4,21 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from penstock.local import network, process
+from penstock.local import process
 from penstock.local.errors import LocalError
 from penstock.local.layout import Layout
 from penstock.local.process import Process
-from penstock.local.record import Record
 
 END_TIMEOUT = 30.0
 """Seconds that the kernel gets to end everything in a node."""
 
 
-def launch(layout: Layout, record: Record) -> Process:
-    """Start the node's first process and connect its network. Raises LocalError."""
+def launch(layout: Layout, connect: Callable[[Process], None]) -> Process:
+    """Start the node's first process and `connect` its network. Raises LocalError."""
     with (layout.logs / "init.log").open("ab") as log:
         starter = subprocess.Popen(
             [sys.executable, "-m", "penstock.local.init", str(layout.folder)],
@@ -36,7 +35,7 @@ def launch(layout: Layout, record: Record) -> Process:
         first = process.load(layout.pid)
         if code != 0 or first is None:
             raise LocalError(f"The node cannot start:\n{tail(layout.logs / 'init.log')}")
-        network.connect(Path(record.root), first, record.addresses)
+        connect(first)
         # Where it has ended already, who waits for its parts will say so.
         with contextlib.suppress(BrokenPipeError):
             if starter.stdin is not None:
@@ -50,7 +49,9 @@ def end(layout: Layout) -> None:
     if first is not None:
         first.signal(signal.SIGKILL)
         if not first.wait(END_TIMEOUT):
-            raise LocalError(f"Process {first.pid} of node {layout.name} does not end.")
+            raise LocalError(
+                f"Process {first.pid} of node {layout.further or layout.name} does not end."
+            )
 
 
 def inside(first: Process, command: Sequence[str], stdin: IO[bytes] | None = None) -> str:

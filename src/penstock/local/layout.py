@@ -16,25 +16,53 @@ def state_dir() -> Path:
     return Path(os.environ.get(STATE_VARIABLE) or "/var/lib/penstock")
 
 
+def check_name(name: str) -> None:
+    """Raise LocalError unless `name` can be a folder, a cgroup and a Kubernetes node."""
+    if len(name) > LONGEST_NAME or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+        raise LocalError(
+            f"{name!r} cannot name a node: use at most {LONGEST_NAME} lower case "
+            "letters, digits and dashes, as for a Kubernetes object."
+        )
+
+
 @dataclass(frozen=True)
 class Layout:
-    """The files of the node `name`, as paths of the machine unless said otherwise."""
+    """The files of one Kubernetes node, as paths of the machine unless said otherwise.
+
+    `name` is the cluster's. `further` is the node's, or empty for the first one, whose folder has
+    the folders of all others.
+    """
 
     name: str
+    further: str = ""
 
     def __post_init__(self) -> None:
-        if len(self.name) > LONGEST_NAME or not re.fullmatch(
-            r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", self.name
-        ):
-            raise LocalError(
-                f"{self.name!r} cannot name a node: use at most {LONGEST_NAME} lower case "
-                "letters, digits and dashes, as for a Kubernetes object."
-            )
+        check_name(self.name)
+        if self.further:
+            check_name(self.further)
 
     @property
     def folder(self) -> Path:
         """Everything of this node."""
-        return state_dir() / self.name
+        top = state_dir() / self.name
+        return top / "nodes" / self.further if self.further else top
+
+    @property
+    def all_further(self) -> "list[Layout]":
+        """The cluster's other nodes, by name."""
+        folder = state_dir() / self.name / "nodes"
+        found = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        return [Layout(self.name, name) for name in found]
+
+    @property
+    def volumes(self) -> Path:
+        """The volumes of claims, which all nodes of the cluster have."""
+        return state_dir() / self.name / "volumes"
+
+    @property
+    def images(self) -> Path:
+        """Archives of the images that the cluster was given, for nodes that come later."""
+        return state_dir() / self.name / "images"
 
     @property
     def lock(self) -> Path:
@@ -43,7 +71,7 @@ class Layout:
 
     @property
     def record(self) -> Path:
-        """What the node is (`Record`), written before anything of it exists elsewhere."""
+        """What the node is (`Record`, `Further`), written before all of it outside its folder."""
         return self.folder / "node.json"
 
     @property

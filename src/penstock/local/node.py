@@ -1,20 +1,33 @@
-"""The built-in Kubernetes node: `Node("name").up(Size.NODE)`, `.down()`."""
+"""The built-in Kubernetes: `Node("name").up(Size.NODE)`, `.add("another")`, `.down()`."""
 
 import contextlib
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from penstock.local import bringup, cgroups, ctr, files, launch, network, process, record
+from penstock.local import (
+    bringup,
+    cgroups,
+    ctr,
+    files,
+    further,
+    given_images,
+    inotify,
+    launch,
+    network,
+    process,
+    record,
+)
+from penstock.local.addresses import MOST_NODES
 from penstock.local.cache import locked
 from penstock.local.components import PROGRAMS, Size, components
 from penstock.local.errors import LocalError
 from penstock.local.golang import compiled
-from penstock.local.layout import Layout, state_dir
+from penstock.local.layout import Layout, check_name, state_dir
 from penstock.local.linux import require_root_linux
 from penstock.local.process import Process
 from penstock.local.progress import step
@@ -27,8 +40,19 @@ FLEET_NODES = 100
 
 
 @dataclass(frozen=True)
+class NodeStatus:
+    """What is there of one Kubernetes node of a cluster."""
+
+    name: str
+    state: str
+    """`running`, `stopped` (by somebody), `unfinished` or `dead`."""
+    address: str
+    components: dict[str, Process]
+
+
+@dataclass(frozen=True)
 class Status:
-    """What is there of a node."""
+    """What is there of a cluster; `state` is its first node's."""
 
     name: str
     state: str
@@ -40,19 +64,32 @@ class Status:
 
 
 class Node:
-    """One node by name. `with Node(name) as node: node.up(...)` takes it down at the end."""
+    """One cluster by name: one Kubernetes node unless more are added.
+
+    `with Node(name) as node: node.up(...)` takes it down at the end.
+    """
 
     def __init__(self, name: str = DEFAULT_NAME) -> None:
         self._layout = Layout(name)
 
-    def up(self, size: Size | str = Size.NODE, *, nodes: int = FLEET_NODES) -> "Node":
+    def up(
+        self,
+        size: Size | str = Size.NODE,
+        *,
+        nodes: int | None = None,
+        names: Sequence[str] = (),
+    ) -> "Node":
         """Bring the node up and wait until it serves; nothing is done when it is up already.
 
-        `nodes` counts the simulated nodes of a fleet. A node of another size, or one that did
-        not come up completely, is taken down first. Raises LocalError.
+        `nodes` counts the simulated nodes of a fleet (100 unless given), or the Kubernetes nodes
+        of Size.NODE (1 unless given), which are called `names`, and for those that lack one
+        NAME-2, NAME-3... Nodes that a running cluster lacks are added, those that were stopped
+        are started, others are kept. A cluster of another size, or one that did not come up
+        completely, is taken down first. Raises LocalError.
         """
         require_root_linux()
         size = Size(size)
+        wanted = node_names(self.name, size, nodes, names)
         programs = {program.name: compiled(program) for program in PROGRAMS[size]}
         root = node_root()
         with locked(self._layout.lock):
@@ -60,11 +97,20 @@ class Node:
             first = process.load(self._layout.pid)
             if not (there and first and there.complete and there.size is size):
                 self._remove()
-                there = record.claim(self._layout, size, root)
+                if size is Size.NODE:
+                    inotify.check(inotify.FIRST_NODE + inotify.FURTHER_NODE * (len(wanted) - 1))
+                there = record.claim(self._layout, size, root, wanted[0])
                 with step(f"starting Kubernetes ({size}) as {self.name}"):
                     first = self._start(there, programs)
             if size is Size.FLEET:
-                bringup.fleet(self._layout, there, first, nodes)
+                bringup.fleet(self._layout, there, first, FLEET_NODES if nodes is None else nodes)
+            if names and there.node_name != wanted[0]:
+                raise LocalError(
+                    f"The first node of cluster {self.name} is called {there.node_name}, not "
+                    f"{wanted[0]}. Take the cluster down first to name it anew."
+                )
+            for name in wanted[1:]:
+                further.add(further.Cluster(self._layout, there, first), name)
         return self
 
     def down(self) -> None:
@@ -75,6 +121,48 @@ class Node:
                 self._remove()
         with contextlib.suppress(OSError):
             state_dir().rmdir()
+
+    def add(self, name: str) -> None:
+        """Add a Kubernetes node to the running cluster; nothing is done when it runs."""
+        check_name(name)
+        with self._changing() as cluster:
+            further.add(cluster, name)
+
+    def stop(self, name: str) -> None:
+        """End every process of a further node at once, as a power failure does."""
+        with self._changing() as cluster:
+            further.stop(cluster, name)
+
+    def start(self, name: str) -> None:
+        """Start a stopped node and wait until it is Ready."""
+        with self._changing() as cluster:
+            further.start(cluster, name)
+
+    def delete(self, name: str) -> None:
+        """Remove a further node, with its Kubernetes object; drain it before where that counts."""
+        with self._changing() as cluster:
+            further.delete(cluster, name)
+
+    def nodes(self) -> list[NodeStatus]:
+        """The Kubernetes nodes of the cluster, the first one first."""
+        there = record.load(self._layout)
+        if there is None:
+            return []
+        state = self.status().state
+        first = {"ready": "running"}.get(state, state)
+        running = self.processes() if process.load(self._layout.pid) else {}
+        found = [NodeStatus(there.node_name, first, there.addresses.node, running)]
+        for layout in self._layout.all_further:
+            one = record.load_further(layout)
+            alive = process.load(layout.pid) is not None
+            state = "dead"
+            if one is not None and one.stopped:
+                state = "stopped"
+            elif one is not None and alive:
+                state = "running" if one.complete else "unfinished"
+            address = there.addresses.node_of(one.number) if one else ""
+            found.append(NodeStatus(layout.further, state, address, further.running(layout)))
+        return found
 
     def status(self) -> Status:
         """What is there now."""
@@ -88,7 +176,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The node's name, also in Kubernetes."""
+        """The cluster's name; its first node's too, unless that was given another."""
         return self._layout.name
 
     @property
@@ -141,17 +229,22 @@ class Node:
         return launch.inside(self._first(), command, stdin)
 
     def import_image(self, archive: Path) -> None:
-        """Give the node the images of a docker or OCI archive."""
-        ctr.load(self._first(), archive)
+        """Give every node the images of a docker or OCI archive, now or when it comes."""
+        given_images.load(self._layout, self._first(), archive)
+        given_images.keep(self._layout, archive)
+        for layout in self._layout.all_further:
+            first = process.load(layout.pid)
+            if first is not None:
+                given_images.load(layout, first, archive)
 
     def images(self) -> dict[str, str]:
         """Digest of each image the node has, by name."""
         return ctr.present(self._first())
 
     def processes(self) -> dict[str, Process]:
-        """The node's running components by name, with pids of this machine."""
+        """The first node's running components by name, with pids of this machine."""
         there = self._record()
-        mine = {c.name for c in components(there.size, self.name, there.addresses)}
+        mine = {c.name for c in components(there.size, there.node_name, there.addresses)}
         children = self._first().children()
         return {name: children[name] for name in sorted(mine & children.keys())}
 
@@ -170,19 +263,38 @@ class Node:
         files.write(self._layout, there, programs)
         if there.size is Size.NODE:
             cgroups.make(there.cgroup)
-        first = launch.launch(self._layout, there)
+        root = Path(there.root)
+        first = launch.launch(self._layout, lambda one: network.connect(root, one, there.addresses))
         bringup.complete(self._layout, there, first)
         record.save(self._layout, replace(there, complete=True))
         return first
 
     def _remove(self) -> None:
-        """Everything outside the folder goes before the record that tells of it."""
+        """Everything outside the folder goes before the record that tells of it.
+
+        Further nodes go first: without the first one they run on without a network.
+        """
+        for layout in self._layout.all_further:
+            further.remove(layout)
         launch.end(self._layout)
         there = record.load(self._layout)
         if there is not None:
             network.disconnect(Path(there.root), there.addresses)
             cgroups.remove(there.cgroup)
         files.clear(self._layout.folder)
+
+    @contextlib.contextmanager
+    def _changing(self) -> Generator[further.Cluster]:
+        """The running cluster, while nobody else changes it."""
+        require_root_linux()
+        there, first = self._record(), self._first()
+        if there.size is not Size.NODE or not there.complete:
+            raise LocalError(
+                f"Cluster {self.name} is not a running one of size node; nodes can be changed "
+                "only there. Bring it up with penstock local up."
+            )
+        with locked(self._layout.lock):
+            yield further.Cluster(self._layout, there, first)
 
     def _record(self) -> Record:
         there = record.load(self._layout)
@@ -195,6 +307,26 @@ class Node:
         if first is None:
             raise LocalError(f"The node {self.name} does not run; see {self.logs}.")
         return first
+
+
+def node_names(cluster: str, size: Size, count: int | None, names: Sequence[str]) -> list[str]:
+    """Names of the Kubernetes nodes to have, the first one first. Raises LocalError."""
+    if size is not Size.NODE:
+        if names:
+            raise LocalError(f"Nodes can be named with size node only, not with {size}.")
+        return [cluster]
+    wanted = max(1, len(names)) if count is None else count
+    if not max(1, len(names)) <= wanted <= MOST_NODES:
+        raise LocalError(
+            f"--nodes is {wanted}; it must be from {max(1, len(names))} "
+            f"(the names given) to {MOST_NODES}."
+        )
+    given = [*names, *(f"{cluster}-{n + 1}" if n else cluster for n in range(len(names), wanted))]
+    for name in given:
+        check_name(name)
+    if len(set(given)) < len(given):
+        raise LocalError(f"Two nodes have the same name in {', '.join(given)}.")
+    return given
 
 
 def all_nodes() -> Sequence[Node]:

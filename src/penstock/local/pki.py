@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from penstock.local.errors import LocalError
 from penstock.pki import general_name, key_pem, key_usage
 
 LIFETIME = datetime.timedelta(days=365)
@@ -33,20 +34,35 @@ class Pair:
 class Authority:
     """A certificate authority of one cluster."""
 
-    def __init__(self, name: str) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _subject(name, ())
+    def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+        self._key = key
+        self._certificate = certificate
+        self._name = certificate.subject
+
+    @classmethod
+    def new(cls, name: str) -> "Authority":
+        """An authority with a key of its own."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = _subject(name, ())
         constraints = x509.BasicConstraints(ca=True, path_length=None)
-        usage = key_usage(sign=True)
-        self._certificate = (
-            _builder(self._name, self._name, self._key)
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        certificate = (
+            _builder(subject, subject, key)
             .add_extension(constraints, critical=True)
-            .add_extension(usage, critical=True)
-            .add_extension(
-                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
-            )
-            .sign(self._key, hashes.SHA256())
+            .add_extension(key_usage(sign=True), critical=True)
+            .add_extension(identifier, critical=False)
+            .sign(key, hashes.SHA256())
         )
+        return cls(key, certificate)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> "Authority":
+        """The authority that was written to `folder` under `name` (`Pair.write`)."""
+        key = serialization.load_pem_private_key((folder / f"{name}.key").read_bytes(), None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise LocalError(f"{folder / name}.key is not a key of the built-in node.")
+        certificate = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
+        return cls(key, certificate)
 
     @property
     def pair(self) -> Pair:

@@ -26,3 +26,5 @@ class Plan:
     cgroups: bool
     """Whether the machine's cgroups are shown inside."""
     components: tuple[Component, ...]
+    binds: tuple[tuple[str, str], ...] = ()
+    """Folders of the machine that the node has too: where they are, and where it has them."""

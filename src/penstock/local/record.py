@@ -1,4 +1,4 @@
-"""What a node is, written to its folder before anything of it exists outside that folder."""
+"""What clusters and nodes are, written before anything of them exists outside their folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,13 @@ class Record:
     root: str
     """The cached file tree it runs on."""
     complete: bool = False
+    node: str = ""
+    """What its first node is called in Kubernetes; empty for the cluster's name."""
+
+    @property
+    def node_name(self) -> str:
+        """What its first node is called in Kubernetes."""
+        return self.node or self.name
 
     @property
     def addresses(self) -> Addresses:
@@ -33,28 +40,60 @@ class Record:
         return f"penstock-{self.block}-{self.name}"
 
 
+@dataclass(frozen=True)
+class Further:
+    """One Kubernetes node beside the first of its cluster."""
+
+    name: str
+    number: int
+    """From 1: its addresses follow from it."""
+    block: int
+    root: str
+    complete: bool = False
+    stopped: bool = False
+    """Whether somebody has stopped it, so that it is not started with the cluster's others."""
+
+    @property
+    def addresses(self) -> Addresses:
+        """The cluster's."""
+        return Addresses(self.block)
+
+    def cgroup(self, cluster: str) -> str:
+        """Its cgroup."""
+        return f"penstock-{self.block}-{cluster}.{self.name}"
+
+
 def load(layout: Layout) -> Record | None:
-    """The record of a node, if there is one."""
+    """The record of a cluster, if there is one."""
     try:
         return msgspec.json.decode(layout.record.read_bytes(), type=Record)
     except FileNotFoundError:
         return None
 
 
-def save(layout: Layout, record: Record) -> None:
+def load_further(layout: Layout) -> Further | None:
+    """The record of a further node, if there is one."""
+    try:
+        return msgspec.json.decode(layout.record.read_bytes(), type=Further)
+    except FileNotFoundError:
+        return None
+
+
+def save(layout: Layout, record: Record | Further) -> None:
     """Write the record, complete or not at all."""
     new = layout.record.with_name("node.json.new")
     new.write_bytes(msgspec.json.encode(record))
     new.rename(layout.record)
 
 
-def claim(layout: Layout, size: Size, root: Path) -> Record:
+def claim(layout: Layout, size: Size, root: Path, node: str = "") -> Record:
     """Take a free address block for a new node and write its record."""
     with locked(state_dir() / ".blocks.lock"):
         others = [load(Layout(folder.name)) for folder in nodes()]
         taken = {other.block for other in others if other and other.name != layout.name}
         routed = routes(Path("/proc/net/route").read_text())
-        record = Record(layout.name, size, choose(layout.name, taken, routed).block, str(root))
+        block = choose(layout.name, taken, routed).block
+        record = Record(layout.name, size, block, str(root), node=node)
         layout.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         save(layout, record)
     return record

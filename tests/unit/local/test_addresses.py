@@ -2,7 +2,7 @@ import ipaddress
 
 import pytest
 
-from penstock.local.addresses import COUNT, FIRST, Addresses, choose, routes
+from penstock.local.addresses import COUNT, FIRST, MOST_NODES, Addresses, choose, routes
 from penstock.local.errors import LocalError
 
 PROC_NET_ROUTE = """\
@@ -50,3 +50,14 @@ def test_the_name_of_the_link_fits_an_interface() -> None:
 
 def test_routes_are_read_without_the_default() -> None:
     assert routes(PROC_NET_ROUTE) == ["10.10.77.0/24", "192.0.2.0/24"]
+
+
+def test_each_node_of_a_cluster_has_a_pod_range_of_its_own_inside_the_clusters() -> None:
+    addresses = Addresses(200)
+    whole = ipaddress.IPv4Network(addresses.pods)
+    ranges = [ipaddress.IPv4Network(addresses.pods_of(n)) for n in range(MOST_NODES)]
+    assert all(one.subnet_of(whole) for one in ranges)
+    assert not any(a.overlaps(b) for a in ranges for b in ranges if a is not b)
+    places = [addresses.node_of(n) for n in range(MOST_NODES)]
+    assert len({*places, addresses.bridge, addresses.machine}) == MOST_NODES + 2
+    assert places[0] == addresses.node

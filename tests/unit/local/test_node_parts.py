@@ -95,7 +95,7 @@ def test_every_write_is_audited_and_no_read() -> None:
 
 
 def test_certificates_hold_for_their_hosts_and_groups(tmp_path: Path) -> None:
-    authority = pki.Authority("kubernetes")
+    authority = pki.Authority.new("kubernetes")
     pair = authority.issue("admin", ("system:masters",), ("10.0.0.1", "localhost"))
     found = x509.load_pem_x509_certificate(pair.certificate)
     assert "system:masters" in found.subject.rfc4514_string()
