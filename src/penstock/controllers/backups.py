@@ -9,7 +9,7 @@ from penstock.api.conditions import Check
 from penstock.api.core import CLAIMS, PODS, Pod
 from penstock.api.meta import Json
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import MOST_BACKUPS, Controller
 from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE, TRUE
 from penstock.controllers.anew import Anew
 from penstock.controllers.links import Links
@@ -33,6 +33,7 @@ class Backups:
         self._client = tools.client
         self._world = tools.world
         self._links = links
+        self._objects = tools.objects
         self._anew = Anew(tools.client)
         self._asked: dict[str, float] = {}
         """When each cluster was asked last (monotonic seconds)."""
@@ -66,6 +67,17 @@ class Backups:
         for pod in stale[:1]:
             note = f"{pod.metadata.name} is made anew: a standby reads its files at its start only"
             await self._anew.make(controller, events, pod, note)
+
+    async def retire(self, controller: Controller, events: Events) -> None:
+        """Delete the Services of slurmctlds that there are no more.
+
+        Only once no slurm.conf in use names them: a name that is gone costs every command seconds.
+        """
+        replicas = controller.spec.replicas
+        kept = replicas if replicas > 1 and not controller.spec.external else 0
+        for number in range(kept, MOST_BACKUPS + 1):
+            name = names.controller_pod(controller, number)
+            await self._objects.remove(controller, events, "Service", name)
 
     async def only(self, controller: Controller) -> None:
         """Let the Service find a slurmctld whose template lacks the label: it is the only one."""

@@ -134,6 +134,7 @@ class ControllerLoop(Loop[Controller]):
             checks += await self.registrations.bring(
                 obj, brought.cluster, self.events, settled=bool(checks[0].ok)
             )
+            await self.backups.retire(obj, self.events)
             return checks + await self.monitor.bring(obj, brought.cluster, self.events)
         return await self._inside(obj, brought, keys)
 
@@ -179,6 +180,8 @@ class ControllerLoop(Loop[Controller]):
         kept = await self._ensure(obj, manifests.apply(stays=stays))
         self._tell_gone(obj, view, decision)
         await self.backups.only(obj)
+        if decision.stage is Stage.EFFECTIVE:
+            await self.backups.retire(obj, self.events)
         await self._deliver(obj, view, decision)
         monitored = await self.monitor.bring(obj, cluster, self.events)
         if asked and _worked(obj):

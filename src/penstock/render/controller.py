@@ -62,6 +62,7 @@ def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
     ports = _ports(cluster)
     return [
         _headless_service(cluster),
+        *slurmctld_services(cluster),
         *real,
         stateful_set(cluster),
         *_written(cluster, names.config_candidate(controller), contents.candidate),
@@ -124,6 +125,33 @@ def _headless_service(cluster: Cluster) -> Json:
         labels=wellknown.labels("slurmctld", _instance(cluster)),
         headless=True,
     )
+
+
+def slurmctld_services(cluster: Cluster) -> list[Json]:
+    """A Service for each slurmctld of several, which SlurmctldHost names.
+
+    Its name resolves whether the pod is there or not, and a connection to a pod that is absent, or
+    whose Kubernetes node is lost, is refused at once: kube-proxy rejects what has no endpoint that
+    is ready.
+    """
+    if cluster.controller.spec.replicas == 1:
+        return []
+    selector = wellknown.selector_labels("slurmctld", _instance(cluster))
+    pods = (
+        names.controller_pod(cluster.controller, number)
+        for number in range(cluster.controller.spec.replicas)
+    )
+    return [
+        service(
+            pod,
+            cluster.namespace,
+            {**selector, wellknown.STATEFUL_SET_POD: pod},
+            (_PRIMARY_PORT,),
+            owner(cluster.controller),
+            labels=wellknown.labels("slurmctld", _instance(cluster)),
+        )
+        for pod in pods
+    ]
 
 
 def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:

@@ -123,12 +123,14 @@ _LOGGING = [
 
 def _general(cluster: Cluster) -> list[str]:
     controller = cluster.controller
-    headless = names.controller_headless_service(controller)
-    pods = [names.controller_pod(controller, i) for i in range(controller.spec.replicas)]
+    hosts = [
+        f"{names.controller_pod(controller, i)}({names.slurmctld_address(controller, i)})"
+        for i in range(controller.spec.replicas)
+    ]
     return [
         f"ClusterName={names.cluster_name(controller)}",
         "SlurmUser=slurm",
-        *(f"SlurmctldHost={pod}({pod}.{headless}.{cluster.namespace})" for pod in pods),
+        *(f"SlurmctldHost={host}" for host in hosts),
         f"SlurmctldPort={SLURMCTLD_PORT}",
         f"SlurmctldAddr={names.slurmctld_host(controller)}",
         f"StateSaveLocation={state_directory(cluster)}",

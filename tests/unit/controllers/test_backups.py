@@ -6,7 +6,7 @@ import asyncio
 
 from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE
 from penstock.testing.loop import simulate
-from penstock.testing.plans.world import CORE, GROUP
+from penstock.testing.plans.world import CORE, GROUP, SPACE
 from unit.controllers.test_accounting import Lab
 
 PODS = ("slurm-controller-0", "slurm-controller-1")
@@ -62,6 +62,39 @@ def test_the_label_follows_who_works_and_a_standby_gets_what_was_changed() -> No
             await asyncio.sleep(60)
             assert list(map(lab.uid, PODS)) == uids
             assert writes(lab) == written
+        finally:
+            await lab.world.crash(process)
+
+    simulate(play())
+
+
+def services(lab: Lab) -> list[str]:
+    return [name for name in PODS if lab.world.find("/services", name) is not None]
+
+
+def test_services_of_slurmctlds_go_once_no_slurm_conf_names_them() -> None:
+    async def play() -> None:
+        lab = Lab()
+        body = {"metadata": {"name": "rwx"}, "spec": {"accessModes": ["ReadWriteMany"]}}
+        lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
+        lab.world.declare(1)
+        spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "rwx"}}
+        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
+        process = lab.world.operator()
+        try:
+            await lab.ready("controllers", "slurm")
+            await lab.until(lambda: active(lab) == [PODS[0]])
+            assert services(lab) == list(PODS)
+            lab.patch(f"{GROUP}/controllers/slurm", {"spec": {"ha": None}})
+
+            def gone() -> bool:
+                found = services(lab)
+                names = [name for name in PODS if f"({name}.{SPACE})" in lab.slurm_conf()]
+                assert set(names) <= set(found)
+                return not found
+
+            await lab.until(gone)
+            await lab.ready("controllers", "slurm")
         finally:
             await lab.world.crash(process)
 

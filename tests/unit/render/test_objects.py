@@ -71,6 +71,29 @@ def test_the_service_finds_a_single_slurmctld_without_the_operator(load: Any):
     assert service["spec"]["selector"].items() <= labels.items()
 
 
+def test_each_slurmctld_of_several_is_found_by_a_service_whether_its_pod_is_there_or_not(load: Any):
+    """A connection is refused by kube-proxy while no pod of that name is ready."""
+    objects = controller.objects(load("full").cluster)
+    conf = find(objects, "ConfigMap")["data"]["slurm.conf"]
+    pods = ("slinky-controller-0", "slinky-controller-1")
+    for name in pods:
+        assert f"SlurmctldHost={name}({name}.hpc)\n" in conf
+        spec = find(objects, "Service", name)["spec"]
+        assert spec["selector"]["statefulset.kubernetes.io/pod-name"] == name
+        assert "clusterIP" not in spec
+        assert "publishNotReadyAddresses" not in spec
+    names = [one["metadata"]["name"] for one in objects]
+    assert all(names.index(name) < names.index("slinky-controller") for name in pods)
+
+
+def test_a_single_slurmctld_is_found_where_it_was_before(load: Any):
+    objects = controller.objects(load("minimal").cluster)
+    conf = find(objects, "ConfigMap")["data"]["slurm.conf"]
+    host = "SlurmctldHost=slurm-controller-0(slurm-controller-0.slurm-controller-internal."
+    assert host in conf
+    assert not [one for one in objects if one["metadata"]["name"] == "slurm-controller-0"]
+
+
 def test_of_several_slurmctld_none_is_active_before_the_operator_says_so(load: Any):
     labels = stateful_set(load("full"))["spec"]["template"]["metadata"]["labels"]
     assert "controller.slinky.slurm.net/active" not in labels

@@ -69,6 +69,18 @@ def controller_headless_service(controller: Controller) -> str:
     return f"{controller.metadata.name}-controller-internal"
 
 
+def slurmctld_address(controller: Controller, ordinal: int = 0) -> str:
+    """Where one slurmctld is found, as SlurmctldHost names it.
+
+    One of several is found by a Service of its own, whose name resolves while the pod is absent:
+    Slurm tries for seconds to resolve the names of all slurmctld before it asks any.
+    """
+    pod, space = controller_pod(controller, ordinal), controller.metadata.namespace
+    if controller.spec.replicas > 1:
+        return f"{pod}.{space}"
+    return f"{pod}.{controller_headless_service(controller)}.{space}"
+
+
 def controller_monitor(controller: Controller) -> str:
     """ServiceMonitor of slurmctld."""
     return f"{controller.metadata.name}-controller"

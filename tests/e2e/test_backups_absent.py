@@ -1,0 +1,64 @@
+"""A standby whose pod has no Kubernetes node: commands and the operator go on as without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from e2e_kit import manifests
+from e2e_kit.backups import PODS, dialled, objects
+from e2e_kit.cluster import Cluster
+from e2e_kit.site import eventually
+
+LONG_S = 180.0
+SLOWER = 5
+"""How many times as long a command may take as without a standby; unresolved names took 100."""
+ALONE = """
+mkdir -p /run/alone && cp -rL /etc/slurm/. /run/alone 2>/dev/null
+sed -i '/^SlurmctldHost=slurm-controller-1/d' /run/alone/slurm.conf
+"""
+TIMED = """
+for n in 1 2 3; do
+  a=${EPOCHREALTIME/./}; sinfo -h >/dev/null || exit 1; b=${EPOCHREALTIME/./}; echo $((b - a))
+done
+"""
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def fastest(cluster: Cluster, before: str = "") -> float:
+    """Seconds that `sinfo` takes in slurmctld's container, the least of three."""
+    said = cluster.run("bash", "-c", before + TIMED)
+    return min(int(line) for line in said.split()) / 1e6
+
+
+@pytest.fixture(scope="module")
+def pending(clusters: Callable[[str], Cluster]) -> Cluster:
+    """The standby waits for a second machine, which there is not."""
+    cluster = clusters("pending")
+    cluster.create(*objects(), manifests.restapi(), manifests.nodeset(1))
+    cluster.until_idle("compute-0", timeout=LONG_S)
+    cluster.until("pods", lambda pods: PODS[1] in pods, "the standby is there", LONG_S)
+    pod = cluster.get("pods", PODS[1])
+    assert "nodeName" not in pod["spec"]
+    return cluster
+
+
+def test_commands_do_not_wait_for_a_standby_that_has_no_machine(
+    pending: Cluster, figure: Callable[[str], None]
+) -> None:
+    normal = fastest(pending, f"{ALONE}\nexport SLURM_CONF=/run/alone/slurm.conf\n")
+    found = fastest(pending)
+    figure(f"sinfo with an absent standby: {found:.3f} s, with none: {normal:.3f} s")
+    assert found < SLOWER * normal
+
+
+def test_a_connection_to_an_absent_standby_is_refused(pending: Cluster) -> None:
+    assert "refused" in eventually("it is told", lambda: dialled(pending, PODS[1]), 30)
+
+
+def test_the_operator_works_with_an_absent_standby(pending: Cluster) -> None:
+    pending.kubectl("scale", "nodeset/compute", "--replicas=2")
+    pending.until_idle("compute-0", "compute-1")
+    pending.until_ready("nodesets", "compute")
