@@ -72,8 +72,9 @@ cert-manager: venv ## the chart's certificate by a real cert-manager, which is c
 plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
 	$(PY) -m penstock.testing.plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
 
-demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a cluster of yours)
-	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY))
+demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a cluster of yours, RESET=1)
+	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \
+		$(if $(RESET),--reset)
 
 down: venv ## stop and remove what demo made
 	.venv/bin/penstock demo down $(if $(CONTEXT),--context $(CONTEXT))

@@ -7,6 +7,7 @@ take the place of those in ranges.json, limits stay, and the plot in docs/ is dr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import sys
 
@@ -17,6 +18,7 @@ from bench.fleet import growth, scale, sizes, update
 from bench.fleet.modes import run as modes
 from bench.registry import Bench, Given
 from penstock.local.components import Size
+from penstock.local.ending import ends_in_order
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
 
@@ -51,14 +53,14 @@ def main() -> int:
     chosen = [by_name[name] for name in given.names]
     chosen = chosen or [bench for bench in BENCHES if given.full or not bench.long]
     own = {} if given.node else {size: NODES[size] for bench in chosen if (size := bench.size)}
-    try:
-        return _measure(chosen, own, given)
-    except LocalError as error:
-        print(error, file=sys.stderr)
-        return 2
-    finally:
-        for node in own.values():
-            Node(node).down()
+    with ends_in_order(), contextlib.ExitStack() as nodes:
+        for name in own.values():
+            nodes.enter_context(Node(name))
+        try:
+            return _measure(chosen, own, given)
+        except LocalError as error:
+            print(error, file=sys.stderr)
+            return 2
 
 
 def _measure(benches: list[Bench], own: dict[Size, str], given: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import signal
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -95,7 +96,11 @@ def _why(report: pytest.TestReport) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where processes run side by side, the one that people see tells."""
+    """Where processes run side by side, the one that people see tells.
+
+    SIGTERM ends a run as Ctrl-C does: fixtures take their nodes down.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures(config))
 

@@ -19,13 +19,19 @@ Registry = Annotated[
 
 
 @app.command()
-def up(context: ContextName = None, registry: Registry = None) -> None:
+def up(
+    context: ContextName = None,
+    registry: Registry = None,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Set back what was changed of the demo's Slurm cluster.")
+    ] = False,
+) -> None:
     """Bring everything up, run a job on two nodes, print what it wrote."""
     started = time.monotonic()
     try:
         target = choose(context, registry)
         progress.default.say(f"on {target.title}")
-        demo.up(target)
+        demo.up(target, reset=reset)
         typer.echo(demo.how_to_go_on(target, demo.ssh_key()))
     except LocalError as error:
         typer.echo(f"penstock demo: {error}", err=True)

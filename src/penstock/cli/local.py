@@ -1,12 +1,13 @@
 """`penstock local`: the built-in Kubernetes node."""
 
 import contextlib
+import time
 from collections.abc import Generator
 from typing import Annotated
 
 import typer
 
-from penstock.local import parts
+from penstock.local import clusters, parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.linux import require_root_linux
@@ -59,10 +60,28 @@ def prepare() -> None:
 
 
 @app.command()
-def down(name: Name = DEFAULT_NAME) -> None:
+def down(
+    name: Name = DEFAULT_NAME,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every cluster that penstock local list shows.")
+    ] = False,
+) -> None:
     """Stop the cluster and remove everything of it; what was compiled stays cached."""
     with _telling():
-        Node(name).down()
+        if not every:
+            Node(name).down()
+            return
+        for one in clusters.down_all():
+            typer.echo(f"ended {one}")
+
+
+@app.command("list")
+def list_clusters() -> None:
+    """Every cluster of this machine: its first process, and who started it when and where."""
+    with _telling():
+        require_root_linux()
+        found = clusters.listed()
+    typer.echo("\n".join(clusters.table(found, time.time())) if found else "no cluster")
 
 
 @app.command()

@@ -5,8 +5,10 @@ sources name. Layers are kept between builds in one store of the cache, so that 
 operator's source makes one small layer.
 """
 
+import fcntl
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,9 +19,13 @@ from penstock.local import progress
 from penstock.local.cache import cache_dir, digest, keyed, locked
 from penstock.local.debian import SUITE, mirror, source_line
 from penstock.local.errors import LocalError
+from penstock.local.process import Process
 from penstock.local.recipes import IMAGES
 
 TOOLS = ("buildah", "skopeo", "mmdebstrap")
+_TOOL_NAMES = tuple(tool.encode() for tool in TOOLS)
+END_TIMEOUT = 10.0
+"""Seconds that a killed process of a build gets to end."""
 BASE = f"localhost/penstock-base:{SUITE}"
 NO_DOCUMENTATION = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
 # What a root of this recipe holds; a change of the recipe makes another one.
@@ -142,6 +148,40 @@ def store() -> Generator[Store]:
             yield current
         finally:
             current.release()
+
+
+def release_abandoned() -> None:
+    """Undo mounts, and end processes, of builds whose command was killed; none is going on then.
+
+    While somebody builds, nothing is done.
+    """
+    lock = cache_dir() / ".image-store.lock"
+    with lock.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        for folder in cache_dir().glob("image-store-*"):
+            for one in _processes_in(folder):
+                if one.signal(signal.SIGKILL):
+                    one.wait(END_TIMEOUT)
+            Store(folder).release()
+        lock.unlink(missing_ok=True)
+
+
+def _processes_in(folder: Path) -> list[Process]:
+    """Buildah and skopeo on the store in `folder`, and what they run below it."""
+    mark = str(folder).encode()
+    found: list[Process] = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (one / "cmdline").read_bytes().split(b"\0")
+            named = words[0].rpartition(b"/")[2] in _TOOL_NAMES and any(mark in w for w in words)
+            inside = str((one / "root").readlink()).startswith(f"{folder}/")
+            process = Process.of(int(one.name))
+            if (named or inside) and process is not None:
+                found.append(process)
+    return found
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:

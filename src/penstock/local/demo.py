@@ -1,5 +1,6 @@
 """The demo: from a cluster, or from nothing, to a Slurm job's output."""
 
+import json
 import shlex
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from penstock.local import install
+from penstock.local import install, user_changes
 from penstock.local.cache import cache_dir
 from penstock.local.errors import LocalError
 from penstock.local.progress import Progress, default, step
@@ -17,9 +18,15 @@ from penstock.local.target import BuiltIn, Target
 
 NAMESPACE = "slurm"
 QUICKSTART = "examples/quickstart.yaml"
-READY = ("controller/slurm", "restapi/slurm", "nodeset/compute", "loginset/login")
+NODESET = "compute"
+READY = ("controller/slurm", "restapi/slurm", f"nodeset/{NODESET}", "loginset/login")
+_IDENTITY = ("apiVersion", "kind", "metadata")
+DECLARED = "penstock.dev/demo-declared"
+"""Annotation with what the demo declared of an object when it applied it last."""
+MOST_NODES = 2
+"""Nodes that the demo's job runs on, where there are so many."""
 JOB = """#!/bin/bash
-#SBATCH --job-name=hello --nodes=2 --ntasks-per-node=1 --output=hello-%j.out
+#SBATCH --job-name=hello --nodes={nodes} --ntasks-per-node=1 --output=hello-%j.out
 srun sh -c 'echo "hello from $(hostname), task $SLURM_PROCID of job $SLURM_JOB_ID"'
 """
 RUN = """set -e
@@ -41,18 +48,30 @@ class Outcome:
     """Names of the nodes that the job's output speaks of."""
 
 
-def up(target: Target, progress: Progress = default) -> Outcome:
-    """Everything, in order; what is there already is kept. Raises LocalError."""
+def up(target: Target, progress: Progress = default, *, reset: bool = False) -> Outcome:
+    """Everything, in order. Raises LocalError.
+
+    What is there already stays, with what a user changed of the Slurm cluster; `reset` sets that
+    back. What was deleted of it is made again.
+    """
     target.up()
     images = target.load()
     with step("installing the kinds and the operator"):
         install.install(target, images)
     key = ssh_key()
     with step("creating a Slurm cluster (2 workers)"):
-        quickstart(target, key.with_suffix(".pub").read_text().strip())
+        public = key.with_suffix(".pub").read_text().strip()
+        kept = quickstart(target, public, reset=reset)
         wait_ready(target)
-    with login(target, key) as ssh, step("running a job on both nodes"):
-        output = ssh(RUN, JOB)
+    if kept:
+        progress.say(f"kept as you changed it: {', '.join(kept)} (RESET=1 or --reset sets it back)")
+    workers = _workers(target)
+    if not workers:
+        progress.say(f"no job is run: nodeset/{NODESET} has no replicas")
+        return Outcome("", ())
+    title = f"running a job on {'both nodes' if workers == MOST_NODES else 'the only node'}"
+    with login(target, key) as ssh, step(title):
+        output = ssh(RUN, JOB.format(nodes=workers))
         sinfo = ssh("sinfo -N -l")
     progress.say("")
     nodes = tuple(
@@ -61,8 +80,8 @@ def up(target: Target, progress: Progress = default) -> Outcome:
         )
     )
     print(f"{output}\n{sinfo}")
-    if len(nodes) != 2:
-        raise LocalError(f"The job should have run on two nodes; its output names {nodes}.")
+    if len(nodes) != workers:
+        raise LocalError(f"The job should have run on {workers} nodes; its output names {nodes}.")
     return Outcome(output, nodes)
 
 
@@ -81,13 +100,53 @@ def down(target: Target) -> None:
         install.remove(target)
 
 
-def quickstart(target: Target, public_key: str) -> None:
-    """Apply the quickstart with a key for root in its LoginSet."""
-    objects = [_namespace(), *_cluster()]
-    for one in objects:
+def quickstart(target: Target, public_key: str, *, reset: bool = False) -> list[str]:
+    """Apply the quickstart with a key for root in its LoginSet.
+
+    Returns the fields that stay as somebody changed them: none with `reset`.
+    """
+    objects: list[install.Document] = []
+    kept: list[str] = []
+    for one in _cluster():
         if one["kind"] == "LoginSet":
             one["spec"]["rootSshAuthorizedKeys"] = public_key
-    install.apply(target, objects)
+        found, paths = _as_changed(target, one, reset=reset)
+        objects.append(found)
+        kept += [f"{one['kind'].lower()}/{one['metadata']['name']} {path}" for path in paths]
+    install.apply(target, [_namespace()])
+    install.apply(target, objects, force=reset)
+    return kept
+
+
+def _as_changed(
+    target: Target, declared: install.Document, *, reset: bool
+) -> tuple[install.Document, tuple[str, ...]]:
+    """An object to apply, with what users changed of it, and the paths of that."""
+    kind, meta = declared["kind"].lower(), declared["metadata"]
+    body = {key: declared[key] for key in declared if key not in _IDENTITY}
+    noted = {DECLARED: json.dumps(body, sort_keys=True, separators=(",", ":"))}
+    out = {
+        **declared,
+        "metadata": {**meta, "annotations": {**meta.get("annotations", {}), **noted}},
+    }
+    if reset:
+        return out, ()
+    query = (kind, meta["name"], "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
+    said = target.kubectl("get", *query)
+    if not said.strip():
+        return out, ()
+    live = json.loads(said)
+    # One that an earlier version made has no note: what differs then was changed by somebody.
+    last = json.loads(live["metadata"].get("annotations", {}).get(DECLARED, "{}"))
+    merged = user_changes.merge(body, last, live)
+    return {**out, **merged.document}, merged.kept
+
+
+def _workers(target: Target) -> int:
+    """Nodes that the demo's job can have."""
+    query = ("nodeset", NODESET, "-n", NAMESPACE, "-o", "jsonpath={.spec.replicas}")
+    said = target.kubectl("get", *query).strip()
+    return min(MOST_NODES, int(said)) if said else MOST_NODES
 
 
 def wait_ready(target: Target, seconds: int = 180) -> None:

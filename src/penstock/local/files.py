@@ -52,11 +52,24 @@ def write(layout: Layout, there: Record, programs: Mapping[str, Path]) -> None:
     _write_configuration(layout, there)
     real = there.size is Size.NODE
     parts = components(there.size, there.node_name, there.addresses)
-    plan = Plan(there.node_name, there.root, overlay, real, tuple(parts), _binds(layout))
+    plan = Plan(
+        there.node_name,
+        there.root,
+        overlay,
+        real,
+        tuple(parts),
+        _binds(layout),
+        there.owner,
+    )
     layout.plan.write_bytes(msgspec.json.encode(plan))
 
 
-def write_further(layout: Layout, there: Further, programs: Mapping[str, Path]) -> None:
+def write_further(
+    layout: Layout,
+    there: Further,
+    programs: Mapping[str, Path],
+    owner: tuple[int, int] | None = None,
+) -> None:
     """Fill the folder of a further node, with certificates by the authority of the first."""
     overlay = _write_common(layout, there.root, programs)
     authority = pki.Authority.load(Layout(layout.name).pki, "ca")
@@ -66,7 +79,7 @@ def write_further(layout: Layout, there: Further, programs: Mapping[str, Path]) 
     texts["kubernetes/kubelet.yaml"] = config.kubelet(there.addresses, there.cgroup(layout.name))
     _write_texts(layout, texts)
     parts = further_components(there.name, there.addresses, there.number)
-    plan = Plan(there.name, there.root, overlay, True, tuple(parts), _binds(layout))
+    plan = Plan(there.name, there.root, overlay, True, tuple(parts), _binds(layout), owner)
     layout.plan.write_bytes(msgspec.json.encode(plan))
 
 

@@ -60,7 +60,7 @@ def add(cluster: Cluster, name: str) -> None:
     record.save(layout, there)
     with step(f"adding the Kubernetes node {name}"):
         programs = {program.name: compiled(program) for program in FURTHER_PROGRAMS}
-        files.write_further(layout, there, programs)
+        files.write_further(layout, there, programs, cluster.record.owner)
         _boot(cluster, layout, there)
     record.save(layout, replace(there, complete=True))
 

@@ -12,6 +12,7 @@ After the change of root nothing can be imported any more; what is needed is imp
 """
 
 import os
+import select
 import signal
 import socket
 import sys
@@ -29,6 +30,8 @@ RETRY_FIRST, RETRY_LAST = 0.5, 8.0
 SETTLED = 10.0
 """A component that ran this many seconds is started again without delay growing."""
 TICK = 0.05
+OWNER_TICK = 1.0
+"""Seconds between two looks at whether the owner has ended."""
 CONNECT_TIMEOUT = 1.0
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/sbin:/usr/bin",
@@ -43,19 +46,25 @@ ENVIRONMENT = {
 class Supervisor:
     """Starts components once what they need answers, and again whenever they end."""
 
-    def __init__(self, components: Iterable[Component]) -> None:
+    def __init__(self, components: Iterable[Component], owner: int | None = None) -> None:
+        """`owner` is a pidfd: all ends soon after its process has ended."""
+        self._owner = owner
         self._components = {c.name: c for c in components}
         self._waiting = dict.fromkeys(self._components, 0.0)
         self._running: dict[int, tuple[str, float]] = {}
         self._delay = dict.fromkeys(self._components, RETRY_FIRST)
 
     def run(self) -> None:
-        """Until told to end (SIGTERM)."""
+        """Until told to end (SIGTERM), or until its owner has ended."""
         signals = {signal.SIGCHLD, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         while True:
-            got = signal.sigtimedwait(signals, TICK if self._waiting else 3600.0)
+            calm = OWNER_TICK if self._owner is not None else 3600.0
+            got = signal.sigtimedwait(signals, TICK if self._waiting else calm)
             if got is not None and got.si_signo == signal.SIGTERM:
+                return
+            if self._owner is not None and select.select([self._owner], [], [], 0)[0]:
+                _say("the process that this node was started for has ended")
                 return
             self._reap()
             self._start()
@@ -151,6 +160,17 @@ def _hide_sysctls(folder: Path, root: Path) -> None:
             linux.mount(str(source), str(target), flags=linux.MS_BIND)
 
 
+def _pidfd(owner: tuple[int, int]) -> int:
+    """A file that is readable once the owner has ended; exits when it has ended already."""
+    try:
+        found = os.pidfd_open(owner[0])
+    except ProcessLookupError:
+        sys.exit("the process that this node was started for has ended")
+    if process.Process.of(owner[0]) != process.Process(*owner):
+        sys.exit("the process that this node was started for has ended")
+    return found
+
+
 def _say(text: str) -> None:
     print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), text, flush=True)
 
@@ -159,6 +179,8 @@ def main() -> None:
     """Run the node of the folder named on the command line."""
     folder = Path(sys.argv[1])
     plan = msgspec.json.decode((folder / "init.json").read_bytes(), type=Plan)
+    # From inside the node no process of the machine can be seen, only what was opened before.
+    owner = _pidfd(plan.owner) if plan.owner is not None else None
     linux.unshare(
         linux.CLONE_NEWPID
         | linux.CLONE_NEWNS
@@ -178,7 +200,7 @@ def main() -> None:
     socket.sethostname(plan.name)
     _mount(folder, plan)
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
-    Supervisor(plan.components).run()
+    Supervisor(plan.components, owner).run()
 
 
 if __name__ == "__main__":

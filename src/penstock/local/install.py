@@ -39,10 +39,14 @@ def operator(images: Images) -> list[Document]:
     return found
 
 
-def apply(target: Target, objects: Iterable[Document]) -> list[str]:
-    """Apply all; those that were not there are marked as the demo's. Returns what kubectl said."""
+def apply(target: Target, objects: Iterable[Document], *, force: bool = True) -> list[str]:
+    """Apply all; those that were not there are marked as the demo's. Returns what kubectl said.
+
+    The manifests win over fields that somebody else has set, unless `force` is false.
+    """
     marked = [_marked(target, one) for one in objects]
-    said = target.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(marked))
+    options = ("--server-side", *(("--force-conflicts",) if force else ()))
+    said = target.kubectl("apply", *options, "-f", "-", stdin=yaml.safe_dump_all(marked))
     return said.splitlines()
 
 

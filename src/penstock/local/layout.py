@@ -9,6 +9,7 @@ from penstock.local.errors import LocalError
 
 STATE_VARIABLE = "PENSTOCK_STATE"
 LONGEST_NAME = 40
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 def state_dir() -> Path:
@@ -16,9 +17,14 @@ def state_dir() -> Path:
     return Path(os.environ.get(STATE_VARIABLE) or "/var/lib/penstock")
 
 
+def is_name(name: str) -> bool:
+    """Whether `name` can be a folder, a cgroup and a Kubernetes node."""
+    return len(name) <= LONGEST_NAME and bool(_NAME.fullmatch(name))
+
+
 def check_name(name: str) -> None:
-    """Raise LocalError unless `name` can be a folder, a cgroup and a Kubernetes node."""
-    if len(name) > LONGEST_NAME or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+    """Raise LocalError unless it is a name (`is_name`)."""
+    if not is_name(name):
         raise LocalError(
             f"{name!r} cannot name a node: use at most {LONGEST_NAME} lower case "
             "letters, digits and dashes, as for a Kubernetes object."

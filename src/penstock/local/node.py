@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, ClassVar
 
 from penstock.local import (
     bringup,
@@ -33,6 +33,7 @@ from penstock.local.process import Process
 from penstock.local.progress import step
 from penstock.local.record import Record
 from penstock.local.root import node_root
+from penstock.local.starter import this_process
 
 DEFAULT_NAME = "penstock"
 FLEET_NODES = 100
@@ -66,8 +67,12 @@ class Status:
 class Node:
     """One cluster by name: one Kubernetes node unless more are added.
 
-    `with Node(name) as node: node.up(...)` takes it down at the end.
+    `with Node(name) as node: node.up(...)` takes it down at the end. Should the process not come
+    to that end, as when it is killed, the processes of the cluster end with it.
     """
+
+    _bound: ClassVar[set[str]] = set()
+    """Clusters under `with` in this process: brought up by it, they end with it."""
 
     def __init__(self, name: str = DEFAULT_NAME) -> None:
         self._layout = Layout(name)
@@ -99,7 +104,9 @@ class Node:
                 self._remove()
                 if size is Size.NODE:
                     inotify.check(inotify.FIRST_NODE + inotify.FURTHER_NODE * (len(wanted) - 1))
-                there = record.claim(self._layout, size, root, wanted[0])
+                bound = self.name in self._bound
+                starter = this_process(bound=bound)
+                there = record.claim(self._layout, size, root, starter, wanted[0])
                 with step(f"starting Kubernetes ({size}) as {self.name}"):
                     first = self._start(there, programs)
             if size is Size.FLEET:
@@ -249,6 +256,7 @@ class Node:
         return {name: children[name] for name in sorted(mine & children.keys())}
 
     def __enter__(self) -> "Node":
+        self._bound.add(self.name)
         return self
 
     def __exit__(
@@ -257,6 +265,7 @@ class Node:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._bound.discard(self.name)
         self.down()
 
     def _start(self, there: Record, programs: dict[str, Path]) -> Process:

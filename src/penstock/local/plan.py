@@ -28,3 +28,5 @@ class Plan:
     components: tuple[Component, ...]
     binds: tuple[tuple[str, str], ...] = ()
     """Folders of the machine that the node has too: where they are, and where it has them."""
+    owner: tuple[int, int] | None = None
+    """Pid and start time of the process that the node ends with, as in `process.Process`."""

@@ -8,7 +8,8 @@ import msgspec
 from penstock.local.addresses import Addresses, choose, routes
 from penstock.local.cache import locked
 from penstock.local.components import Size
-from penstock.local.layout import Layout, state_dir
+from penstock.local.layout import Layout, is_name, state_dir
+from penstock.local.starter import Starter
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,15 @@ class Record:
     root: str
     """The cached file tree it runs on."""
     complete: bool = False
+    starter: Starter | None = None
     node: str = ""
     """What its first node is called in Kubernetes; empty for the cluster's name."""
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """Pid and start time of the process that the cluster ends with."""
+        found = self.starter
+        return (found.pid, found.start) if found is not None and found.bound else None
 
     @property
     def node_name(self) -> str:
@@ -86,14 +94,16 @@ def save(layout: Layout, record: Record | Further) -> None:
     new.rename(layout.record)
 
 
-def claim(layout: Layout, size: Size, root: Path, node: str = "") -> Record:
+def claim(
+    layout: Layout, size: Size, root: Path, starter: Starter | None = None, node: str = ""
+) -> Record:
     """Take a free address block for a new node and write its record."""
     with locked(state_dir() / ".blocks.lock"):
         others = [load(Layout(folder.name)) for folder in nodes()]
         taken = {other.block for other in others if other and other.name != layout.name}
         routed = routes(Path("/proc/net/route").read_text())
         block = choose(layout.name, taken, routed).block
-        record = Record(layout.name, size, block, str(root), node=node)
+        record = Record(layout.name, size, block, str(root), starter=starter, node=node)
         layout.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         save(layout, record)
     return record
@@ -103,4 +113,4 @@ def nodes() -> list[Path]:
     """The folders of all nodes of this machine's state folder."""
     if not state_dir().is_dir():
         return []
-    return sorted(p for p in state_dir().iterdir() if p.is_dir() and not p.name.startswith("."))
+    return sorted(p for p in state_dir().iterdir() if p.is_dir() and is_name(p.name))

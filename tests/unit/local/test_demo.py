@@ -1,5 +1,8 @@
 """The demo's dealings with a cluster, against a kubectl that only remembers."""
 
+import json
+from typing import Any
+
 import pytest
 import yaml
 
@@ -20,6 +23,8 @@ class Remembering(Target):
         self.marked = set(marked)
         self.calls: list[tuple[str, ...]] = []
         self.applied: list[install.Document] = []
+        self.live: dict[str, install.Document] = {}
+        """Objects by kind and name, as `get -o json` shows them."""
 
     def up(self) -> None: ...
 
@@ -35,6 +40,8 @@ class Remembering(Target):
             self.applied += [one for one in yaml.safe_load_all(stdin or "") if one]
         if arguments[0] == "get":
             name = "/".join(a for a in arguments[1:3] if not a.startswith("-"))
+            if arguments[-2:] == ("-o", "json"):
+                return json.dumps(self.live[name]) if name in self.live else ""
             if any(a.startswith("jsonpath") for a in arguments):
                 return f'{{"{install.MARK}":"true"}}' if name in self.marked else ""
             return name if name in self.existing else ""
@@ -101,6 +108,103 @@ def test_the_quickstart_gets_the_key_of_whoever_runs_it() -> None:
     demo.quickstart(target, "ssh-ed25519 AAAA me")
     login = next(one for one in target.applied if one["kind"] == "LoginSet")
     assert login["spec"]["rootSshAuthorizedKeys"] == "ssh-ed25519 AAAA me"
+
+
+def made(target: Remembering) -> Remembering:
+    """The same cluster, with what was applied to it in it."""
+    later = Remembering()
+    later.live = {
+        f"{one['kind'].lower()}/{one['metadata']['name']}": json.loads(json.dumps(one))
+        for one in target.applied
+    }
+    return later
+
+
+def one_of(target: Remembering, kind: str) -> Any:
+    return next(one for one in target.applied if one["kind"] == kind)
+
+
+def forced(target: Remembering) -> bool:
+    return all("--force-conflicts" in call for call in target.calls if call[0] == "apply")
+
+
+@pytest.fixture
+def demonstrated() -> Remembering:
+    target = Remembering()
+    demo.quickstart(target, "key")
+    return made(target)
+
+
+def test_a_second_demo_of_what_nobody_changed_applies_the_same(demonstrated: Remembering) -> None:
+    first = {name: one.get("spec") for name, one in demonstrated.live.items()}
+    assert demo.quickstart(demonstrated, "key") == []
+    assert all(
+        first[f"{one['kind'].lower()}/{one['metadata']['name']}"] == one.get("spec")
+        for one in demonstrated.applied
+    )
+
+
+def test_a_second_demo_keeps_what_a_user_changed_and_says_so(demonstrated: Remembering) -> None:
+    demonstrated.live["nodeset/compute"]["spec"]["replicas"] = 4
+    demonstrated.live["controller/slurm"]["spec"]["extraConf"] = "MinJobAge=3"
+    demonstrated.live["controller/slurm"]["spec"]["drift"] = "theirs"
+    del demonstrated.live["nodeset/compute"]["spec"]["partition"]["config"]
+    kept = demo.quickstart(demonstrated, "key")
+    assert set(kept) == {
+        "controller/slurm spec.extraConf",
+        "nodeset/compute spec.replicas",
+        "nodeset/compute spec.partition.config",
+    }
+    assert one_of(demonstrated, "NodeSet")["spec"]["replicas"] == 4
+    assert "config" not in one_of(demonstrated, "NodeSet")["spec"]["partition"]
+    assert one_of(demonstrated, "Controller")["spec"]["extraConf"] == "MinJobAge=3"
+    assert "drift" not in one_of(demonstrated, "Controller")["spec"]
+    again = made(demonstrated)
+    assert set(demo.quickstart(again, "key")) == set(kept), "a third one forgot"
+
+
+def test_a_reset_declares_everything_and_wins(demonstrated: Remembering) -> None:
+    demonstrated.live["nodeset/compute"]["spec"]["replicas"] = 4
+    assert demo.quickstart(demonstrated, "key", reset=True) == []
+    assert one_of(demonstrated, "NodeSet")["spec"]["replicas"] == 2
+    assert forced(demonstrated)
+
+
+def test_a_new_version_changes_and_adds_what_nobody_changed(
+    demonstrated: Remembering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = demo._cluster()
+    for one in newer:
+        if one["kind"] == "NodeSet":
+            one["spec"] |= {"replicas": 3, "minReadySeconds": 5}
+        if one["kind"] == "Controller":
+            one["spec"]["extraConf"] = "MinJobAge=9"
+    demonstrated.live["controller/slurm"]["spec"]["extraConf"] = "MinJobAge=3"
+    monkeypatch.setattr(demo, "_cluster", lambda: newer)
+    assert demo.quickstart(demonstrated, "key") == ["controller/slurm spec.extraConf"]
+    found = one_of(demonstrated, "NodeSet")["spec"]
+    assert (found["replicas"], found["minReadySeconds"]) == (3, 5)
+
+
+def test_what_a_user_deleted_of_the_demo_is_made_again(demonstrated: Remembering) -> None:
+    del demonstrated.live["loginset/login"]
+    assert demo.quickstart(demonstrated, "key") == []
+    assert one_of(demonstrated, "LoginSet")["spec"]["rootSshAuthorizedKeys"] == "key"
+
+
+def test_a_change_in_an_object_of_a_version_that_noted_nothing_is_kept(
+    demonstrated: Remembering,
+) -> None:
+    for one in demonstrated.live.values():
+        one["metadata"].pop("annotations", None)
+    demonstrated.live["nodeset/compute"]["spec"]["replicas"] = 4
+    assert demo.quickstart(demonstrated, "key") == ["nodeset/compute spec.replicas"]
+
+
+def test_kinds_and_operator_win_over_fields_that_somebody_set() -> None:
+    target = Remembering()
+    install.install(target, IMAGES)
+    assert all("--force-conflicts" in call for call in target.calls if call[0] == "apply")
 
 
 def test_the_quickstart_is_short_enough_to_read() -> None:
