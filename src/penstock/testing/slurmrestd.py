@@ -113,6 +113,8 @@ class InMemorySlurmrestd(SlurmAnswers):
         super().__init__(slurmctld, key=key)
         self.latency_s = latency_s
         self.delay_s = 5.0
+        self.waits_s = 0.0
+        """Seconds that each answer takes beside that, as while slurmctld's names do not resolve."""
 
     async def exchange(
         self,
@@ -126,7 +128,8 @@ class InMemorySlurmrestd(SlurmAnswers):
         """Answer one request. Raises ConnectionRefusedError, or never returns, by `fault`."""
         parts = urlsplit(url)
         self.calls.append(f"{method} {parts.path}" + (f"?{parts.query}" if parts.query else ""))
-        await asyncio.sleep(self.delay_s if self.fault is Fault.SLOW else self.latency_s)
+        delay = self.delay_s if self.fault is Fault.SLOW else self.latency_s
+        await asyncio.sleep(delay + self.waits_s)
         if self.fault is Fault.REFUSE:
             raise ConnectionRefusedError(111, "Connection refused")
         if self.fault is Fault.HANG:

@@ -16,6 +16,7 @@ import msgspec
 from penstock.testing.loop import simulate
 from penstock.testing.plans import expected, served
 from penstock.testing.plans import partitioned as partitions
+from penstock.testing.plans.absent import ABSENT, absent
 from penstock.testing.plans.acts import ACTS
 from penstock.testing.plans.bookkeeping import BOOKKEEPING, SLURMDBD, accounted
 from penstock.testing.plans.configuration import RESTARTS, UNHEARD, reconfigured
@@ -34,7 +35,7 @@ from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED, **RESTARTS, **UNHEARD, **PARTITIONED}
+_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED, **RESTARTS, **UNHEARD, **PARTITIONED, **ABSENT}
 """What only some plans have, by dice of their own."""
 HAPPENINGS = {
     **DRAWN,
@@ -92,6 +93,7 @@ def plan_of(seed: int) -> Plan:
         reconfigured,
         partitioned,
         left_over,
+        absent,
     ):
         plan = more(plan)
     return plan

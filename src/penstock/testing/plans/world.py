@@ -111,6 +111,7 @@ class World:
         self._specs: dict[tuple[str, str], Json] = {}
         """By namespace and plural what is declared of an Accounting or a Token."""
         self._faults = dict.fromkeys(self.spaces, Fault.NONE)
+        self._delays = dict.fromkeys(self.spaces, 0.0)
         self._coming: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def true_time(self) -> float:
@@ -306,6 +307,12 @@ class World:
         for process in self.processes:
             process.lines[space].rest.fault = fault
 
+    def slow_answers(self, delay: float, space: str) -> None:
+        """Have a cluster's slurmrestd take so many seconds for each answer, for all who ask."""
+        self._delays[space] = delay
+        for process in self.processes:
+            process.lines[space].rest.waits_s = delay
+
     def heal(self) -> None:
         """End all that goes wrong, and all jobs."""
         self.healed = True
@@ -313,6 +320,7 @@ class World:
             self._due(callback)
         for space in self.spaces:
             self.slurm_fault(Fault.NONE, space)
+            self.slow_answers(0.0, space)
         self.clock.set_right()
         for process in self.processes:
             process.connection.troubles.clear()
@@ -348,6 +356,7 @@ class World:
         )
         for space, line in lines.items():
             line.rest.fault = self._faults[space]
+            line.rest.waits_s = self._delays[space]
         self.processes.append(process)
         process.start(self._ended)
         return process

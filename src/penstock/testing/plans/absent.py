@@ -1,0 +1,47 @@
+"""Plans in which a standby slurmctld is absent, so that all that Slurm is asked takes long.
+
+Slurm resolves the names of all slurmctld before it asks any, ten times in ten seconds where one
+does not resolve; a machine that is gone costs each connection its time limit. slurmrestd passes
+that on: its answers are late, some later than anybody waits, and right.
+
+They are drawn by dice of their own, so a seed has the same steps as it would without.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from penstock.testing.plans.dice import Dice
+from penstock.testing.plans.plan import Happening, Plan, crowded
+from penstock.testing.plans.world import World
+
+APART = 12 << 40
+"""Added to a seed for dice of its own."""
+SHARE = 0.05
+DELAYS_S = (1.0, 2.0, 10.2, 20.5, 90.0)
+"""kube-proxy's refusal, a machine that is gone, one name and two that do not resolve, and never."""
+
+
+def absent_standby(world: World, delay: float, seconds: float, which: int) -> None:
+    """Each answer of slurmrestd takes that long, for so many seconds."""
+    space = world.space(which)
+    world.slow_answers(delay, space)
+    world.later(seconds, partial(world.slow_answers, 0.0, space))
+
+
+def _seconds(dice: Dice) -> float:
+    return round(dice.expovariate(1 / 60), 1)
+
+
+ABSENT = {
+    "absent_standby": Happening(
+        1, lambda d: (d.choice(DELAYS_S), _seconds(d), d.choice([0, 0, 1])), absent_standby
+    ),
+}
+"""What goes wrong."""
+
+
+def absent(plan: Plan) -> Plan:
+    """The plan, with a standby that is absent for a while if its seed says so."""
+    dice = Dice(plan.seed + APART)
+    return crowded(plan, dice, ABSENT) if dice.random() < SHARE else plan
