@@ -37,11 +37,6 @@ class Listed:
     folder: Path
     starter: Starter | None
 
-    @property
-    def left_over(self) -> bool:
-        """Whether it was to end with the process that started it, and did not."""
-        return self.starter is not None and self.starter.bound and not self.starter.process.alive
-
 
 def listed() -> list[Listed]:
     """Every cluster below the state folder, by name."""

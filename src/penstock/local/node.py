@@ -97,6 +97,7 @@ class Node:
         wanted = node_names(self.name, size, nodes, names)
         programs = {program.name: compiled(program) for program in PROGRAMS[size]}
         root = node_root()
+        clear_abandoned()
         with locked(self._layout.lock):
             there = record.load(self._layout)
             first = process.load(self._layout.pid)
@@ -255,6 +256,15 @@ class Node:
         children = self._first().children()
         return {name: children[name] for name in sorted(mine & children.keys())}
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether it was to end with its starter, and both have ended."""
+        there = record.load(self._layout)
+        starter = there.starter if there is not None else None
+        if starter is None or not starter.bound or starter.process.alive:
+            return False
+        return process.load(self._layout.pid) is None
+
     def __enter__(self) -> "Node":
         self._bound.add(self.name)
         return self
@@ -316,6 +326,14 @@ class Node:
         if first is None:
             raise LocalError(f"The node {self.name} does not run; see {self.logs}.")
         return first
+
+
+def clear_abandoned() -> None:
+    """Remove what is left of clusters that ended with the process that they were started for."""
+    for node in all_nodes():
+        if node.abandoned:
+            with contextlib.suppress(LocalError, OSError):
+                node.down()
 
 
 def node_names(cluster: str, size: Size, count: int | None, names: Sequence[str]) -> list[str]:

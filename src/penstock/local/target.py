@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.local import engines, images, parts
+from penstock.local import buildah, engines, images, parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.node import DEFAULT_NAME, Node
@@ -116,8 +116,9 @@ class BuiltIn(Target):
         return Images(reference("{role}"), built["operator"].exact)
 
     def down(self) -> bool:
-        """Take the node down."""
+        """Take the node down, and what a killed build of images left."""
         self.node.down()
+        buildah.release_abandoned()
         return True
 
 

@@ -1,9 +1,15 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.local import app
+from penstock.local import record
+from penstock.local.components import Size
+from penstock.local.layout import Layout
+from penstock.local.node import Node
+from penstock.local.starter import Starter, this_process
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +32,38 @@ def test_no_node_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(app, ["kubeconfig", "--name", "other"])
     assert done.exit_code == 1
     assert "There is no node other" in done.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["list"], ["down", "--all"], ["node", "list"], ["node", "add", "b"], ["node", "stop", "b"]],
+)
+def test_commands_on_clusters_need_root_too(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1
+    assert "needs root" in done.output
+
+
+def test_a_list_names_the_process_that_started_each_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert CliRunner().invoke(app, ["list"]).output == "no cluster\n"
+    here = this_process(bound=True)
+    save(Layout("mine"), here)
+    save(Layout("older"), replace(here, start=here.start + 1))
+    _, mine, older = CliRunner().invoke(app, ["list"]).output.splitlines()
+    assert f"(pid {here.pid})" in mine
+    assert str(Path.cwd()) in mine
+    assert str(tmp_path / "mine") in mine
+    assert f"(pid {here.pid}, ended)" in older
+    assert not Node("mine").abandoned
+    assert Node("older").abandoned
+
+
+def save(layout: Layout, starter: Starter) -> None:
+    layout.folder.mkdir()
+    record.save(layout, record.Record(layout.name, Size.API, 200, "/", starter=starter))
