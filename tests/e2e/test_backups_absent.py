@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from e2e_kit import manifests
+from e2e_kit.api import restarts
 from e2e_kit.backups import PODS, dialled, objects
 from e2e_kit.cluster import Cluster
-from e2e_kit.site import eventually
+from e2e_kit.site import Site, eventually
 
 LONG_S = 180.0
 SLOWER = 5
@@ -62,3 +63,33 @@ def test_the_operator_works_with_an_absent_standby(pending: Cluster) -> None:
     pending.kubectl("scale", "nodeset/compute", "--replicas=2")
     pending.until_idle("compute-0", "compute-1")
     pending.until_ready("nodesets", "compute")
+
+
+def test_a_cluster_with_the_former_names_is_reconfigured_and_slurmctld_is_not_restarted(
+    site: Site, pending: Cluster
+) -> None:
+    """Names that do not resolve while a pod is absent, as earlier releases have them."""
+    space, before = pending.namespace, pending.get("pods", PODS[0])
+    with site.without_operator():
+        for name in ("slurm-config", "slurm-config-slurm"):
+            text = pending.get("configmaps", name)["data"]["slurm.conf"]
+            for pod in PODS:
+                text = text.replace(
+                    f"({pod}.{space})", f"({pod}.slurm-controller-internal.{space})"
+                )
+            pending.patch("configmap", name, {"data": {"slurm.conf": text}})
+        # The kubelet brings files of a pod that changes at once.
+        pending.kubectl("annotate", "pod", PODS[0], "test.penstock.dev/poke=1")
+        shown = ("grep", "-c", "-e", "-internal", "/etc/slurm/slurm.conf")
+        eventually("slurmctld has them", lambda: pending.run(*shown).strip() == "2", LONG_S)
+        pending.run("scontrol", "reconfigure")
+
+    def named() -> bool:
+        hosts = pending.run("scontrol", "show", "config").splitlines()
+        found = [one for one in hosts if one.startswith("SlurmctldHost[")]
+        return all(f"({pod}.{space})" in "".join(found) for pod in PODS)
+
+    eventually("the names of the Services are in effect", named, LONG_S)
+    after = pending.get("pods", PODS[0])
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert restarts(after) == restarts(before)
