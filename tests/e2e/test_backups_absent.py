@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ from e2e_kit.api import restarts
 from e2e_kit.backups import PODS, dialled, objects
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
+from penstock.local.errors import LocalError
 
 LONG_S = 180.0
 SLOWER = 5
@@ -82,7 +84,9 @@ def test_a_cluster_with_the_former_names_is_reconfigured_and_slurmctld_is_not_re
         pending.kubectl("annotate", "pod", PODS[0], "test.penstock.dev/poke=1")
         shown = ("grep", "-c", "-e", "-internal", "/etc/slurm/slurm.conf")
         eventually("slurmctld has them", lambda: pending.run(*shown).strip() == "2", LONG_S)
-        pending.run("scontrol", "reconfigure")
+        # It is done, though the answer comes too late: these names do not resolve.
+        with contextlib.suppress(LocalError):
+            pending.run("scontrol", "reconfigure")
 
     def named() -> bool:
         hosts = pending.run("scontrol", "show", "config").splitlines()
