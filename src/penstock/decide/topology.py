@@ -63,6 +63,8 @@ def remembered(node: Node, place: str | None, last: str | None) -> str | None:
     """What the node's comment is to say that Slurm was told, `last` being what it says."""
     if place and node.topology == place:
         return place
+    if node.topology is None:
+        return last
     return last if place is None or place or node.topology == last else None
 
 
@@ -70,7 +72,7 @@ def step(
     node: Node, place: str | None, last: str | None, refusal: Refusal | None, now: float
 ) -> SetNodeTopology | None:
     """What is to be told to slurmctld now."""
-    if place is None or node.topology == place:
+    if place is None or node.topology is None or node.topology == place:
         return None
     if not place and node.topology != last:
         return None

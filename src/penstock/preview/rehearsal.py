@@ -186,7 +186,7 @@ def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
             list(node.active_features),
             list(node.partitions),
             node.address,
-            node.topology,
+            node.topology or "",
             node.slurmd_start_time,
             node.weight,
             node.gres,

@@ -51,12 +51,15 @@ class Node:
     partitions: tuple[str, ...] = ()
     address: str = ""
     hostname: str = ""
-    topology: str = ""
+    topology: str | None = ""
+    """None where this version of slurmrestd does not tell."""
     weight: int = 1
     gres: str = ""
     gres_used: str = ""
     slurmd_start_time: int = 0
     """Unix seconds, as `boot_time`; 0 means never registered."""
+    version: str = ""
+    """Release of its slurmd, such as 26.05.5; empty before it has registered."""
     boot_time: int = field(default=0, compare=False)
     """slurmd computes it anew at each registration, a second more or less: no change counts."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from penstock.slurm import hostlist
 from penstock.slurm.rest.wire import Number, Partition
@@ -204,6 +204,14 @@ def _wire(value: str) -> Body:
     return {"set": not unlimited, "infinite": unlimited, "number": number}
 
 
+T = TypeVar("T")
+
+
+def _if(read: Callable[[T], str], value: T | None) -> str | None:
+    """What a value reads as; None where slurmrestd does not tell it."""
+    return None if value is None else read(value)
+
+
 def _shown(number: Number) -> str:
     found = number.value()
     return UNLIMITED if number.infinite else NONE if found is None else str(found)
@@ -230,21 +238,24 @@ def _flag_row(key: str, flag: str) -> Row:
         "NO",
         _flag,
         lambda value: {"flags": [flag if value == "YES" else f"{flag}_CLEAR"]},
-        lambda live: "YES" if flag in (live.flags or ()) else "NO",
+        lambda live: _if(lambda flags: "YES" if flag in flags else "NO", live.flags),
     )
 
 
-def _shown_preempt(live: Partition) -> str:
-    modes = live.preempt_mode or ()
+def _shown_preempt(modes: tuple[str, ...]) -> str:
     if "CLUSTER_GLOBAL" in modes:
         return GLOBAL
     names = {theirs: ours for ours, theirs in _PREEMPT.items()}
     return ",".join(names.get(mode, mode) for mode in modes)
 
 
-def _shown_bind(live: Partition) -> str:
+def _shown_bind(live: Partition) -> str | None:
+    found = live.cpus.task_binding
+    if found is None or isinstance(found, int):
+        # The number has flags in it that slurm.conf has no words for.
+        return None
     names = {theirs: ours for ours, theirs in _BINDS.items()}
-    return ",".join(names.get(one, one) for one in live.cpus.task_binding or ()) or "off"
+    return ",".join(names.get(one, one) for one in found) or "off"
 
 
 def _preempt_body(value: str) -> Body:
@@ -257,35 +268,35 @@ ROWS: Final = (
         "ALL",
         _hosts,
         _at("nodes", "allowed_allocation"),
-        lambda live: _hosts(live.nodes.allowed_allocation),
+        lambda live: _if(_hosts, live.nodes.allowed_allocation),
     ),
     Row(
         "AllowAccounts",
         "ALL",
         _lower_names,
         _at("accounts", "allowed"),
-        lambda live: _lower_names(live.accounts.allowed or "ALL"),
+        lambda live: _if(lambda one: _lower_names(one or "ALL"), live.accounts.allowed),
     ),
     Row(
         "AllowGroups",
         "ALL",
         _names,
         _at("groups", "allowed"),
-        lambda live: _names(live.groups.allowed or "ALL"),
+        lambda live: _if(lambda one: _names(one or "ALL"), live.groups.allowed),
     ),
     Row(
         "AllowQos",
         "ALL",
         _lower_names,
         _at("qos", "allowed"),
-        lambda live: _lower_names(live.qos.allowed or "ALL"),
+        lambda live: _if(lambda one: _lower_names(one or "ALL"), live.qos.allowed),
     ),
     Row(
         "Alternate",
         NONE,
         _text,
         _at("alternate"),
-        lambda live: live.alternate or NONE,
+        lambda live: _if(lambda one: one or NONE, live.alternate),
     ),
     Row(
         "CpuBind",
@@ -300,14 +311,14 @@ ROWS: Final = (
         UNLIMITED,
         _memory,
         _memory_body("defaults", "cpu"),
-        lambda live: _shown_memory(live.defaults.partition_memory_per_cpu),
+        lambda live: _if(_shown_memory, live.defaults.partition_memory_per_cpu),
     ),
     Row(
         "DefMemPerNode",
         UNLIMITED,
         _memory,
         _memory_body("defaults", "node"),
-        lambda live: _shown_memory(live.defaults.partition_memory_per_node),
+        lambda live: _if(_shown_memory, live.defaults.partition_memory_per_node),
     ),
     _flag_row("Default", "DEFAULT"),
     Row(
@@ -315,7 +326,7 @@ ROWS: Final = (
         NONE,
         _minutes,
         _limit("defaults", "time"),
-        lambda live: _shown(live.defaults.time),
+        lambda live: _if(_shown, live.defaults.time),
         undo=False,
     ),
     Row(
@@ -323,9 +334,9 @@ ROWS: Final = (
         "",
         _lower_names,
         _at("accounts", "deny"),
-        lambda live: _lower_names(live.accounts.deny),
+        lambda live: _if(_lower_names, live.accounts.deny),
     ),
-    Row("DenyQos", "", _lower_names, _at("qos", "deny"), lambda live: _lower_names(live.qos.deny)),
+    Row("DenyQos", "", _lower_names, _at("qos", "deny"), lambda live: _if(_lower_names, live.qos.deny)),
     _flag_row("DisableRootJobs", "NO_ROOT"),
     Row(
         "Exclusive",
@@ -334,7 +345,7 @@ ROWS: Final = (
         _at("partition", "exclusive"),
         lambda live: live.partition.exclusive,
     ),
-    Row("GraceTime", "0", _number, _int("grace_time"), lambda live: str(live.grace_time)),
+    Row("GraceTime", "0", _number, _int("grace_time"), lambda live: _if(str, live.grace_time)),
     _flag_row("Hidden", "HIDDEN"),
     _flag_row("LLN", "LLN"),
     Row(
@@ -342,49 +353,49 @@ ROWS: Final = (
         UNLIMITED,
         _count,
         _limit("maximums", "cpus_per_node"),
-        lambda live: _shown(live.maximums.cpus_per_node),
+        lambda live: _if(_shown, live.maximums.cpus_per_node),
     ),
     Row(
         "MaxCPUsPerSocket",
         UNLIMITED,
         _count,
         _limit("maximums", "cpus_per_socket"),
-        lambda live: _shown(live.maximums.cpus_per_socket),
+        lambda live: _if(_shown, live.maximums.cpus_per_socket),
     ),
     Row(
         "MaxMemPerCPU",
         UNLIMITED,
         _memory,
         _memory_body("maximums", "cpu"),
-        lambda live: _shown_memory(live.maximums.partition_memory_per_cpu),
+        lambda live: _if(_shown_memory, live.maximums.partition_memory_per_cpu),
     ),
     Row(
         "MaxMemPerNode",
         UNLIMITED,
         _memory,
         _memory_body("maximums", "node"),
-        lambda live: _shown_memory(live.maximums.partition_memory_per_node),
+        lambda live: _if(_shown_memory, live.maximums.partition_memory_per_node),
     ),
     Row(
         "MaxNodes",
         UNLIMITED,
         _count,
         _limit("maximums", "nodes"),
-        lambda live: _shown(live.maximums.nodes),
+        lambda live: _if(_shown, live.maximums.nodes),
     ),
     Row(
         "MaxTime",
         UNLIMITED,
         _minutes,
         _limit("maximums", "time"),
-        lambda live: _shown(live.maximums.time),
+        lambda live: _if(_shown, live.maximums.time),
     ),
     Row(
         "MinNodes",
         "0",
         _number,
         _int("minimums", "nodes"),
-        lambda live: str(live.minimums.nodes),
+        lambda live: _if(str, live.minimums.nodes),
     ),
     Row(
         "OverSubscribe",
@@ -398,7 +409,7 @@ ROWS: Final = (
         NONE,
         _count,
         _limit("maximums", "over_time_limit"),
-        lambda live: _shown(live.maximums.over_time_limit),
+        lambda live: _if(_shown, live.maximums.over_time_limit),
         undo=False,
     ),
     _flag_row("PowerDownOnIdle", "PDOI"),
@@ -407,7 +418,7 @@ ROWS: Final = (
         GLOBAL,
         _one_of(*_PREEMPT),
         _preempt_body,
-        _shown_preempt,
+        lambda live: _if(_shown_preempt, live.preempt_mode),
         undo=False,
     ),
     Row(
@@ -415,16 +426,16 @@ ROWS: Final = (
         "1",
         _number,
         _int("priority", "job_factor"),
-        lambda live: str(live.priority.job_factor),
+        lambda live: _if(str, live.priority.job_factor),
     ),
     Row(
         "PriorityTier",
         "1",
         _number,
         _int("priority", "tier"),
-        lambda live: str(live.priority.tier),
+        lambda live: _if(str, live.priority.tier),
     ),
-    Row("QOS", "", _lower, _at("qos", "assigned"), lambda live: live.qos.assigned.lower()),
+    Row("QOS", "", _lower, _at("qos", "assigned"), lambda live: _if(_lower, live.qos.assigned)),
     _flag_row("ReqResv", "REQ_RESV"),
     Row("ResumeTimeout", "", _text),
     _flag_row("RootOnly", "ROOT_ONLY"),
@@ -434,7 +445,7 @@ ROWS: Final = (
         "UP",
         _one_of("UP", "DOWN", "DRAIN", "INACTIVE"),
         lambda value: {"partition": {"state": [value]}},
-        lambda live: ",".join(live.partition.state or ()),
+        lambda live: _if(",".join, live.partition.state),
     ),
     Row("SuspendTime", "", _text),
     Row("SuspendTimeout", "", _text),
@@ -444,7 +455,7 @@ ROWS: Final = (
         "",
         lambda value: value.lower(),
         _at("tres", "billing_weights"),
-        lambda live: live.tres.billing_weights.lower(),
+        lambda live: _if(_lower, live.tres.billing_weights),
     ),
 )
 BY_KEY: Final = {row.key.lower(): row for row in ROWS}

@@ -62,11 +62,15 @@ def with_line(text: str, line: str) -> str:
 def line_of(live: Partition, nodes: str) -> str:
     """The line that declares a partition as slurmctld has it, with this value of `Nodes`.
 
-    Raises ConfError for a value that cannot be written.
+    Raises ConfError for a value that cannot be written, and where slurmrestd does not tell all.
     """
     found = [Setting("Nodes", nodes)] if nodes else []
+    shown = {row.key: row.live(live) for row in ROWS if row.live is not None}
+    unknown = [key for key, value in shown.items() if value is None]
+    if unknown:
+        raise ConfError(f"this version of slurmrestd does not tell {', '.join(unknown)}")
     for row in ROWS:
-        value = row.live(live) if row.live is not None else None
+        value = shown.get(row.key)
         if value and value != row.absent:
             found.append(Setting(row.key, value))
     return Record(PARTITION, live.name, tuple(found)).render()

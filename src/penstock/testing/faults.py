@@ -66,6 +66,18 @@ def answer(fault: Fault) -> tuple[int, bytes, str] | None:
     return status, json.dumps(reply).encode(), "application/json"
 
 
+def lacking(body: bytes, what: str, field: str) -> bytes:
+    """A reply in which each record of the list `what` lacks a field, `a.b` for one within one."""
+    reply: dict[str, Any] = json.loads(body)
+    *outer, last = field.split(".")
+    for record in cast("list[dict[str, Any]]", reply.get(what) or []):
+        inner = record
+        for name in outer:
+            inner = cast("dict[str, Any]", inner.get(name) or {})
+        inner.pop(last, None)
+    return json.dumps(reply).encode()
+
+
 def spoil(fault: Fault, path: str, body: bytes) -> bytes:
     """A good answer's body as the fault leaves it."""
     if not body:

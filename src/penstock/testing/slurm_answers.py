@@ -2,7 +2,8 @@
 
 The answers have the shapes and statuses that Slurm 26.05's slurmrestd gave when it was asked: 304
 for unchanged nodes, an empty 200 for unchanged jobs, 511 for a bad token, a 200 with an error of
-number 0 for an unknown node.
+number 0 for an unknown node. Fields and calls that an older data parser lacks are left out, as
+slurmrestd 24.11.5 and 26.05.5 left them out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,14 @@ import msgspec
 
 from penstock.slurm import hostlist, jwt
 from penstock.slurm.rest.http import Answer
+from penstock.slurm.versions import (
+    PARTITION_CALLS_SINCE,
+    PROBES_SINCE,
+    RESERVATION_CALLS_SINCE,
+    TOPOLOGY_SINCE,
+    Version,
+    of_parser,
+)
 from penstock.testing import faults
 from penstock.testing.faults import Fault
 from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld, RefusedError
@@ -23,6 +32,11 @@ from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld, Refused
 JSON = "application/json"
 TEXT = "text/plain"
 NO_ENDPOINT = Answer(404, TEXT, b"Unable to find requested URL endpoint.")
+_CALLS_SINCE = {
+    ("POST", "partitions"): PARTITION_CALLS_SINCE,
+    ("DELETE", "partition"): PARTITION_CALLS_SINCE,
+    ("POST", "reservation"): RESERVATION_CALLS_SINCE,
+}
 USER_HEADER = "X-SLURM-USER-TOKEN"
 
 
@@ -91,7 +105,7 @@ class SlurmAnswers:
         of_slurmdbd = parts[:1] == ["slurmdb"] and self.slurmctld.accounted
         if parts[0] != "slurm" and not of_slurmdbd:
             return NO_ENDPOINT
-        if len(parts) not in {3, 4} or parts[1] not in self.parsers:
+        if len(parts) not in {3, 4} or parts[1] not in self.offered:
             return NO_ENDPOINT
         fault = self.fault if self._verified(asked.token) else Fault.EXPIRED
         if (instead := faults.answer(fault)) is not None:
@@ -99,14 +113,29 @@ class SlurmAnswers:
             return Answer(status, content_type, body)
         self.slurmctld.pass_time()
         handler = self._handlers.get((asked.method, parts[2], len(parts) == 4))
-        if handler is None:
+        since = _CALLS_SINCE.get((asked.method, parts[2]))
+        if handler is None or (since is not None and (of_parser(parts[1]) or since) < since):
             return NO_ENDPOINT
         try:
             found = handler(asked, unquote(parts[-1]))
         except RefusedError as refused:
             found = _json(faults.error(refused.number, refused.words), 422)
         body = faults.spoil(self.fault, asked.path, found.body)
+        if self.slurmctld.lacks and body:
+            body = faults.lacking(body, *self.slurmctld.lacks)
         return Answer(found.status, found.content_type, body)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The data parsers of the slurmrestd that runs now."""
+        newest = self.slurmctld.newest_parser
+        return tuple(one for one in self.parsers if not newest or one <= newest)
+
+    @property
+    def release(self) -> str:
+        """What slurmrestd says that it is: the release of its best parser."""
+        version = of_parser(max(self.offered, default=""))
+        return f"{version}.5" if version is not None else "26.05.5"
 
     def _verified(self, token: str) -> bool:
         # slurmctld looks at `exp` alone: what is not valid yet by `nbf` is taken.
@@ -121,8 +150,12 @@ class SlurmAnswers:
         return self.slurmctld.clock() < self._claims["exp"]
 
     def _openapi(self) -> Answer:
-        parsers = [{"plugin": parser, "flags": ["NONE"]} for parser in self.parsers]
-        return _json({"info": {"x-slurm": {"data_parsers": parsers, "release": "26.05.5"}}})
+        if self.release < str(PROBES_SINCE):
+            version = f"Slurm-{self.release}&openapi/slurmctld"
+            paths: dict[str, Any] = {f"/slurm/{parser}/nodes/": {} for parser in self.offered}
+            return _json({"info": {"version": version}, "paths": paths})
+        parsers = [{"plugin": parser, "flags": ["NONE"]} for parser in self.offered]
+        return _json({"info": {"x-slurm": {"data_parsers": parsers, "release": self.release}}})
 
     def _unchanged(self, asked: Asked) -> bool:
         since = int(asked.query.get("update_time", "0"))
@@ -134,43 +167,46 @@ class SlurmAnswers:
     def _get_nodes(self, asked: Asked, _: str) -> Answer:
         if self._unchanged(asked):
             return Answer(304, TEXT, b"")
-        nodes = [self._node(node) for node in self.slurmctld.nodes.values()]
-        return _reply(nodes=nodes, last_update=self._now())
+        nodes = [self._node(node, asked) for node in self.slurmctld.nodes.values()]
+        return self._reply(nodes=nodes, last_update=self._now())
 
-    def _get_node(self, _: Asked, name: str) -> Answer:
+    def _get_node(self, asked: Asked, name: str) -> Answer:
         node = self.slurmctld.nodes.get(name)
         if node is None:
             why = f"Failure to query node {name}"
             return _json(faults.error(0, "No error", why, "_dump_nodes"))
-        return _reply(nodes=[self._node(node)], last_update=self._now())
+        return self._reply(nodes=[self._node(node, asked)], last_update=self._now())
 
     def _post_node(self, asked: Asked, name: str) -> Answer:
         values: dict[str, Any] = msgspec.json.decode(asked.body)
+        if not _has(asked, TOPOLOGY_SINCE):
+            # What a parser does not have is left out with a warning.
+            values.pop("topology_str", None)
         state: str | list[str] = values.pop("state", [])
         states = [state] if isinstance(state, str) else state
         self.slurmctld.update_nodes(name, states, values)
-        return _reply()
+        return self._reply()
 
     def _new_node(self, asked: Asked, _: str) -> Answer:
         if not asked.path.rstrip("/").endswith("/new/node") or _parser(asked) < "v0.0.44":
             return NO_ENDPOINT
         self.slurmctld.new_node(msgspec.json.decode(asked.body)["node_conf"])
-        return _reply()
+        return self._reply()
 
     def _delete_node(self, _: Asked, name: str) -> Answer:
         self.slurmctld.delete_nodes(name)
-        return _reply()
+        return self._reply()
 
     def _get_jobs(self, asked: Asked, _: str) -> Answer:
         if self._unchanged(asked):
-            return _reply(jobs=[], last_update=_number(0))
+            return self._reply(jobs=[], last_update=_number(0))
         jobs = [_job(job) for job in self.slurmctld.jobs.values()]
-        return _reply(jobs=jobs, last_update=self._now())
+        return self._reply(jobs=jobs, last_update=self._now())
 
     def _delete_job(self, _: Asked, job_id: str) -> Answer:
         if int(job_id) in self.slurmctld.jobs:
             self.slurmctld.cancel(int(job_id))
-        return _reply(status=[])
+        return self._reply(status=[])
 
     def _ping(self, asked: Asked, _: str) -> Answer:
         pings: list[dict[str, Any]] = []
@@ -181,14 +217,14 @@ class SlurmAnswers:
             if "/v0.0.45/" not in asked.path:
                 ping["pinged"] = "UP" if up else "DOWN"
             pings.append(ping)
-        return _reply(pings=pings)
+        return self._reply(pings=pings)
 
     def _get_clusters(self, _: Asked, __: str) -> Answer:
         ctld = self.slurmctld
         if not ctld.slurmdbd():
             raise RefusedError(7000, "Unable to connect to database")
         there = {"host": "10.0.0.1", "port": 6817} if ctld.registered else {"host": "", "port": 0}
-        return _reply(clusters=[{"name": ctld.cluster_name, "controller": there}])
+        return self._reply(clusters=[{"name": ctld.cluster_name, "controller": there}])
 
     def _diag(self, _: Asked, __: str) -> Answer:
         running = sum("RUNNING" in job.state for job in self.slurmctld.jobs.values())
@@ -198,41 +234,50 @@ class SlurmAnswers:
             "req_time": self._now(),
             "req_time_start": _number(self.slurmctld.began),
         }
-        return _reply(statistics=statistics)
+        return self._reply(statistics=statistics)
 
     def _reconfigure(self, _: Asked, __: str) -> Answer:
         self.slurmctld.reconfigured += 1
         self.slurmctld.rereads()
-        return _reply()
+        return self._reply()
 
-    def _get_partitions(self, _: Asked, name: str) -> Answer:
-        found = [p for n, p in self.slurmctld.partitions.items() if name in {"partitions", n}]
-        return _reply(partitions=found, last_update=self._now())
+    def _get_partitions(self, asked: Asked, name: str) -> Answer:
+        found = [
+            _partition(p, asked)
+            for n, p in self.slurmctld.partitions.items()
+            if name in {"partitions", n}
+        ]
+        return self._reply(partitions=found, last_update=self._now())
 
     def _post_partitions(self, asked: Asked, _: str) -> Answer:
         body: dict[str, Any] = msgspec.json.decode(asked.body)
         for partition in body["partitions"]:
             self.slurmctld.update_partition(partition)
-        return _reply()
+        return self._reply()
 
     def _delete_partition(self, _: Asked, name: str) -> Answer:
         self.slurmctld.delete_partition(name)
-        return _reply()
+        return self._reply()
 
     def _get_reservations(self, _: Asked, name: str) -> Answer:
         found = [r for n, r in self.slurmctld.reservations.items() if name in {"reservations", n}]
-        return _reply(reservations=found, last_update=self._now())
+        return self._reply(reservations=found, last_update=self._now())
 
     def _post_reservation(self, asked: Asked, _: str) -> Answer:
         self.slurmctld.update_reservation(msgspec.json.decode(asked.body))
-        return _reply()
+        return self._reply()
 
     def _delete_reservation(self, _: Asked, name: str) -> Answer:
         self.slurmctld.delete_reservation(name)
-        return _reply()
+        return self._reply()
 
-    def _node(self, node: FakeNode) -> dict[str, Any]:
-        return {
+    def _reply(self, **content: Any) -> Answer:
+        meta = {"slurm": {"release": self.release}}
+        return _json({**content, "meta": meta, "errors": [], "warnings": []})
+
+    def _node(self, node: FakeNode, asked: Asked) -> dict[str, Any]:
+        topology = {"topology": node.topology} if _has(asked, TOPOLOGY_SINCE) else {}
+        return topology | {
             "name": node.name,
             "state": self.slurmctld.states(node),
             "reason": node.reason,
@@ -244,7 +289,6 @@ class SlurmAnswers:
             "partitions": node.partitions,
             "address": node.address,
             "hostname": node.name,
-            "topology": node.topology,
             "weight": node.weight,
             "gres": node.gres,
             "gres_used": node.gres_used,
@@ -255,6 +299,25 @@ class SlurmAnswers:
 
 def _parser(asked: Asked) -> str:
     return asked.path.strip("/").split("/")[1]
+
+
+def _has(asked: Asked, since: Version) -> bool:
+    """Whether the parser of a request has what came with a release."""
+    version = of_parser(_parser(asked))
+    return version is None or version >= since
+
+
+def _partition(record: dict[str, Any], asked: Asked) -> dict[str, Any]:
+    """A partition as the parser of a request shows it."""
+    if _has(asked, PARTITION_CALLS_SINCE):
+        return record
+    shown = {key: value for key, value in record.items() if key not in ("flags", "preempt_mode")}
+    if not _has(asked, TOPOLOGY_SINCE):
+        del shown["topology"]
+    return shown | {
+        "cpus": {**record["cpus"], "task_binding": 0},
+        "partition": {"state": record["partition"]["state"]},
+    }
 
 
 def _job(job: FakeJob) -> dict[str, Any]:
@@ -274,8 +337,6 @@ def _number(value: int | None) -> dict[str, Any]:
     return {"set": value is not None, "infinite": value is None, "number": value or 0}
 
 
-def _reply(**content: Any) -> Answer:
-    return _json({**content, "meta": {}, "errors": [], "warnings": []})
 
 
 def _json(content: dict[str, Any], status: int = 200) -> Answer:

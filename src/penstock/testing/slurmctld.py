@@ -129,6 +129,10 @@ class FakeSlurmctld:
         """Called with each address at which a slurmd is asked to register that never did."""
         self.began = int(clock())
         """Unix second of its start."""
+        self.newest_parser = ""
+        """Best data parser of its slurmrestd; empty when that has all of them."""
+        self.lacks: tuple[str, str] | None = None
+        """A list and the field that slurmrestd leaves out of its records, `a.b` for one within."""
         self.reconfigured = 0
         self.rereads: Callable[[], None] = lambda: None
         """Called when it is asked to reconfigure, to read its files."""

@@ -13,6 +13,7 @@ from penstock.slurm.rest.errors import BadReplyError, NotFoundError
 from penstock.slurm.rest.http import Exchange, exchange, unfenced
 from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
 from penstock.slurm.rest.transport import SLURMDBD, TIMEOUT_S, Transport
+from penstock.slurm.versions import Version, of_parser
 
 
 class Slurmrestd:
@@ -46,6 +47,14 @@ class Slurmrestd:
     def parser(self) -> str | None:
         """The data parser in use, once the first request found it."""
         return self._http.parser
+
+    def lacks(self, since: Version) -> str:
+        """Why this slurmrestd has no call that came with a release; empty when it may have it."""
+        parser = self.parser
+        spoken = of_parser(parser)
+        if spoken is None or spoken >= since:
+            return ""
+        return f"slurmrestd speaks {parser}, which has no call for it before Slurm {since}"
 
     async def nodes(self, update_time: int | None = None) -> wire.Listing[Node] | None:
         """All node records, or None when nothing changed since `update_time` (a `last_update`)."""

@@ -32,15 +32,16 @@ from penstock.slurm.rest.errors import (
     UnsupportedError,
 )
 from penstock.slurm.rest.http import Answer, Exchange, HttpFormatError, exchange, unfenced
-
-PARSERS = ("v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42")
-"""Data parsers whose replies this client reads, best first."""
+from penstock.slurm.versions import PARSERS
 
 TIMEOUT_S = 12.0
 """Longer than the 10 s after which slurmrestd itself gives up on a dead slurmctld and says so."""
 
 SLURMCTLD, SLURMDBD = "slurm", "slurmdb"
 """The two halves of the API: slurmctld's, and slurmdbd's, which slurmrestd has with accounting."""
+
+OTHERS = 10
+"""So many replies of another release have the parser chosen again, one time each."""
 
 R = TypeVar("R", bound=wire.Reply)
 
@@ -59,6 +60,10 @@ class Transport:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.parser: str | None = None
+        self._release = ""
+        """Of the slurmrestd whose parsers were asked for."""
+        self._others = 0
+        """How many replies came from another release since the last one of that."""
         self._token = token
         self._timeout_s = timeout_s
         self._on_call = on_call
@@ -92,7 +97,7 @@ class Transport:
         api: str = SLURMCTLD,
     ) -> R | None:
         """One request; None means that slurmctld says nothing changed."""
-        parser = self.parser or await self._discover()
+        parser = await self._discover()
         answer = await self._send(method, f"/{api}/{parser}/{path}", params, body)
         if answer.status == HTTPStatus.NOT_FOUND and not answer.json:
             # The server was replaced by one that offers other parsers, or never had the path.
@@ -105,16 +110,30 @@ class Transport:
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return None
         try:
-            return _read(type_, answer)
+            reply = _read(type_, answer)
         except SlurmError as error:
             if error.number == NO_CHANGE:
                 return None
             raise
+        self._heard(reply.release)
+        return reply
+
+    def _heard(self, release: str) -> None:
+        """Choose the parser again when another slurmrestd answers: it may offer a better one.
+
+        While one pod replaces another either may answer, so a few times.
+        """
+        other = bool(release and self._release) and release != self._release
+        self._others = self._others + 1 if other else 0
+
+    @property
+    def _chosen(self) -> bool:
+        return self.parser is not None and not 0 < self._others <= OTHERS
 
     async def _discover(self) -> str:
         """Find the best data parser both sides speak."""
         async with self._discovery:
-            if self.parser is not None:
+            if self.parser is not None and self._chosen:
                 return self.parser
             answer = await self._send("GET", "/openapi/v3")
             if not answer.json:
@@ -125,7 +144,7 @@ class Transport:
                 raise BadReplyError(
                     f"slurmrestd's OpenAPI document cannot be read: {error}"
                 ) from error
-            offered = {p.plugin.rpartition("/")[2] for p in document.info.slurm.data_parsers or ()}
+            offered, self._release = document.parsers, document.release
             self.parser = next((p for p in PARSERS if p in offered), None)
             if self.parser is None:
                 raise UnsupportedError(

@@ -1,7 +1,9 @@
 """slurmrestd's replies, partial: only what Penstock reads, from v0.0.42 to v0.0.45.
 
 Decoding a partial struct costs a fraction of a full model and does not break on new fields.
-Numbers that Slurm may not know come as `{set, infinite, number}`.
+Numbers that Slurm may not know come as `{set, infinite, number}`. A field that every parser has is
+required: a reply without it is no answer. A field that only some have is None where it is absent,
+which means unknown and never a value.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from penstock.slurm import hostlist
 from penstock.slurm.model import FINISHED, Job, Node
@@ -55,33 +57,52 @@ class WireWarning(Wire, frozen=True):
     source: str = ""
 
 
+class MetaSlurm(Wire, frozen=True):
+    """Which slurmrestd answered."""
+
+    release: str = ""
+
+
+class Meta(Wire, frozen=True):
+    """What a reply says of itself."""
+
+    slurm: MetaSlurm = MetaSlurm()
+
+
 class Reply(Wire, frozen=True):
     """What every reply has."""
 
     errors: tuple[WireError, ...] | None = None
     warnings: tuple[WireWarning, ...] | None = None
+    meta: Meta | None = None
+
+    @property
+    def release(self) -> str:
+        """The release of slurmrestd, such as 26.05.5; empty when it does not say."""
+        return self.meta.slurm.release if self.meta is not None else ""
 
 
 class WireNode(Wire, frozen=True):
-    """One node record."""
+    """One node record. v0.0.42 has no `topology`."""
 
     name: str
-    state: Strings = ()
-    reason: str = ""
-    reason_set_by_user: str = ""
-    reason_changed_at: Number = Number()
-    comment: str = ""
-    features: Strings | None = None
-    active_features: Strings | None = None
-    partitions: Strings | None = None
-    address: str = ""
-    hostname: str = ""
-    topology: str = ""
-    weight: int = 1
-    gres: str = ""
-    gres_used: str = ""
-    boot_time: Number = Number()
-    slurmd_start_time: Number = Number()
+    state: Strings
+    reason: str
+    reason_set_by_user: str
+    reason_changed_at: Number
+    comment: str
+    features: Strings | None
+    active_features: Strings | None
+    partitions: Strings | None
+    address: str
+    hostname: str
+    weight: int
+    gres: str
+    gres_used: str
+    boot_time: Number
+    slurmd_start_time: Number
+    topology: str | None = None
+    version: str = ""
 
     def node(self) -> Node:
         """The record as decisions read it."""
@@ -103,6 +124,7 @@ class WireNode(Wire, frozen=True):
             gres_used=self.gres_used,
             boot_time=self.boot_time.value() or 0,
             slurmd_start_time=self.slurmd_start_time.value() or 0,
+            version=self.version,
         )
 
 
@@ -117,13 +139,13 @@ class WireJob(Wire, frozen=True):
     """One job record."""
 
     job_id: int
-    job_state: Strings = ()
-    nodes: str = ""
-    start_time: Number = Number()
-    time_limit: Number = Number()
-    name: str = ""
-    user_name: str = ""
-    partition: str = ""
+    job_state: Strings
+    nodes: str
+    start_time: Number
+    time_limit: Number
+    name: str
+    user_name: str
+    partition: str
 
     def finished(self) -> bool:
         """Whether it ended and left its nodes."""
@@ -227,13 +249,13 @@ class ClustersReply(Reply, frozen=True):
 class PartitionNodes(Wire, frozen=True):
     """Which nodes a partition has, and from which jobs may be submitted."""
 
-    configured: str = ""
-    total: int = 0
-    allowed_allocation: str = ""
+    configured: str
+    total: int
+    allowed_allocation: str | None = None
 
 
 class PartitionState(Wire, frozen=True):
-    """Whether a partition takes jobs, and what jobs share. `exclusive` is new in v0.0.45."""
+    """Whether a partition takes jobs, and what jobs share. The latter are new in v0.0.45."""
 
     state: Strings | None = None
     oversubscribe: str | None = None
@@ -243,77 +265,80 @@ class PartitionState(Wire, frozen=True):
 class Allowed(Wire, frozen=True):
     """Who may and who may not use a partition; `assigned` is its own QOS."""
 
-    allowed: str = ""
-    deny: str = ""
-    assigned: str = ""
+    allowed: str | None = None
+    deny: str | None = None
+    assigned: str | None = None
 
 
 class PartitionTres(Wire, frozen=True):
     """What the use of a partition costs."""
 
-    billing_weights: str = ""
+    billing_weights: str | None = None
 
 
 class PartitionCpus(Wire, frozen=True):
-    """How tasks are bound."""
+    """How tasks are bound: names from v0.0.45 on, a number of flags before."""
 
-    task_binding: Strings | None = None
+    task_binding: Strings | int | None = None
 
 
 class PartitionDefaults(Wire, frozen=True):
     """What jobs get that ask for nothing."""
 
-    partition_memory_per_cpu: Number = Number()
-    partition_memory_per_node: Number = Number()
-    time: Number = Number()
+    partition_memory_per_cpu: Number | None = None
+    partition_memory_per_node: Number | None = None
+    time: Number | None = None
 
 
 class PartitionMaximums(Wire, frozen=True):
     """What jobs may have at most."""
 
-    cpus_per_node: Number = Number()
-    cpus_per_socket: Number = Number()
-    partition_memory_per_cpu: Number = Number()
-    partition_memory_per_node: Number = Number()
-    nodes: Number = Number()
-    time: Number = Number()
-    over_time_limit: Number = Number()
+    cpus_per_node: Number | None = None
+    cpus_per_socket: Number | None = None
+    partition_memory_per_cpu: Number | None = None
+    partition_memory_per_node: Number | None = None
+    nodes: Number | None = None
+    time: Number | None = None
+    over_time_limit: Number | None = None
 
 
 class PartitionMinimums(Wire, frozen=True):
     """What jobs must have at least."""
 
-    nodes: int = 0
+    nodes: int | None = None
 
 
 class PartitionPriority(Wire, frozen=True):
     """How a partition's jobs are preferred."""
 
-    job_factor: int = 1
-    tier: int = 1
+    job_factor: int | None = None
+    tier: int | None = None
 
 
 class Partition(Wire, frozen=True):
-    """One partition record, as far as it is compared with what was asked for."""
+    """One partition record, as far as it is compared with what was asked for.
+
+    `flags` and `preempt_mode` are new in v0.0.45, `topology` in v0.0.43.
+    """
 
     name: str
-    node_sets: str = ""
-    nodes: PartitionNodes = PartitionNodes()
+    nodes: PartitionNodes
+    node_sets: str
     partition: PartitionState = PartitionState()
     accounts: Allowed = Allowed()
     groups: Allowed = Allowed()
     qos: Allowed = Allowed()
-    alternate: str = ""
+    alternate: str | None = None
     tres: PartitionTres = PartitionTres()
     cpus: PartitionCpus = PartitionCpus()
     defaults: PartitionDefaults = PartitionDefaults()
     flags: Strings | None = None
-    grace_time: int = 0
+    grace_time: int | None = None
     maximums: PartitionMaximums = PartitionMaximums()
     minimums: PartitionMinimums = PartitionMinimums()
     preempt_mode: Strings | None = None
     priority: PartitionPriority = PartitionPriority()
-    topology: str = ""
+    topology: str | None = None
 
 
 class PartitionsReply(Reply, frozen=True):
@@ -337,15 +362,32 @@ class SlurmInfo(Wire, frozen=True):
 
 
 class OpenApiInfo(Wire, frozen=True):
-    """`info` of the OpenAPI document."""
+    """`info` of the OpenAPI document. 24.11 has no `x-slurm` in it."""
 
-    slurm: SlurmInfo = field(name="x-slurm", default=SlurmInfo())
+    slurm: SlurmInfo | None = field(name="x-slurm", default=None)
+    version: str = ""
 
 
 class OpenApi(Wire, frozen=True):
     """`GET /openapi/v3`, a document of nearly a megabyte of which this is wanted."""
 
     info: OpenApiInfo = OpenApiInfo()
+    paths: dict[str, Raw] = {}
+
+    @property
+    def release(self) -> str:
+        """The release of slurmrestd, such as 26.05.5; empty when it does not say."""
+        told = self.info.slurm.release if self.info.slurm is not None else ""
+        return told or self.info.version.partition("&")[0].removeprefix("Slurm-")
+
+    @property
+    def parsers(self) -> frozenset[str]:
+        """The data parsers that are offered, by name or else by the paths that begin with them."""
+        named = self.info.slurm.data_parsers if self.info.slurm is not None else None
+        if named:
+            return frozenset(one.plugin.rpartition("/")[2] for one in named)
+        parts = (path.split("/") for path in self.paths)
+        return frozenset(one[2] for one in parts if len(one) > 3 and one[1] == "slurm")
 
 
 @dataclass(frozen=True, slots=True)
