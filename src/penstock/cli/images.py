@@ -7,7 +7,7 @@ import typer
 from penstock.local import engines, images
 from penstock.local.cache import cache_dir
 from penstock.local.errors import LocalError
-from penstock.local.recipes import ROLES
+from penstock.local.recipes import LATEST, RELEASES, ROLES
 
 app = typer.Typer(no_args_is_help=True, help="Container images of Slurm and the operator.")
 
@@ -29,6 +29,8 @@ Platform = Annotated[
     ),
 ]
 
+Slurm = Annotated[str, typer.Option(metavar="VERSION", help="The release of Slurm to build.")]
+
 
 @app.command()
 def build(
@@ -37,15 +39,22 @@ def build(
     push: Push = None,
     kind: Kind = None,
     platform: Platform = None,
+    slurm: Slurm = LATEST.tag,
 ) -> None:
     """Build every image: without --engine, as files for the built-in node, with no registry."""
+    if engine and slurm != LATEST.tag:
+        raise typer.BadParameter("--slurm goes without --engine")
+    release = next((one for one in RELEASES if one.tag == slurm), None)
+    if release is None:
+        tags = ", ".join(one.tag for one in RELEASES)
+        raise typer.BadParameter(f"--slurm takes {tags}, which Debian has; not {slurm!r}")
     if engine is None and (push or kind or platform):
         raise typer.BadParameter("--push, --kind and --platform need --engine")
     try:
         if engine:
             lines = engines.build(engine, base, push, kind, platform or ())
         else:
-            found = images.build_all().values()
+            found = {**images.build_slurm(release), **images.build_operator()}.values()
             lines = [f"{image.reference}  {image.exact}  {image.path}" for image in found]
     except LocalError as error:
         typer.echo(f"penstock: {error}", err=True)

@@ -26,10 +26,20 @@ TOOLS = ("buildah", "skopeo", "mmdebstrap")
 _TOOL_NAMES = tuple(tool.encode() for tool in TOOLS)
 END_TIMEOUT = 10.0
 """Seconds that a killed process of a build gets to end."""
-BASE = f"localhost/penstock-base:{SUITE}"
 NO_DOCUMENTATION = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
-# What a root of this recipe holds; a change of the recipe makes another one.
-BASE_KEY = digest("mmdebstrap", "apt", SUITE, *NO_DOCUMENTATION)
+
+
+def base(suite: str) -> str:
+    """The name of the lowest image: a Debian root of a suite."""
+    return f"localhost/penstock-base:{suite}"
+
+
+def base_key(suite: str) -> str:
+    """What a root of this recipe holds; a change of the recipe makes another one."""
+    return digest("mmdebstrap", "apt", suite, *NO_DOCUMENTATION)
+
+
+BASE, BASE_KEY = base(SUITE), base_key(SUITE)
 
 
 def ensure_tools() -> None:
@@ -44,11 +54,11 @@ def ensure_tools() -> None:
     run(["apt-get", "-qq", "-y", *options, "install", *missing])
 
 
-def base_root() -> Path:
+def base_root(suite: str) -> Path:
     """The tar of a minimal Debian root, cached."""
 
     def build(folder: Path) -> None:
-        with progress.step(f"make a Debian {SUITE} root"):
+        with progress.step(f"make a Debian {suite} root"):
             debootstrap(folder)
 
     def debootstrap(folder: Path) -> None:
@@ -57,10 +67,10 @@ def base_root() -> Path:
         command += [f"--dpkgopt=path-exclude={pattern}" for pattern in NO_DOCUMENTATION]
         # No name of a mirror stays in the image: builds are told one.
         command += ['--customize-hook=rm -f "$1/etc/apt/sources.list" "$1/etc/resolv.conf"']
-        command += [SUITE, str(folder / "root.tar"), source_line()]
+        command += [suite, str(folder / "root.tar"), source_line(suite)]
         run(command)
 
-    return keyed("image-base", BASE_KEY, build) / "root.tar"
+    return keyed("image-base", base_key(suite), build) / "root.tar"
 
 
 @dataclass(frozen=True)
@@ -87,16 +97,16 @@ class Store:
             return True
         return False
 
-    def import_base(self) -> None:
-        """Have the Debian root as an image."""
-        if self.has(BASE):
+    def import_base(self, suite: str) -> None:
+        """Have the Debian root of a suite as an image."""
+        if self.has(base(suite)):
             return
         context = self.folder / "base"
         context.mkdir(exist_ok=True)
         (context / "root.tar").unlink(missing_ok=True)
-        (context / "root.tar").hardlink_to(base_root())
+        (context / "root.tar").hardlink_to(base_root(suite))
         (context / "Containerfile").write_text('FROM scratch\nADD root.tar /\nCMD ["/bin/sh"]\n')
-        self.buildah("bud", "--isolation", "chroot", "--quiet", "--tag", BASE, str(context))
+        self.buildah("bud", "--isolation", "chroot", "--quiet", "--tag", base(suite), str(context))
         shutil.rmtree(context)
 
     def build(
@@ -129,7 +139,7 @@ class Store:
 
 
 @contextmanager
-def store() -> Generator[Store]:
+def store(suite: str = SUITE) -> Generator[Store]:
     """The cache's store, with the tools and the lowest image there, for this process alone.
 
     Its layers are good while the install script is the same: buildah does not look into what a
@@ -144,7 +154,7 @@ def store() -> Generator[Store]:
         current = Store(cache_dir() / name)
         (current.folder / "tmp").mkdir(parents=True, exist_ok=True)
         try:
-            current.import_base()
+            current.import_base(suite)
             yield current
         finally:
             current.release()

@@ -15,12 +15,13 @@ from penstock.local import buildah, oci, progress
 from penstock.local.cache import cache_dir, digest, keyed
 from penstock.local.recipes import (
     IMAGES,
+    LATEST,
     OPERATOR,
     PYTHON,
     ROLES,
     SLURM_RECIPES,
-    TAG,
     Recipe,
+    Release,
     architecture,
     operator_context,
     reference,
@@ -52,16 +53,22 @@ def build_all() -> dict[str, ImageArchive]:
     return {**build_slurm(), **build_operator()}
 
 
-def build_slurm() -> dict[str, ImageArchive]:
+def build_slurm(release: Release = LATEST) -> dict[str, ImageArchive]:
     """Images of slurmctld, slurmd, slurmrestd, slurmdbd, login and the sidecars (`slurm`)."""
-    keys = {recipe.role: recipe.key(buildah.BASE_KEY) for recipe in SLURM_RECIPES}
+    below = buildah.base_key(release.suite)
+    keys = {recipe.role: recipe.key(below) for recipe in SLURM_RECIPES}
 
     def build(folder: Path) -> None:
-        with buildah.store() as store, progress.step("build the Slurm images"):
-            _build_children(store, None, keys)
-            _export(store, keys, folder)
+        with (
+            buildah.store(release.suite) as store,
+            progress.step(f"build the images of Slurm {release.tag}"),
+        ):
+            _build_children(store, None, keys, release)
+            _export(store, keys, folder, release)
 
-    return _archives("images-slurm", digest(*keys.values()), keys, build)
+    # An entry of its own, so that neither of two releases takes the other's place in the cache.
+    name = "images-slurm" if release is LATEST else f"images-release-{release.tag}"
+    return _archives(name, digest(*keys.values()), keys, build, release)
 
 
 def build_operator() -> dict[str, ImageArchive]:
@@ -103,12 +110,14 @@ def _recipe(role: str) -> Recipe:
     return next(recipe for recipe in SLURM_RECIPES if recipe.role == role)
 
 
-def _build_children(store: buildah.Store, parent: Recipe | None, keys: Mapping[str, str]) -> None:
+def _build_children(
+    store: buildah.Store, parent: Recipe | None, keys: Mapping[str, str], release: Release
+) -> None:
     """Build the Slurm images on `parent` at once, and after each those on it."""
 
     def grow(recipe: Recipe) -> None:
-        _build(store, recipe, IMAGES, keys)
-        _build_children(store, recipe, keys)
+        _build(store, recipe, IMAGES, keys, release)
+        _build_children(store, recipe, keys, release)
 
     children = [recipe for recipe in SLURM_RECIPES if recipe.parent is parent]
     if children:
@@ -116,26 +125,38 @@ def _build_children(store: buildah.Store, parent: Recipe | None, keys: Mapping[s
             list(pool.map(grow, children))
 
 
-def _build(store: buildah.Store, recipe: Recipe, context: Path, keys: Mapping[str, str]) -> None:
+def _build(
+    store: buildah.Store,
+    recipe: Recipe,
+    context: Path,
+    keys: Mapping[str, str],
+    release: Release = LATEST,
+) -> None:
     """Build one image, unless the store still has it from before."""
-    name, parent = _exact(recipe.role, keys), recipe.parent
+    name, parent = _exact(recipe.role, keys, release), recipe.parent
     if not store.has(name):
-        below = _exact(parent.role, keys) if parent else buildah.BASE
+        below = _exact(parent.role, keys, release) if parent else buildah.base(release.suite)
         store.build(recipe.containerfile, context, name, {recipe.argument: below})
 
 
-def _export(store: buildah.Store, keys: Mapping[str, str], folder: Path) -> None:
+def _export(
+    store: buildah.Store, keys: Mapping[str, str], folder: Path, release: Release = LATEST
+) -> None:
     layout = folder / "layout"
-    exact = {role: _exact(role, keys) for role in keys if role in ROLES}
+    exact = {role: _exact(role, keys, release) for role in keys if role in ROLES}
     for name in exact.values():
         store.copy_to(name, layout)
-    names = {name: (reference(role), name) for role, name in exact.items()}
+    names = {name: (reference(role, release.tag), name) for role, name in exact.items()}
     oci.archive(layout, folder / _FILE, names)
     shutil.rmtree(layout)
 
 
 def _archives(
-    name: str, key: str, keys: Mapping[str, str], build: Callable[[Path], None]
+    name: str,
+    key: str,
+    keys: Mapping[str, str],
+    build: Callable[[Path], None],
+    release: Release = LATEST,
 ) -> dict[str, ImageArchive]:
     """The archives of cache entry `name`-`key`, made when absent; a few older ones are kept."""
     folder = keyed(name, key, build)
@@ -144,23 +165,27 @@ def _archives(
     for old in others[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return {
-        role: ImageArchive(role, reference(role), _exact(role, keys), folder / _FILE)
+        role: ImageArchive(
+            role, reference(role, release.tag), _exact(role, keys, release), folder / _FILE
+        )
         for role in keys
         if role in ROLES
     }
 
 
-def _exact(role: str, keys: Mapping[str, str]) -> str:
-    return reference(role, f"{TAG}-{keys[role]}")
+def _exact(role: str, keys: Mapping[str, str], release: Release = LATEST) -> str:
+    return reference(role, f"{release.tag}-{keys[role]}")
 
 
 def built() -> list[ImageArchive]:
     """The archives that the cache has, newest first, whatever state of the source made them."""
-    folders = [*cache_dir().glob("images-slurm-*"), *cache_dir().glob("images-operator-*")]
+    names = ("images-slurm-*", "images-release-*", "images-operator-*")
+    folders = [folder for name in names for folder in cache_dir().glob(name)]
     found: list[ImageArchive] = []
     for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
         for exact in oci.names(folder / _FILE):
             role, _, tag = exact.rpartition("/")[2].partition(":")
-            if tag != TAG and role in ROLES:
-                found.append(ImageArchive(role, reference(role), exact, folder / _FILE))
+            release, dash, _ = tag.partition("-")
+            if dash and role in ROLES:
+                found.append(ImageArchive(role, reference(role, release), exact, folder / _FILE))
     return found

@@ -6,16 +6,19 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from penstock.local import programs
 from penstock.local.components import PROGRAMS, Size
 from penstock.local.golang import Program, compiled
-from penstock.local.images import build_all
+from penstock.local.images import build_all, build_slurm
 from penstock.local.linux import require_root_linux
+from penstock.local.recipes import OLDEST, Release
 from penstock.local.root import node_root
 
 
-def prepare(sizes: Collection[Size], also: Sequence[Program] = ()) -> None:
+def prepare(
+    sizes: Collection[Size], also: Sequence[Program] = (), releases: Sequence[Release] = ()
+) -> None:
     """Fill the cache with what it lacks: the programs of nodes of these sizes, root and images.
 
-    And the programs that are wanted `also`. With an empty cache it takes minutes, and seconds to
-    bring a node up after that. Raises LocalError.
+    And the programs that are wanted `also`, and images of further `releases` of Slurm. With an
+    empty cache it takes minutes, and seconds to bring a node up after that. Raises LocalError.
     """
     require_root_linux()
     of_nodes = {program.name: program for size in sizes for program in PROGRAMS[size]}
@@ -27,14 +30,14 @@ def prepare(sizes: Collection[Size], also: Sequence[Program] = ()) -> None:
         [one for one in wanted if not one.staging],
     )
     with ThreadPoolExecutor(len(rows)) as pool:
-        doing = [pool.submit(_compile, rows[0]), pool.submit(_build, rows[1])]
+        doing = [pool.submit(_compile, rows[0]), pool.submit(_build, rows[1], releases)]
         for row in as_completed(doing):
             row.result()
 
 
 def everything() -> None:
     """Fill the cache with all that the tests need. Raises LocalError."""
-    prepare(tuple(Size), also=(programs.HELM_PROGRAM,))
+    prepare(tuple(Size), also=(programs.HELM_PROGRAM,), releases=(OLDEST,))
 
 
 def _compile(wanted: Sequence[Program]) -> None:
@@ -42,8 +45,10 @@ def _compile(wanted: Sequence[Program]) -> None:
         compiled(program)
 
 
-def _build(wanted: Sequence[Program]) -> None:
+def _build(wanted: Sequence[Program], releases: Sequence[Release]) -> None:
     """The root and the images, which mostly wait for an archive, and then what is to compile."""
     node_root()
     build_all()
+    for release in releases:
+        build_slurm(release)
     _compile(wanted)

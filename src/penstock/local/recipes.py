@@ -8,13 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.local.cache import cache_dir, digest, keyed
+from penstock.local.debian import SUITE
 from penstock.local.errors import LocalError
 
 ROOT = Path(__file__).parents[3]
 """The checkout: images are built from its folders, which are no part of the Python package."""
 IMAGES = ROOT / "images"
-TAG = "26.05"
-"""Slurm's version, which is the images' tag as in the published ones."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A major release of Slurm, which is the images' tag, and the Debian suite that has it."""
+
+    tag: str
+    suite: str
+
+
+LATEST = Release("26.05", SUITE)
+OLDEST = Release("24.11", "trixie")
+RELEASES = (LATEST, OLDEST)
+"""The recipes are the same for each: what they install is what the base image's suite has."""
+TAG = LATEST.tag
 OPERATOR_PARTS = ("api", "slurm", "render", "decide", "kube", "controllers")
 OPERATOR_PYTHON = "3.14"
 """Python of Debian forky, which the operator's wheels must fit."""

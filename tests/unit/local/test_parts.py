@@ -6,6 +6,7 @@ from penstock.local import parts, programs
 from penstock.local.components import PROGRAMS, Size
 from penstock.local.errors import LocalError
 from penstock.local.golang import Program
+from penstock.local.recipes import Release
 
 
 @pytest.fixture
@@ -22,25 +23,30 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def images() -> None:
         done.append("images")
 
+    def older(release: Release) -> None:
+        done.append(f"images of {release.tag}")
+
     def anybody() -> None: ...
 
     monkeypatch.setattr(parts, "require_root_linux", anybody)
     monkeypatch.setattr(parts, "compiled", compiled)
     monkeypatch.setattr(parts, "node_root", root)
     monkeypatch.setattr(parts, "build_all", images)
+    monkeypatch.setattr(parts, "build_slurm", older)
     return done
 
 
 def test_all_that_nodes_of_any_size_are_made_of_is_prepared_once(made: list[str]) -> None:
     parts.everything()
     names = {program.name for size in PROGRAMS.values() for program in size}
-    assert sorted(made) == sorted({*names, "helm", "root", "images"})
+    assert sorted(made) == sorted({*names, "helm", "root", "images", "images of 24.11"})
 
 
 def test_a_node_of_one_size_waits_for_no_program_of_another_one(made: list[str]) -> None:
     parts.prepare((Size.NODE,))
     assert "kwok" not in made
     assert "kubelet" in made
+    assert "images of 24.11" not in made
 
 
 def test_the_root_and_the_images_are_made_beside_the_compiler(
