@@ -76,6 +76,8 @@ class WorkloadControllers:
             "availableReplicas": ready,
             "updatedReplicas": len(pods),
         }
+        if workload["kind"] == "StatefulSet":
+            status["updateRevision"] = digest(workload["spec"]["template"])
         plural = resource.partition("/")[2]
         path = f"/apis/apps/v1/namespaces/{meta['namespace']}/{plural}/{meta['name']}/status"
         self._server.ask("PATCH", path, {"status": status})

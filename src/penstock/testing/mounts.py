@@ -17,7 +17,7 @@ from penstock.slurm.keyring import WORKERS
 from penstock.testing.apiserver import Change
 from penstock.testing.keys import read as keys_in
 from penstock.testing.lives import Life, Lives, Pace, node_name
-from penstock.testing.sidecar import ETC, SECRETS, Data, Files, Sidecar, data_of, mounted
+from penstock.testing.sidecar import ETC, SECRETS, Data, Files, Sidecar, data_of, mounted, release
 from penstock.testing.slurm import SimulatedSlurm
 
 LOGIN_KEYS = "slurm-config"
@@ -71,6 +71,7 @@ class Mounts:
             has=lambda files: self.served[space].add(_conf(files)),
             reads=lambda files: self._read(space, files),
             up=lambda: slurm.up,
+            release=release(pod),
             spend=lambda end: self._lives.later(life, self._pace.reconfigure, end),
         )
         life.sidecar.mount(pod, self._data(space))

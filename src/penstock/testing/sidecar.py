@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.render.config import content_hash
+from penstock.render.release import images
+from penstock.slurm.versions import of_image
 from penstock.testing import slurmdbd
 from penstock.testing.keys import decoded
 from penstock.testing.slurmdbd import Slurmdbds
@@ -52,6 +54,12 @@ def fatal(files: Files) -> str | None:
             if key == "CommunicationParameters" and one in values.split(","):
                 return one
     return None
+
+
+def release(pod: Json) -> str:
+    """The version of Slurm in slurmctld's image, as its tag has it."""
+    found = of_image(images(pod["spec"]).get("slurmctld", ""))
+    return f"{found}.5" if found is not None else ""
 
 
 def mounted(pod: Json, volume: str, data: Data) -> dict[str, str]:
@@ -109,6 +117,8 @@ class Sidecar:
     """Called with files of which slurmctld has all without reading them."""
     reads: Callable[[Files], None] = lambda _: None
     """Called with the files that slurmctld reads, when it starts and when it is reconfigured."""
+    release: str = ""
+    """Version of Slurm in its image."""
     up: Callable[[], bool] = lambda: True
     """Whether slurmctld runs."""
     spend: Callable[[Callable[[], None]], None] = lambda end: end()
@@ -123,6 +133,7 @@ class Sidecar:
 
     def __post_init__(self) -> None:
         self._applied = content_hash(self.etc)
+        self._tell_release()
         self._say(f"effective {self._applied}")
         if fatal(self.etc) is None:
             self.reads(self.etc)
@@ -141,6 +152,7 @@ class Sidecar:
         self.lines.clear()
         self._refused, self._pending, self._busy = "", "", False
         self._lives += 1
+        self._tell_release()
         if self._applied:
             self._say(f"effective {self._applied}")
         if self._tried and self._tried == content_hash(self.candidate):
@@ -218,6 +230,10 @@ class Sidecar:
         self._applied, self._refused, self._pending = wanted, "", ""
         self._say(f"effective {wanted}")
 
+    def _tell_release(self) -> None:
+        if self.release:
+            self._say(f"slurm {self.release}")
+
     def _say(self, line: str) -> None:
         self.lines.append(f"penstock: {line}")
 
@@ -253,7 +269,9 @@ class Sidecars:
         one = self._of.get(uid)
         if one is None:
             etc = mounted(pod, ETC, data)
-            one = self._of[uid] = Sidecar(etc, reads=lambda files: self._reads(pod, files))
+            one = self._of[uid] = Sidecar(
+                etc, reads=lambda files: self._reads(pod, files), release=release(pod)
+            )
         one.mount(pod, data)
         one.look()
         return "\n".join(one.lines)

@@ -275,8 +275,9 @@ class SlurmAnswers:
         meta = {"slurm": {"release": self.release}}
         return _json({**content, "meta": meta, "errors": [], "warnings": []})
 
-    def _node(self, node: FakeNode, asked: Asked) -> dict[str, Any]:
-        topology = {"topology": node.topology} if _has(asked, TOPOLOGY_SINCE) else {}
+    def _node(self, node: FakeNode, asked: Asked | None = None) -> dict[str, Any]:
+        placed = asked is None or _has(asked, TOPOLOGY_SINCE)
+        topology = {"topology": node.topology} if placed else {}
         return topology | {
             "name": node.name,
             "state": self.slurmctld.states(node),
@@ -335,8 +336,6 @@ def _job(job: FakeJob) -> dict[str, Any]:
 
 def _number(value: int | None) -> dict[str, Any]:
     return {"set": value is not None, "infinite": value is None, "number": value or 0}
-
-
 
 
 def _json(content: dict[str, Any], status: int = 200) -> Answer:

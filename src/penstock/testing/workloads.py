@@ -116,6 +116,12 @@ def image_missing(pod: Json) -> Json:
     }
 
 
+def _revision(workload: Json, revision: str) -> dict[str, str]:
+    """The label that a StatefulSet's pods have. Source: Kubernetes documentation, StatefulSets."""
+    stateful = workload["kind"] == "StatefulSet"
+    return {"controller-revision-hash": revision} if stateful else {}
+
+
 def pod_of(workload: Json, name: str, revision: str) -> Json:
     """The pod that a StatefulSet or Deployment makes from its template."""
     template: Json = workload["spec"]["template"]
@@ -131,7 +137,7 @@ def pod_of(workload: Json, name: str, revision: str) -> Json:
         "metadata": {
             "name": name,
             "namespace": workload["metadata"]["namespace"],
-            "labels": meta.get("labels", {}),
+            "labels": {**meta.get("labels", {}), **_revision(workload, revision)},
             "annotations": {**meta.get("annotations", {}), TEMPLATE: revision},
             "ownerReferences": [{**owner, "controller": True}],
         },

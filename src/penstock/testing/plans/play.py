@@ -25,6 +25,7 @@ from penstock.testing.plans.forgotten import FORGOTTEN, forgetful
 from penstock.testing.plans.left import RUNS_S, left_over
 from penstock.testing.plans.lockout import Lockouts
 from penstock.testing.plans.mishaps import MISHAPS
+from penstock.testing.plans.parsers import PARSERS_CHANGE, parsed
 from penstock.testing.plans.partitioned import PARTITIONED, partitioned
 from penstock.testing.plans.plan import Layout, Plan, Step, draw
 from penstock.testing.plans.rotation import ROTATION, rotated
@@ -35,7 +36,15 @@ from penstock.testing.plans.world import Declared, World
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
-_OF_THEIR_OWN = {**FORGOTTEN, **DEPOSED, **RESTARTS, **UNHEARD, **PARTITIONED, **ABSENT}
+_OF_THEIR_OWN = {
+    **FORGOTTEN,
+    **DEPOSED,
+    **RESTARTS,
+    **UNHEARD,
+    **PARTITIONED,
+    **ABSENT,
+    **PARSERS_CHANGE,
+}
 """What only some plans have, by dice of their own."""
 HAPPENINGS = {
     **DRAWN,
@@ -94,6 +103,7 @@ def plan_of(seed: int) -> Plan:
         partitioned,
         left_over,
         absent,
+        parsed,
     ):
         plan = more(plan)
     return plan
