@@ -33,6 +33,8 @@ class Cluster:
         self.namespace = namespace
         self.restapi = manifests.NAME
         """The RestApi that the test itself asks."""
+        self.parser = VERSION
+        """The data parser that it asks for."""
         self.jwt_secret: tuple[str, str] = (f"{manifests.NAME}-auth-jwt", "jwt.key")
         """Secret and key of what tokens are signed with."""
         self._addresses: dict[str, tuple[str, int]] = {}
@@ -220,7 +222,7 @@ class Cluster:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
-        status, text = self.http(method, f"/slurm/{VERSION}/{path}", data, headers)
+        status, text = self.http(method, f"/slurm/{self.parser}/{path}", data, headers)
         try:
             return status, json.loads(text)
         except ValueError as error:

@@ -21,13 +21,17 @@ from penstock.decide.config_transaction import (
     decide,
     settled,
 )
+from penstock.decide.release import unknown, unknown_words
 from penstock.decide.slurmctld_ports import unfit
 from penstock.decide.workload import ended_at_start, was_started
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render import controller as render
+from penstock.render import release
 from penstock.render.config import config_hash, content_hash, files, mounted, own_hash, refused_in
 from penstock.render.context import Cluster
+from penstock.slurm import versions
 from penstock.slurm.force import SLURM_CONF
+from penstock.slurm.force_table import table
 
 LINES = 200
 """Of the reconfigure container's log: more than it says of one change."""
@@ -60,6 +64,8 @@ class Configuration:
         self._waits: dict[str, _Wait] = {}
         self._starts: dict[str, tuple[tuple[str, str], float]] = {}
         """By Controller, the pod and configuration that are to come up, and since when."""
+        self._releases: dict[str, tuple[str, str]] = {}
+        """By Controller the pod whose reconfigure container was asked, and its version of Slurm."""
         self._reads: dict[str, float] = {}
         """Since when slurmctld is about to read its files (monotonic seconds)."""
 
@@ -73,18 +79,22 @@ class Configuration:
         ask: bool,
         live: bool,
         held: bool = False,
+        parser: versions.Version | None = None,
+        other_release: bool = False,
     ) -> tuple[ConfigView, Decision]:
         """What there is, and the next step. `runs` is about the pod of the slurmctld that works.
 
         Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
         that slurmctld was told all that differs from the real one already, `held` that its pod is
-        still as another operator made it.
+        still as another operator made it, `parser` the release whose REST calls slurmrestd has.
+        A trial by an image of an `other_release` than slurmctld's is no verdict on a line.
         """
         pod = next(iter(self._world.slurmctld_pods(controller)), None)
         data, serves = files(cluster), bool(runs.ok)
         marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
         wanted = Version(data, config_hash(cluster), own_hash(cluster, data))
         real = self._version(cluster, names.config_map(controller))
+        version = release.running(cluster)
         view = ConfigView(
             wanted=wanted,
             real=real,
@@ -102,14 +112,34 @@ class Configuration:
             refused=self._refused(cluster, names.config_map(controller)),
             unfit=unfit(data.get(SLURM_CONF, "")),
             whole=cluster.controller is controller,
+            table=table(version, parser),
+            unknown=unknown_words(unknown(data, version), version) if worked else "",
         )
         if (ask or not settled(view)) and view.speaks and not held and (worked or serves):
-            acks, why = await self._acks(pod, controller.status)
+            acks, why = await self._acks(controller, pod)
+            if acks is not None and other_release:
+                every = dict.fromkeys([*acks.tried, *acks.untried])
+                acks = replace(acks, tried=every, untried={})
             if acks is None and (words := refused_before(controller.status, view.wanted.hash)):
                 # Not hearing it any more does not undo a refusal.
                 acks = Acks(tried={view.wanted.hash: words})
             view = replace(view, acks=acks, why=why)
+        elif view.speaks and not held and pod is not None and not self._knows(controller, pod):
+            # A slurmctld that never becomes ready may be one that answers no probe.
+            await self._acks(controller, pod)
         return view, decide(view)
+
+    def release(self, controller: Controller, pod: Pod) -> str:
+        """The version of Slurm in the pod's reconfigure container; empty while not known."""
+        uid, found = self._releases.get(controller.metadata.uid, ("", ""))
+        return found if uid == pod.metadata.uid else ""
+
+    def _note_release(self, controller: Controller, pod: Pod, acks: Acks) -> None:
+        if acks.spoke:
+            self._releases[controller.metadata.uid] = (pod.metadata.uid, acks.release)
+
+    def _knows(self, controller: Controller, pod: Pod) -> bool:
+        return self._releases.get(controller.metadata.uid, ("", ""))[0] == pod.metadata.uid
 
     async def mark(
         self, controller: Controller, events: Events, view: ConfigView, decision: Decision
@@ -184,10 +214,12 @@ class Configuration:
         else:
             self._reads.pop(key, None)
 
-    def forget(self, key: str) -> None:
-        """Drop how long a Controller that is gone was waited for."""
+    def forget(self, key: str, uid: str) -> None:
+        """Drop how long a Controller that is gone was waited for, and what its pod said."""
         self._waits.pop(key, None)
+        self._starts.pop(key, None)
         self._reads.pop(key, None)
+        self._releases.pop(uid, None)
 
     def reads(self, key: str) -> bool:
         """Whether slurmctld may be about to read its files, and forget what it is told now."""
@@ -216,7 +248,7 @@ class Configuration:
             return {}
         return refused_in(found.metadata.annotations)
 
-    async def _acks(self, pod: Pod | None, status: ControllerStatus) -> tuple[Acks | None, str]:
+    async def _acks(self, controller: Controller, pod: Pod | None) -> tuple[Acks | None, str]:
         """What the reconfigure container of slurmctld's pod said, or why that is not known."""
         if pod is None or pod.metadata.deleting:
             return None, "slurmctld's pod is not there"
@@ -229,7 +261,8 @@ class Configuration:
         try:
             log = await self._client.log(space, name, RECONFIGURE, LINES)
             acks = read(log)
-            if acks.effective in ("", status.effective_config_hash):
+            if acks.effective in ("", controller.status.effective_config_hash):
+                self._note_release(controller, pod, acks)
                 return acks, ""
             # A log is asked for by name. What a pod says that came since counts for that one only.
             live = await self._client.get(PODS, space, name)
@@ -237,6 +270,7 @@ class Configuration:
             return None, unreadable(pod, RECONFIGURE, error)
         if live.metadata.uid != pod.metadata.uid:
             return None, f"{name} was replaced just now"
+        self._note_release(controller, pod, acks)
         return acks, ""
 
     def _down(

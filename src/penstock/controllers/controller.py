@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -29,7 +29,7 @@ from penstock.controllers.registration import Registrations
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
-from penstock.decide import accounting, config_checks, config_files
+from penstock.decide import accounting, config_checks, config_files, release
 from penstock.decide.config_checks import APPLIED
 from penstock.decide.config_transaction import ConfigView, Decision, Stage
 from penstock.decide.config_triggers import Triggered, began_with, pending
@@ -40,6 +40,7 @@ from penstock.decide.times import write
 from penstock.decide.workload import stuck, workload
 from penstock.kube import Result
 from penstock.render import controller as render
+from penstock.render import release as of_release
 from penstock.render.config import (
     Contents,
     config_hash,
@@ -50,9 +51,19 @@ from penstock.render.config import (
 )
 from penstock.render.context import Cluster
 from penstock.slurm.force import SLURM_CONF
+from penstock.slurm.versions import Version, of_image, of_parser
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 _OF_OURS = frozenset({config_checks.VALID, config_checks.APPLIED, DRIFTED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """What slurmctld's image said of its version, and which version served last."""
+
+    image: str = ""
+    version: str = ""
+    state: str = ""
 
 
 class ControllerLoop(Loop[Controller]):
@@ -79,7 +90,9 @@ class ControllerLoop(Loop[Controller]):
         self.generated = GeneratedKeys(tools)
         self.keys = KeyRing(tools, links)
         self.registrations = Registrations(tools, links)
+        self._links = links
         self._decided: dict[str, Decision] = {}
+        self._learned: dict[str, _Learned] = {}
         self._refused: dict[str, str] = {}
         """What Slurm said of what is declared, while something else is on its way."""
         self._triggered: dict[str, Triggered] = {}
@@ -105,7 +118,8 @@ class ControllerLoop(Loop[Controller]):
         self._decided.pop(key, None)
         self._refused.pop(key, None)
         self._triggered.pop(key, None)
-        self.configuration.forget(key)
+        self.configuration.forget(key, uid)
+        self._learned.pop(key, None)
         self.outside.forget(key)
         self.backups.forget(key)
         self.keys.forget(key)
@@ -120,6 +134,10 @@ class ControllerLoop(Loop[Controller]):
         cluster = self.world.cluster(obj)
         first = accounting.first_waits(obj, cluster.accounting)
         waiting = missing.checks(self.world, obj, cluster) or first
+        if not waiting and not obj.spec.external and not _worked(obj):
+            version = of_release.of_slurmctld(cluster)
+            keys_unknown = release.unknown(files(cluster), version)
+            waiting = release.unknown_check(keys_unknown, version)
         if waiting:
             return waiting
         # Before anything is made of the keys: slurmctld begins with those that the ring knows.
@@ -152,6 +170,7 @@ class ControllerLoop(Loop[Controller]):
         asked = pending(obj.metadata.annotations, self._noted(obj))
         workloads = [render.stateful_set(cluster)]
         pod = hold.look(self.objects, obj, workloads, render.declared_pods(cluster), asked=asked)
+        trial = release.trial(*_releases(workloads[0]))
         view, decision = await self.configuration.look(
             obj,
             cluster,
@@ -160,6 +179,8 @@ class ControllerLoop(Loop[Controller]):
             ask=asked,
             live=brought.live,
             held=pod.stays,
+            parser=self._parser(key),
+            other_release=bool(trial),
         )
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
         stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
@@ -177,7 +198,9 @@ class ControllerLoop(Loop[Controller]):
             # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
             record = partition_record(cluster, decision.real)
             await self.objects.ensure(obj, self.events, [record])
-        kept = await self._ensure(obj, manifests.apply(stays=stays))
+        written, refused = self._released(obj, cluster, manifests.apply(stays=stays))
+        self._learned[key] = self._learn(obj, pods[0] if pods else None, serves=bool(active.ok))
+        kept = await self._ensure(obj, written)
         self._tell_gone(obj, view, decision)
         await self.backups.only(obj)
         if decision.stage is Stage.EFFECTIVE:
@@ -200,8 +223,66 @@ class ControllerLoop(Loop[Controller]):
         ours = [*users, *self.partitions.checks(obj), *kept, *keys]
         if (held := self.partitions.held(obj)) is not None:
             ours.append(held)
-        found = [*late, runs, *known, *told, *recorded, *ours]
+        found = [*late, *refused, runs, *known, *told, *recorded, *trial, *ours]
         return [*found, *hidden, *monitored, *drifted, *pod.checks]
+
+    def _parser(self, key: str) -> Version | None:
+        """The release whose REST calls slurmrestd has; None while that is not known."""
+        link = self._links.get(key)
+        client = link.client if link is not None else None
+        return of_parser(client.parser) if client is not None else None
+
+    def _released(
+        self, obj: Controller, cluster: Cluster, manifests: list[Json]
+    ) -> tuple[list[Json], list[Check]]:
+        """The manifests, without a slurmctld that could not read its state; why it is left out."""
+        wanted = of_release.of_slurmctld(cluster)
+        why = release.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
+        if not why:
+            return manifests, []
+        raw = self._workload(obj)
+        if raw is None:
+            rest = [one for one in manifests if one["kind"] != "StatefulSet"]
+            return rest, release.check(why, running=False)
+        template = raw["spec"]["template"]
+        if of_release.images(template["spec"]).get("slurmctld") == of_release.slurmctld_image(
+            cluster
+        ):
+            # It came there in another way: slurmctld's own words tell.
+            return manifests, []
+        held = [
+            {**one, "spec": {**one["spec"], "template": template}}
+            if one["kind"] == "StatefulSet" and "template" in one["spec"]
+            else one
+            for one in manifests
+        ]
+        return held, release.check(why, running=True)
+
+    def _workload(self, obj: Controller) -> Json | None:
+        """Slurmctld's StatefulSet as it was last seen."""
+        key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
+        return self.world.stateful_sets.raw(key)
+
+    def _learn(self, obj: Controller, pod: Pod | None, *, serves: bool) -> _Learned:
+        """What is known of the release of slurmctld, from a pod that is as its StatefulSet says."""
+        status, raw = obj.status, self._workload(obj)
+        known = _Learned(status.slurm_image, status.slurm_version, status.state_version)
+        if raw is None or pod is None or pod.metadata.deleting:
+            return known
+        seen: Json = raw.get("status") or {}
+        revision = pod.metadata.labels.get("controller-revision-hash")
+        current = seen.get("observedGeneration") == raw["metadata"].get("generation")
+        if not current or not revision or revision != seen.get("updateRevision"):
+            return known
+        images = of_release.images(raw["spec"]["template"]["spec"])
+        image = images.get("slurmctld", "")
+        said = self.configuration.release(obj, pod) if images.get("reconfigure") == image else ""
+        if said:
+            known = replace(known, image=image, version=said)
+        if serves:
+            found = known.version if known.image == image else str(of_image(image) or "")
+            known = replace(known, state=found)
+        return known
 
     def _note(
         self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
@@ -325,6 +406,9 @@ class ControllerLoop(Loop[Controller]):
         words = self._refused[obj.metadata.key]
         if decision.stage in _REFUSED:
             words = words or decision.words
+        learned = self._learned.get(obj.metadata.key) or _Learned(
+            old.slurm_image, old.slurm_version, old.state_version
+        )
         since = old.config_since
         if decision.effective != old.effective_config_hash:
             since = write(self.client.clock.time()) if decision.effective else ""
@@ -334,6 +418,9 @@ class ControllerLoop(Loop[Controller]):
             effective_config_hash=decision.effective,
             config_since=since,
             last_error=words,
+            slurm_image=learned.image,
+            slurm_version=learned.version,
+            state_version=learned.state,
             triggers=triggered.status if triggered is not None else old.triggers,
         )
 
@@ -363,6 +450,12 @@ class ControllerLoop(Loop[Controller]):
             await self.configuration.restart(controller, self.events, decision)
         else:
             await self.configuration.mark(controller, self.events, view, decision)
+
+
+def _releases(workload: Json) -> tuple[Version | None, Version | None]:
+    """The releases of slurmctld and of the container that tries its files, by their tags."""
+    images = of_release.images(workload["spec"]["template"]["spec"])
+    return of_image(images.get("slurmctld", "")), of_image(images.get("reconfigure", ""))
 
 
 def _worked(controller: Controller) -> bool:

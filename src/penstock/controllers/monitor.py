@@ -8,7 +8,10 @@ from penstock.api.slinky.controller import Controller
 from penstock.controllers.loop import Tools
 from penstock.controllers.report import Events
 from penstock.render import monitor as render
+from penstock.render import release
 from penstock.render.context import Cluster
+from penstock.render.slurm_conf import has_metrics
+from penstock.slurm.versions import METRICS_SINCE
 
 MONITORED = "Monitored"
 AGAIN_S = 30.0
@@ -21,9 +24,19 @@ class Monitor:
     def __init__(self, tools: Tools) -> None:
         self._objects = tools.objects
         self._cache = tools.world.monitors
+        self._unserved: set[str] = set()
+        """Uids of Controllers whose slurmctld has no metrics."""
 
     async def bring(self, controller: Controller, cluster: Cluster, events: Events) -> list[Check]:
         """What is to be told of it: a cluster without the definition runs all the same."""
+        self._unserved.discard(controller.metadata.uid)
+        if controller.spec.metrics.enabled and not has_metrics(cluster):
+            self._unserved.add(controller.metadata.uid)
+            told = (
+                f"spec.metrics: slurmctld {release.running(cluster)} has no metrics; use an image "
+                f"of Slurm {METRICS_SINCE} or later"
+            )
+            return [Check(True, "MetricsUnsupported", told, type=MONITORED, negative=True)]
         if render.wished(controller) is None:
             name = names.controller_monitor(controller)
             await self._objects.remove(controller, events, "ServiceMonitor", name)
@@ -44,4 +57,5 @@ class Monitor:
 
     def outdated(self, controller: Controller) -> frozenset[str]:
         """The condition goes with the wish."""
-        return frozenset() if render.wished(controller) is not None else frozenset({MONITORED})
+        told = render.wished(controller) is not None or controller.metadata.uid in self._unserved
+        return frozenset() if told else frozenset({MONITORED})

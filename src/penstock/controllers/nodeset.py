@@ -44,6 +44,7 @@ from penstock.render.context import Cluster
 from penstock.render.slurm_conf import nodeset_lines
 from penstock.slurm.conf import Document
 from penstock.slurm.known import Unknown
+from penstock.slurm.versions import RESERVATION_CALLS_SINCE
 
 LOOK_AGAIN_S = 3.0
 """Pause before what Slurm did not let us do is decided anew."""
@@ -266,6 +267,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             refused_reservation=self._actor.reservations.refused(meta.key),
             cannot_register=self._actor.registrations.unable(meta.key),
             external=self._links.external(nodeset),
+            no_reservations=_no_reservations(link),
             refused_topologies=self._actor.refusals.of(meta.key, pods),
         )
 
@@ -291,6 +293,11 @@ class NodeSetLoop(Reporter[NodeSet]):
         if controller.metadata.deleting:
             return ControllerState.DELETING
         return ControllerState.PRESENT
+
+
+def _no_reservations(link: Link | None) -> str:
+    client = link.client if link is not None else None
+    return client.lacks(RESERVATION_CALLS_SINCE) if client is not None else ""
 
 
 def _outside(nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:

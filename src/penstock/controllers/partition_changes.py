@@ -47,6 +47,7 @@ from penstock.slurm.partition_drift import differences
 from penstock.slurm.partition_hold import is_drained
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
+from penstock.slurm.versions import PARTITION_CALLS_SINCE
 
 AGAIN_S = 30.0
 """Pause before what slurmctld refused is tried again: its reason may have gone."""
@@ -130,6 +131,8 @@ class PartitionChanges:
         line, client = declared_in(slurm_conf(cluster)).get(name), link.client
         if client is None:
             return "slurmrestd is not there"
+        if why := client.lacks(PARTITION_CALLS_SINCE):
+            return f"{why}: a reconfigure of slurmctld does"
         members = self.members(cluster, link)
         asked = Delete(name) if line is None else put_back(name, found, line, members)
         try:
@@ -385,7 +388,9 @@ class PartitionChanges:
             known = link.mirror.snapshot.nodes if link is not None else None
             state.by_file = known.why if isinstance(known, Unknown) else "slurmrestd is not there"
             return []
-        state.by_file = ""
+        state.by_file = client.lacks(PARTITION_CALLS_SINCE)
+        if state.by_file:
+            return []
         done: list[str] = []
         drifted = await self._drifted(told.controller.metadata.key, client, changed)
         for change in changed:

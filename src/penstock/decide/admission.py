@@ -11,16 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.api.meta import KubeObject
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.validate import Problem, not_served, problems
 from penstock.decide import slurmctld_ports
 from penstock.decide.neighbours import Neighbours, conflicts, farewell, hints
+from penstock.decide.release import refusal
 from penstock.slurm.conf import Document
+from penstock.slurm.versions import OLDEST, of_image, parse, unsupported
 
 FIXED = frozenset(
     {
@@ -80,6 +85,7 @@ def part(obj: KubeObject, around: Neighbours) -> Judgement:
 def _alone(obj: KubeObject) -> Iterator[Problem]:
     """What is wrong with an object by itself."""
     yield from problems(obj)
+    yield from _releases(obj)
     match obj:
         case Controller() | Accounting():
             yield from _lines("spec.extraConf", obj.spec.extra_conf)
@@ -99,6 +105,39 @@ def _alone(obj: KubeObject) -> Iterator[Problem]:
             pass
 
 
+def _releases(obj: KubeObject) -> Iterator[Problem]:
+    """Images of a Slurm that is not supported, as far as their tags say so."""
+    daemons: dict[str, dict[str, Any]]
+    match obj:
+        case Controller():
+            daemons = {"slurmctld": obj.spec.slurmctld}
+        case NodeSet():
+            daemons = {"slurmd": obj.spec.slurmd}
+        case RestApi():
+            daemons = {"slurmrestd": obj.spec.slurmrestd}
+        case Accounting():
+            daemons = {"slurmdbd": obj.spec.slurmdbd}
+        case LoginSet():
+            daemons = {"login": obj.spec.login}
+        case _:
+            return
+    for name, container in daemons.items():
+        version = of_image(str(container.get("image") or ""))
+        if version is not None and (why := unsupported(version)):
+            yield Problem(f"spec.{name}.image", why)
+
+
+def _state(new: Controller, old: Controller) -> Iterator[Problem]:
+    """A slurmctld that could not read its state."""
+    image = str(new.spec.slurmctld.get("image") or "")
+    if image == str(old.spec.slurmctld.get("image") or "") or new.spec.external:
+        return
+    state = parse(old.status.state_version)
+    why = refusal(of_image(image), state, persistent=new.spec.persistent)
+    if why and not unsupported(of_image(image) or state or OLDEST):
+        yield Problem("spec.slurmctld.image", why)
+
+
 def _lines(path: str, text: str) -> Iterator[Problem]:
     """Lines that no daemon of Slurm can read, whatever their keys are."""
     for one in Document.parse(text).problems():
@@ -116,6 +155,7 @@ def _lines(path: str, text: str) -> Iterator[Problem]:
 def _changed(new: KubeObject, old: KubeObject) -> Iterator[Problem]:
     """Changes that cannot be made. CEL has most; a rule of it does not see the namespace."""
     if isinstance(new, Controller) and isinstance(old, Controller):
+        yield from _state(new, old)
         before, now = names.cluster_name(old), names.cluster_name(new)
         if before != now:
             yield Problem(

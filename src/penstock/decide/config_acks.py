@@ -15,6 +15,7 @@ _LINE = re.compile(
     r"|effective (?P<effective>\S+)"
     r"|pending (?P<pending>\S+)"
     r"|(?P<trouble>refused|waits|untried) (?P<hash>\S+): (?P<words>.*)"
+    r"|slurm (?P<release>\d[\d.]*)"
     r")"
 )
 _STAMP = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
@@ -45,6 +46,10 @@ class Acks:
     refused: Mapping[str, str] = field(default_factory=_words)
     waits: str = ""
     reconfigured: Mapping[str, str | None] = field(default_factory=_verdicts)
+    release: str = ""
+    """Version of Slurm in the container's image; empty when it was not told, or long ago."""
+    spoke: bool = False
+    """Whether there is any such line."""
 
 
 def read(log: str) -> Acks:
@@ -57,12 +62,16 @@ def read(log: str) -> Acks:
     untried: dict[str, str] = {}
     reconfigured: dict[str, str | None] = {}
     refused: dict[str, str] = {}
-    effective = waits = pending = ""
+    effective = waits = pending = release = ""
+    spoke = False
     for text in log.split("\n"):
         found = _LINE.fullmatch(text)
         if found is None:
             continue
-        if found["verb"] == "tried":
+        spoke = True
+        if found["release"]:
+            release = found["release"]
+        elif found["verb"] == "tried":
             why = found["why"]
             tried[found["of"]] = None if why is None else _plain(why)
             untried.pop(found["of"], None)
@@ -85,7 +94,7 @@ def read(log: str) -> Acks:
             untried[found["hash"]] = _plain(found["words"])
         else:
             waits = _plain(found["words"])
-    return Acks(tried, untried, pending, effective, refused, waits, reconfigured)
+    return Acks(tried, untried, pending, effective, refused, waits, reconfigured, release, spoke)
 
 
 def _plain(words: str) -> str:

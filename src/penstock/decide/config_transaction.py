@@ -24,7 +24,7 @@ from enum import Enum
 
 from penstock.api.slinky import wellknown
 from penstock.decide.config_acks import Acks
-from penstock.slurm.force import Force, Plan, needs
+from penstock.slurm.force import Force, Plan, Table, needs
 from penstock.slurm.force_table import TABLE
 
 Files = Mapping[str, str]
@@ -99,6 +99,11 @@ class ConfigView:
     def first(self) -> bool:
         """Whether slurmctld has never worked, and does not now."""
         return not self.worked and not self.serves
+
+    table: Table = TABLE
+    """What each key needs with the Slurm that runs."""
+    unknown: str = ""
+    """Why the Slurm that runs cannot read what is declared, if that is known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +193,11 @@ def _step(view: ConfigView) -> Decision:
     good = _good(view, acks)
     plan = _plan(view, good, acks)
     if view.unfit and not view.first and view.effective != wanted.hash:
-        return _unfit(view, good, acks, plan)
+        return _unfit(view, good, acks, plan, view.unfit)
     if view.first or not view.speaks:
         return _direct(view, acks)
+    if view.unknown and (good is None or good.data != wanted.data):
+        return _unfit(view, good, acks, plan, view.unknown)
     if wanted.hash in acks.refused:
         return _undone(view, good, acks, plan)
     if good is not None and good.data == wanted.data:
@@ -216,9 +223,9 @@ def _plan(view: ConfigView, good: Version | None, acks: Acks) -> Plan:
     """
     wanted = view.wanted
     has = good if _runs_with(view, good, acks) else view.alias
-    plan = needs((has or good or wanted).data, wanted.data, TABLE)
+    plan = needs((has or good or wanted).data, wanted.data, view.table)
     if good is not None and has is not good and not restarts_slurmctld(plan):
-        other = needs(good.data, wanted.data, TABLE)
+        other = needs(good.data, wanted.data, view.table)
         return other if restarts_slurmctld(other) else plan
     return plan
 
@@ -312,7 +319,7 @@ def _direct(view: ConfigView, acks: Acks) -> Decision:
         wanted.data,
         wanted.data if done or not view.speaks else _last_good(view),
         {wellknown.CONFIG_HASH: wanted.hash},
-        needs((view.alias or wanted).data, wanted.data, TABLE),
+        needs((view.alias or wanted).data, wanted.data, view.table),
         wanted.hash if told and view.serves else "",
         wrong or view.why or acks.waits,
         told,
@@ -326,7 +333,7 @@ def _held(view: ConfigView) -> Decision:
     slurmctld goes on with the file that it has, and the new pod starts with that.
     """
     wanted, before = view.wanted, view.real or view.wanted
-    plan = needs(before.data, wanted.data, TABLE)
+    plan = needs(before.data, wanted.data, view.table)
     live = plan.force is Force.NOTHING or (plan.force is Force.REST and view.applied_live)
     if live or same_meaning(before.data, wanted.data):
         words = "its pod is as slurm-operator made it"
@@ -358,12 +365,12 @@ def _lost(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
     return Decision(Stage.UNDONE, view.wanted.data, _last_good(view), marks, plan, effective, words)
 
 
-def _unfit(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> Decision:
+def _unfit(view: ConfigView, good: Version | None, acks: Acks, plan: Plan, words: str) -> Decision:
     """Refused without a trial, which could not see it."""
     kept = good.data if good else None
     marks = {wellknown.CONFIG_HASH: good.hash, wellknown.CONFIG_RESTART: ""} if good else {}
     effective = _effective(view, acks)
-    return Decision(Stage.REFUSED, kept, _last_good(view), marks, plan, effective, view.unfit)
+    return Decision(Stage.REFUSED, kept, _last_good(view), marks, plan, effective, words)
 
 
 def _delivering(view: ConfigView, acks: Acks, plan: Plan) -> Decision:

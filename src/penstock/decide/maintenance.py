@@ -115,6 +115,12 @@ def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Main
     if not old:
         check = _absent("UpToDate", "No pod has an older template")
         return Maintenance(_none(view, "No pod has an older template any more"), check)
+    if view.no_reservations:
+        words = (
+            f"{len(old)} pods have an older template and stay: {view.no_reservations}. Upgrade "
+            "slurmrestd, or choose another updateStrategy"
+        )
+        return Maintenance((), Check(False, "ReservationUnsupported", words, type=CREATED))
     if isinstance(view.reservations, Unknown):
         return _unknown(old, view.reservations.why)
     if slurm.silence is not None:

@@ -85,6 +85,8 @@ class NodeSetView:
     refused_reservation: RefusedReservation | None = None
     cannot_register: str | None = None
     external: ExternalSlurm | None = None
+    no_reservations: str = ""
+    """Why slurmrestd cannot make any; empty when it can, as far as is known."""
 
     @property
     def crowd(self) -> Crowd:

@@ -18,11 +18,11 @@ from penstock.decide.pods import slurm_node_name
 from penstock.preview.live import Key, Live, Slurm
 from penstock.preview.rehearsal import Rehearsal
 from penstock.preview.restarts import Restart, restarts
-from penstock.render import worker
+from penstock.render import release, worker
 from penstock.render.config import config_maps_of, files
 from penstock.render.context import Cluster
 from penstock.slurm.force import Plan, needs
-from penstock.slurm.force_table import TABLE
+from penstock.slurm.force_table import table
 
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
@@ -164,7 +164,8 @@ def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | 
     if there is None or controller.spec.external:
         return None
     before: dict[str, str] = there.get("data") or {}
-    wanted = files(rehearsal.world.cluster(controller))
+    cluster = rehearsal.world.cluster(controller)
+    wanted = files(cluster)
     old = live.objects["slinky.slurm.net/controllers"].get((meta.namespace, meta.name))
     had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
     has = {
@@ -172,8 +173,9 @@ def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | 
         for config_map in config_maps_of(Cluster(controller, live.settings.images))
         for name, text in rehearsal.world.config_data(controller).get(config_map, {}).items()
     }
-    plan = needs({**before, **had}, {**wanted, **has}, TABLE)
-    ours = needs(before, wanted, TABLE)
+    rows = table(release.running(cluster))
+    plan = needs({**before, **had}, {**wanted, **has}, rows)
+    ours = needs(before, wanted, rows)
     return Files((meta.namespace, meta.name), plan, ours) if plan.items else None
 
 

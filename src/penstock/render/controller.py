@@ -11,7 +11,7 @@ from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import Persistence
 from penstock.api.slinky.volumes import ClaimSpec
-from penstock.render import aliases, merge, sssd
+from penstock.render import aliases, merge, release, sssd
 from penstock.render.config import Contents, config_map, config_maps_of, declared, files
 from penstock.render.context import Cluster, owner
 from penstock.render.held import Declared
@@ -20,7 +20,6 @@ from penstock.render.pod import (
     LOGS,
     config_map_source,
     etc_mount,
-    http_probe,
     key_sources,
     logfile,
     logs_mount,
@@ -246,6 +245,7 @@ def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
 
 def _slurmctld(cluster: Cluster) -> Json:
     spec = cluster.controller.spec
+    version = release.of_slurmctld(cluster)
     # A backup answers /readyz only once it has taken over.
     ready = "/readyz" if spec.replicas == 1 else "/livez"
     base: Json = {
@@ -256,11 +256,15 @@ def _slurmctld(cluster: Cluster) -> Json:
         ],
         # Asked each second so that workers wait no longer than they must, and for five minutes,
         # since the state of a large cluster takes its time to load.
-        "startupProbe": http_probe("/livez", "slurmctld", periodSeconds=1, failureThreshold=300),
-        "livenessProbe": http_probe(
-            "/livez", "slurmctld", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        "startupProbe": release.probe(
+            version, "/livez", "slurmctld", periodSeconds=1, failureThreshold=300
         ),
-        "readinessProbe": http_probe(ready, "slurmctld", periodSeconds=2, timeoutSeconds=2),
+        "livenessProbe": release.probe(
+            version, "/livez", "slurmctld", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        ),
+        "readinessProbe": release.probe(
+            version, ready, "slurmctld", periodSeconds=2, timeoutSeconds=2
+        ),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": wellknown.SLURM_UID,

@@ -13,12 +13,13 @@ from dataclasses import replace
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.wellknown import SLURMCTLD_PORT, SLURMD_PORT
-from penstock.render import partitions
+from penstock.render import partitions, release
 from penstock.render.context import Cluster
 from penstock.render.pod import names_of
 from penstock.slurm.conf import Document, joined
 from penstock.slurm.partition import keep
 from penstock.slurm.partition_hold import held_lines, removed
+from penstock.slurm.versions import METRICS_SINCE
 
 _KEY_LINES = (
     "clustername",
@@ -206,9 +207,15 @@ def _plugins(cluster: Cluster) -> list[str]:
     required = _required(cluster)
     lines = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt"]
     lines += [f"{key}={value}" for key, value in required.items()]
-    if cluster.controller.spec.metrics.enabled:
+    if cluster.controller.spec.metrics.enabled and has_metrics(cluster):
         lines.append("MetricsType=metrics/openmetrics")
     return lines
+
+
+def has_metrics(cluster: Cluster) -> bool:
+    """Whether slurmctld knows of metrics, as far as its release is known."""
+    version = release.running(cluster)
+    return version is None or version >= METRICS_SINCE
 
 
 def _accounting(cluster: Cluster) -> list[str]:

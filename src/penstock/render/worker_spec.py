@@ -9,7 +9,7 @@ from fractions import Fraction
 from penstock.api.meta import Json
 from penstock.api.slinky import names, tolerations, wellknown
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.render import merge
+from penstock.render import merge, release
 from penstock.render.context import Cluster
 from penstock.render.pod import (
     ETC,
@@ -17,7 +17,6 @@ from penstock.render.pod import (
     config_map_source,
     config_server,
     etc_mount,
-    http_probe,
     key_sources,
     logfile,
     logs_mount,
@@ -133,6 +132,7 @@ def container(cluster: Cluster, nodeset: NodeSet) -> Json:
         )
     if len(mounts) > 2:
         ports.append({"name": "ssh", "containerPort": wellknown.SSH_PORT, "protocol": "TCP"})
+    version = release.of_slurmd(cluster, nodeset)
     base: Json = {
         "name": "slurmd",
         "image": cluster.images.slurmd,
@@ -147,11 +147,15 @@ def container(cluster: Cluster, nodeset: NodeSet) -> Json:
         "env": [*_limits(nodeset), *_topology(), *_keys(cluster)],
         "ports": ports,
         # A slurmd that waits for slurmctld has not failed: an hour, then something is wrong.
-        "startupProbe": http_probe("/livez", "slurmd", periodSeconds=1, failureThreshold=3600),
-        "livenessProbe": http_probe(
-            "/livez", "slurmd", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        "startupProbe": release.probe(
+            version, "/livez", "slurmd", periodSeconds=1, failureThreshold=3600
         ),
-        "readinessProbe": http_probe("/readyz", "slurmd", periodSeconds=2, timeoutSeconds=5),
+        "livenessProbe": release.probe(
+            version, "/livez", "slurmd", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        ),
+        "readinessProbe": release.probe(
+            version, "/readyz", "slurmd", periodSeconds=2, timeoutSeconds=5
+        ),
         "lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sh", "-c", script("prestop")]}}},
         "securityContext": {
             "privileged": True,

@@ -1,16 +1,23 @@
-"""Which key of Slurm's configuration files needs what, for Slurm 25.11 and 26.05.
+"""Which key of Slurm's configuration files needs what, for each release of Slurm.
 
-Source: the manual pages of section 5 of Slurm 26.05, named in each row with their section; what
-25.11 does otherwise is in `TABLES`.
+Source: the manual pages of section 5 of Slurm 26.05, named in each row with their section; which
+keys an older release does not know is in `SINCE`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from penstock.slurm.force import SLURM_CONF, Force, Need, Row, Table
-
-LATEST = "26.05"
+from penstock.slurm.versions import (
+    NEWEST,
+    PARTITION_CALLS_SINCE,
+    V25_05,
+    V25_11,
+    V26_05,
+    Version,
+)
 
 _RECONFIGURE = Need(Force.RECONFIGURE)
 _CONTROLLER = Need(Force.RESTART, ("slurmctld",))
@@ -19,15 +26,36 @@ _DESCRIPTION = "slurm.conf(5), DESCRIPTION: takes effect upon reconfigure unless
 _LISTENING = "slurm.conf(5), DESCRIPTION: TCP listening settings require a daemon restart"
 _NODE_FILES = "slurmd has to be restarted while no job runs on its node"
 
-SINCE_26_05 = (
-    "HealthCheckTimeout",
-    "LicenseParameters",
-    "MetricsAuthUsers",
-    "MetricsParameters",
-    "SlurmctldHttpAuthParameters",
-    "SlurmdHttpAuthParameters",
-)
-"""Keys that 25.11 does not have."""
+SINCE: dict[str, tuple[tuple[Version, str], ...]] = {
+    SLURM_CONF: (
+        (
+            V25_05,
+            "CertgenParameters CertgenType CliFilterParameters EpilogTimeout JobCompPassScript "
+            "PrologTimeout",
+        ),
+        (V25_11, "HttpParserType MetricsType NamespaceType UrlParserType"),
+        (
+            V26_05,
+            "HealthCheckTimeout LicenseParameters MetricsAuthUsers MetricsParameters "
+            "SlurmctldHttpAuthParameters SlurmdHttpAuthParameters",
+        ),
+    ),
+    "cgroup.conf": ((V25_05, "CgroupSlice EnableExtraControllers"),),
+}
+"""Keys by the release that knows them first, of those that 24.11 does not know.
+
+Of which of the two releases between 24.11 and 26.05 a key is was read, not tried: the earlier one
+where that was not certain, so that nothing is refused that Slurm takes. Source: scontrol 24.11.5,
+asked for each key of the table; Slurm's release notes.
+"""
+_SINCE_OF_LINES = {
+    ("partitionname", "exclusive"): V25_05,
+    ("partitionname", "topology"): V25_05,
+    ("nodename", "topology"): V25_05,
+    ("nodename", "parameters"): V25_05,
+}
+"""As `SINCE`, of the keys of lines that have a name."""
+_FILES_SINCE = {"topology.yaml": V25_05, "resources.yaml": V25_05, "namespace.yaml": V25_11}
 
 _PLAIN = """
 AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost
@@ -181,20 +209,47 @@ _ROWS: tuple[Row, ...] = (
 )
 
 
-def _for_25_11(row: Row) -> Row:
-    """25.11 has no REST calls that make or change a partition."""
-    if row.keys == ("PartitionName",):
+_CAME = {
+    (file, key.lower()): version
+    for file, groups in SINCE.items()
+    for version, keys in groups
+    for key in keys.split()
+}
+
+
+def since(file: str, key: str, line: str = "") -> Version | None:
+    """The release that knows a key first; None where every supported one does.
+
+    `line` is the key that a line begins with, for the keys after it.
+    """
+    low = key.lower()
+    return _SINCE_OF_LINES.get((line.lower(), low)) if line else _CAME.get((file, low))
+
+
+def _row_for(row: Row, version: Version, *, calls: bool) -> Row | None:
+    """A row as a release has it; None when it has nothing of it."""
+    if row.keys == ("PartitionName",) and not calls:
         source = "slurm.conf(5), PARTITION CONFIGURATION, and DESCRIPTION"
         return replace(row, need=replace(row.need, force=Force.RECONFIGURE), source=source)
-    return replace(row, keys=tuple(key for key in row.keys if key not in SINCE_26_05))
+    if not row.keys:
+        return row if version >= _FILES_SINCE.get(row.file, version) else None
+    keys = tuple(k for k in row.keys if version >= (since(row.file, k) or version))
+    return replace(row, keys=keys) if keys else None
 
 
-TABLES: dict[str, Table] = {
-    "25.11": Table(tuple(map(_for_25_11, _ROWS))),
-    LATEST: Table(_ROWS),
-}
-"""By Slurm's version."""
-TABLE = TABLES[LATEST]
+@lru_cache(maxsize=16)
+def table(version: Version | None = None, parser: Version | None = None) -> Table:
+    """The table of a slurmctld of that release, the newest where that is not known.
+
+    `parser` is the release whose REST calls slurmrestd has, that of slurmctld where not known.
+    """
+    known = version or NEWEST
+    calls = min(known, parser or known) >= PARTITION_CALLS_SINCE
+    rows = (_row_for(row, known, calls=calls) for row in _ROWS)
+    return Table(tuple(row for row in rows if row is not None))
+
+
+TABLE = table()
 
 
 def page(table: Table = TABLE) -> str:

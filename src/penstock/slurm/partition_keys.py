@@ -336,7 +336,13 @@ ROWS: Final = (
         _at("accounts", "deny"),
         lambda live: _if(_lower_names, live.accounts.deny),
     ),
-    Row("DenyQos", "", _lower_names, _at("qos", "deny"), lambda live: _if(_lower_names, live.qos.deny)),
+    Row(
+        "DenyQos",
+        "",
+        _lower_names,
+        _at("qos", "deny"),
+        lambda live: _if(_lower_names, live.qos.deny),
+    ),
     _flag_row("DisableRootJobs", "NO_ROOT"),
     Row(
         "Exclusive",

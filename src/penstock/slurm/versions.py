@@ -36,7 +36,9 @@ PARSERS: Final = {
 """Data parsers that the client reads, best first, and the release that brought each."""
 
 PROBES_SINCE: Final = V25_11
-"""slurmctld and slurmd answer HTTP on their ports, and have metrics."""
+"""slurmctld and slurmd answer HTTP on their ports."""
+METRICS_SINCE: Final = V25_11
+"""slurmctld has metrics, and `MetricsType`."""
 PARTITION_CALLS_SINCE: Final = V26_05
 """slurmrestd makes, changes and deletes partitions."""
 RESERVATION_CALLS_SINCE: Final = V25_05

@@ -56,8 +56,9 @@ class Pod:
 
     def slurmctld(self, text: str) -> None:
         """What a trial start does; its slurm.conf and arguments are kept."""
+        version = '[ "$1" != -V ] || { echo "slurm-wlm 26.05.5"; exit; }\n'
         keep = f'for last; do :; done\ncp "$last" {self.seen}\necho "$@" >{self.seen}.args\n'
-        self.program("slurmctld", keep + text)
+        self.program("slurmctld", version + keep + text)
 
     def refuse(self, answer: str) -> None:
         new = self.answer.with_suffix(".new")
@@ -110,6 +111,34 @@ def impatient(pod: Pod) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
+def test_it_tells_the_version_of_slurm_in_its_image_first(pod: Pod) -> None:
+    process = pod.start()
+    try:
+        assert said(process, "effective")[0] == "penstock: slurm 26.05.5"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+INCOMPATIBLE = (
+    "slurmctld: fatal: Can not recover assoc_usage state, incompatible version, got 11520 need >= "
+    "9984 <= 10752, start with '-i' to ignore this"
+)
+INCOMPLETE = (
+    "slurmctld: error: failed to unpack node state\n"
+    "slurmctld: fatal: Incomplete node data checkpoint file, start with '-i' to ignore this"
+)
+
+
+@pytest.mark.parametrize("words", [INCOMPATIBLE, INCOMPLETE])
+def test_a_trial_that_cannot_read_the_state_blames_no_line(
+    pod: Pod, running: subprocess.Popen[str], words: str
+) -> None:
+    pod.slurmctld(f"cat <<'END'\n{words}\nEND\nexit 1\n")
+    pod.candidate.write("PartitionName=long Nodes=ALL")
+    assert f"untried {hash_of('PartitionName=long Nodes=ALL')}: " in said(running, "untried")[-1]
+
+
 def said(process: subprocess.Popen[str], words: str) -> list[str]:
     """All lines up to the next one with these words; fails when the process ends before."""
     assert process.stdout
@@ -130,7 +159,7 @@ def until(seen: Callable[[], bool]) -> None:
 def test_what_slurmctld_starts_with_is_in_effect_and_tries_nothing(pod: Pod):
     process = pod.start()
     first = hash_of("first")
-    assert said(process, "tried") == [
+    assert said(process, "tried")[1:] == [
         f"penstock: effective {first}",
         f"penstock: tried {first} ok",
     ]
@@ -331,7 +360,7 @@ def test_a_container_that_starts_again_says_what_it_knows(pod: Pod):
     for _ in range(2):
         process = pod.start()
         lines = said(process, "tried")
-        assert lines[0] == f"penstock: effective {hash_of('first')}"
+        assert lines[1] == f"penstock: effective {hash_of('first')}"
         assert lines[-1] == f"penstock: tried {hash_of('bad')} refused: fatal: no"
         process.terminate()
         assert process.wait() == 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.slurm.force import Force, Plan, needs
-from penstock.slurm.force_table import SINCE_26_05, TABLE, TABLES, page
+from penstock.slurm.force_table import TABLE, page, table
+from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 BEGIN, END = (
@@ -18,8 +19,8 @@ BEGIN, END = (
 BASE = "ClusterName=x\nMaxNodeCount=8\nPartitionName=a Nodes=ALL\n"
 
 
-def plan(text: str, base: str = BASE, file: str = "slurm.conf", version: str = "26.05") -> Plan:
-    return needs({file: base}, {file: text}, TABLES[version])
+def plan(text: str, base: str = BASE, file: str = "slurm.conf", version: Version = V26_05) -> Plan:
+    return needs({file: base}, {file: text}, table(version))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_a_partition_needs_a_rest_call_where_slurm_has_it_and_else_a_reconfigure
     text = f"{BASE}PartitionName=b Nodes=ALL\n"
     (item,) = plan(text).items
     assert (item.need.force, str(item)) == (Force.REST, "PartitionName=b")
-    assert plan(text, version="25.11").force is Force.RECONFIGURE
+    assert plan(text, version=V25_11).force is Force.RECONFIGURE
 
 
 def test_the_force_of_a_change_is_the_greatest_of_its_parts():
@@ -100,16 +101,50 @@ def test_no_key_is_in_the_table_twice():
     assert len(keys) > 250
 
 
+UNKNOWN_TO_24_11 = """
+CertgenParameters CertgenType CliFilterParameters EpilogTimeout HealthCheckTimeout HttpParserType
+JobCompPassScript LicenseParameters MetricsAuthUsers MetricsParameters MetricsType NamespaceType
+PrologTimeout SlurmctldHttpAuthParameters SlurmdHttpAuthParameters UrlParserType
+"""
+"""Of the keys of the table those that scontrol 24.11.5 called unrecognized, asked for each."""
+
+
+def test_24_11_has_the_keys_that_its_scontrol_knows_and_no_others():
+    keys = {key for row in TABLE.rows if row.file == "slurm.conf" for key in row.keys}
+    known = {key for row in table(V24_11).rows if row.file == "slurm.conf" for key in row.keys}
+    assert keys - known == set(UNKNOWN_TO_24_11.split())
+
+
 def test_25_11_lacks_what_26_05_added():
-    old = TABLES["25.11"]
-    assert all(TABLE.find("slurm.conf", key) for key in SINCE_26_05)
-    assert not any(old.find("slurm.conf", key) for key in SINCE_26_05)
+    lacks = ("HealthCheckTimeout", "LicenseParameters", "MetricsAuthUsers", "MetricsParameters")
+    assert all(TABLE.find("slurm.conf", key) for key in lacks)
+    assert not any(table(V25_11).find("slurm.conf", key) for key in lacks)
+    assert table(V25_11).find("slurm.conf", "MetricsType")
+
+
+@pytest.mark.parametrize(
+    ("slurmctld", "parser", "force"),
+    [
+        (V26_05, V26_05, Force.REST),
+        (V26_05, None, Force.REST),
+        (V26_05, V25_11, Force.RECONFIGURE),
+        (V24_11, V24_11, Force.RECONFIGURE),
+        (None, V24_11, Force.RECONFIGURE),
+        (None, None, Force.REST),
+    ],
+)
+def test_a_partition_goes_by_rest_only_where_slurmctld_and_slurmrestd_have_the_calls(
+    slurmctld: Version | None, parser: Version | None, force: Force
+):
+    text = f"{BASE}PartitionName=b Nodes=ALL\n"
+    found = needs({"slurm.conf": BASE}, {"slurm.conf": text}, table(slurmctld, parser))
+    assert found.force is force
 
 
 def test_the_page_shows_the_table():
     before, _, rest = PAGE.read_text().partition(BEGIN)
-    table, _, after = rest.partition(END)
+    shown, _, after = rest.partition(END)
     if os.environ.get("PENSTOCK_WRITE_DOCS"):
-        table = page()
-        PAGE.write_text(f"{before}{BEGIN}{table}{END}{after}")
-    assert table == page()
+        shown = page()
+        PAGE.write_text(f"{before}{BEGIN}{shown}{END}{after}")
+    assert shown == page()

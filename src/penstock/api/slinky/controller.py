@@ -211,6 +211,14 @@ class ControllerStatus(Status, frozen=True):
             {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = ()
+    slurm_image: Annotated[
+        str, about("Image of slurmctld that said which version of Slurm it has.")
+    ] = ""
+    slurm_version: Annotated[str, about("Version of Slurm in that image.")] = ""
+    state_version: Annotated[
+        str,
+        about("Version of the slurmctld that served last: its state is read by no older one."),
+    ] = ""
     last_error: Annotated[
         str, about("Why slurmctld refused the wanted configuration; empty when it did not.")
     ] = ""

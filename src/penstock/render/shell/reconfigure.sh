@@ -6,6 +6,7 @@
 #
 # Each line on stdout that begins with "penstock:" is read by the operator; HASH is one over the names
 # and the content of all files but slurm.key and jwt.key:
+#   slurm VERSION                    the version of Slurm in this image
 #   tried HASH ok                    a slurmctld started with the candidates
 #   tried HASH refused: WORDS        it did not; what it said
 #   untried HASH: WORDS              a trial start told nothing of them, for this reason; it is made again
@@ -130,6 +131,10 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
   elif [ "$verdict" = 2 ]; then
     words="slurmctld had not started after $3 s: $words"
   fi
+  # What slurmctld has written is not read by an older one: that says nothing of the files.
+  if grep -qE 'incompatible version|checkpoint file, start with|failed to unpack' "$trial/said"; then
+    verdict=2
+  fi
   rm -rf "$trial"
   return "$verdict"
 }
@@ -214,6 +219,8 @@ applied=$(saved "$applied_file")
 exec 9<>"$state/never"
 wait_a_tick() { read -r -t "$tick" -u 9; }
 
+release=$(timeout 10 slurmctld -V 2>/dev/null | sed -nE 's/^[^ ]+ ([0-9][0-9.]*).*/\1/p')
+[ -z "$release" ] || report "slurm $release"
 until wanted=$(content "$etc"); do wait_a_tick; done
 if [ -z "$applied" ]; then # first start in this pod: slurmctld is about to read these very files
   runs_with "$wanted"
