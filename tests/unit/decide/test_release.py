@@ -13,6 +13,7 @@ from penstock.api.slinky.controller import (
 )
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.shared import ControllerRef
+from penstock.api.slinky.wellknown import CONFIG_HASH, CONFIG_RESTART
 from penstock.decide.admission import judge
 from penstock.decide.config_transaction import ConfigView, Stage, Version, decide
 from penstock.decide.neighbours import Neighbours
@@ -80,7 +81,7 @@ def test_what_the_running_slurm_cannot_read_is_refused_before_anything_is_writte
     found = decide(view)
     assert (found.stage, found.real, found.alias) == (Stage.REFUSED, old.data, old.data)
     assert "HealthCheckTimeout" in found.words
-    assert found.marks == {}
+    assert found.marks == {CONFIG_HASH: "old", CONFIG_RESTART: ""}
 
 
 def test_files_tried_by_another_release_are_remarked() -> None:
