@@ -13,7 +13,9 @@ from penstock.controllers.report import Events
 from penstock.decide import registration
 from penstock.decide.registration import RegistrationView
 from penstock.render.context import Cluster
+from penstock.slurm.known import Unknown
 from penstock.slurm.rest.errors import SlurmError
+from penstock.slurm.snapshot import NOT_ASKED
 
 
 @dataclass(slots=True)
@@ -57,6 +59,9 @@ class Registrations:
             await self._reconfigure(controller, link, events, view)
             view = self._view(controller, link, name, where, settled=settled)
         self._views[key] = view
+        if view.registration == Unknown(NOT_ASKED):
+            # A process that has just started would report that nothing is known, and take it back.
+            return []
         return [registration.check(view), *registration.ready(view)]
 
     def again(self, controller: Controller) -> float | None:
@@ -73,7 +78,7 @@ class Registrations:
 
     def outdated(self, controller: Controller) -> frozenset[str]:
         """The condition's type, where the Controller names no Accounting any more."""
-        return frozenset[str]() if controller.metadata.key in self._views else _TYPES
+        return _TYPES if controller.spec.accounting_ref is None else frozenset[str]()
 
     def _view(
         self, controller: Controller, link: Link, name: str, where: str, *, settled: bool
