@@ -38,13 +38,15 @@ class Hold:
         return [self._of(one, self.stays if stays is None else stays) for one in self.manifests]
 
     def _of(self, manifest: Json, stays: bool) -> Json:
-        if manifest["kind"] not in _WORKLOADS or not self.foreign or self.live is None:
+        if manifest["kind"] not in _WORKLOADS or self.live is None:
             return manifest
+        if not self.foreign:
+            return held.in_live_spelling(manifest, self.live)
         if stays:
             return held.kept(manifest, self.noted)
         if self.first:
             return held.kept(manifest, REPLACING)
-        return held.replaced(manifest, self.live)
+        return held.replaced(held.in_live_spelling(manifest, self.live), self.live)
 
     @property
     def checks(self) -> list[Check]:
@@ -85,9 +87,12 @@ def look(
     if was == REPLACED:
         return Hold(found, live, foreign=True)
     if was is None and not made_by_others(live, FIELD_MANAGER, "spec", "template"):
-        return Hold(found)
-    noted = held.note(declared, manifest)
+        return Hold(found, live)
+    noted = held.note(declared)
     wants = asked or of.metadata.annotations.get(wellknown.ADOPTED_PODS) == wellknown.REPLACE
-    same = was == noted or (was is None and fits and held.serves(declared, manifest, live))
+    # A note of an earlier version is read once: its pods have what is declared, or they go.
+    same = was == noted or (
+        (held.is_older(was) if was is not None else fits) and held.serves(declared, live)
+    )
     stays = same and not wants
     return Hold(found, live, foreign=True, stays=stays, noted=noted, first=was is None)

@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from penstock.api.conditions import Check
+from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.shared import Status
@@ -17,7 +18,7 @@ from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.report import Events
 from penstock.decide import host_network
 from penstock.decide.workload import workload
-from penstock.render import hostkeys
+from penstock.render import hostkeys, sssd
 from penstock.render import loginset as render
 from penstock.render.canonical import secret_digest
 
@@ -49,19 +50,33 @@ class LoginSetLoop(Loop[LoginSet]):
             made = await asyncio.to_thread(hostkeys.generate)
             await self.objects.create_secret(obj, self.events, render.host_keys(obj, made))
             return [Check(None, "CreatingKeys", "The SSH host keys are being made")]
-        manifests = render.objects(
-            cluster,
-            obj,
-            host_keys_hash=secret_digest(keys.data),
-            sssd_conf_hash=sssd_hash,
-        )
-        found = hold.look(self.objects, obj, manifests, render.declared(cluster, obj))
+        hashes = {
+            "host_keys_hash": secret_digest(keys.data),
+            "sssd_conf_hash": self._hash_kept(obj, sssd_hash),
+        }
+        manifests = render.objects(cluster, obj, **hashes)
+        found = hold.look(self.objects, obj, manifests, render.declared(cluster, obj, **hashes))
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
         listens = "sshd listens on 22"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
         heard = await self._directories.look(obj, pods, self.events)
         return [workload("login", obj.spec.replicas, pods), *found.checks, *exposed, *heard]
+
+    def _hash_kept(self, obj: LoginSet, found: str) -> str:
+        """The hash of sssd.conf for the pods: the one that they have if it means the same file.
+
+        Earlier versions hashed the whole Secret; pods must not restart for another way to count.
+        """
+        meta, ref = obj.metadata, obj.spec.sssd_conf_ref
+        live = self.world.deployments.raw(f"{meta.namespace}/{names.login_workload(obj)}")
+        if live is None or ref is None:
+            return found
+        pods: Json = live["spec"]["template"].get("metadata") or {}
+        marks: Json = pods.get("annotations") or {}
+        was: str = marks.get(wellknown.SSSD_CONF_HASH) or ""
+        whole = self.world.secret_hash(meta.namespace, ref)
+        return was if was in (whole, sssd.FORMER.get(found)) and was else found
 
     def again(self, obj: LoginSet) -> float | None:
         """Soon while there is a directory to hear of."""

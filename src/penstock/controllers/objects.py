@@ -32,9 +32,16 @@ from penstock.kube import (
     NotFoundError,
 )
 from penstock.kube.store import version_of
+from penstock.render.held import FIXED
 
-UPSTREAM = "manager"
-"""The field manager of slurm-operator: the name of its program."""
+UPSTREAM = "slurm-operator"
+"""The field manager of slurm-operator."""
+_OLDER = "manager"
+"""That of its older versions. Other programs have the same default, so it is only adopted with a
+change of ours."""
+
+_OF_PODS = (("spec", "template"), *(("spec", field) for field in FIXED))
+"""What stays another operator's while its pods stay."""
 
 
 class Objects:
@@ -87,9 +94,17 @@ class Objects:
                 continue
             # The cache of Secrets has no JSON: one is looked up when it may differ.
             live = cache.raw(key) if cache.keep_raw else None
-            # What it wrote besides goes with ours, unless its pods stay as they are.
-            adopts = () if _pods_stay(manifest) else (UPSTREAM,)
-            applied = await self._applier.ensure(resource, manifest, live, adopts=adopts)
+            # What it wrote besides goes with ours. A template goes only with a change of it.
+            stays = _pods_stay(manifest)
+            applied = await self._applier.ensure(
+                resource,
+                manifest,
+                live,
+                adopts=(UPSTREAM, _OLDER),
+                at_once=(UPSTREAM,),
+                leave=_OF_PODS if stays else (),
+                along_with="spec.template" if _is_workload(manifest) and not stays else "",
+            )
             if seen.uid and applied.done == "unchanged":
                 self._settled[seen.uid] = (seen.resource_version, manifest)
             told = f"{resource.kind} {meta['name']}"
@@ -134,6 +149,10 @@ class Objects:
         events.normal(of, "CreateSucceeded", f"Generated Secret {name}", "Create")
 
 
+def _is_workload(manifest: Json) -> bool:
+    return manifest["kind"] in ("StatefulSet", "Deployment")
+
+
 def _pods_stay(manifest: Json) -> bool:
     """Whether it is a workload's without the template of its pods."""
-    return manifest["kind"] in ("StatefulSet", "Deployment") and "template" not in manifest["spec"]
+    return _is_workload(manifest) and "template" not in manifest["spec"]

@@ -44,7 +44,7 @@ from penstock.controllers.settings import Settings
 from penstock.decide.backups import is_active
 from penstock.decide.config_checks import APPLIED
 from penstock.kube import Manager
-from penstock.render.canonical import secret_digest
+from penstock.render.canonical import digest, secret_digest
 from penstock.render.config import config_hash, config_maps_read, files, mounted
 from penstock.render.context import Cluster
 from penstock.render.slurm_conf import extra_conf_of, node_count_of
@@ -107,6 +107,8 @@ class World:
         """By uid of a Controller all files that Slurm refused last, as they are at /etc/slurm."""
         self._hashes: dict[str, tuple[str, str]] = {}
         """Version and hash of Secrets by key: each look at a cluster asks for them."""
+        self._sssd: dict[tuple[str, str], tuple[str, str]] = {}
+        """The same of single values, by the Secret's key and that within its data."""
         self._rings: dict[str, tuple[str, Ring | None]] = {}
         self.secrets.subscribe(self._secret_seen)
 
@@ -298,10 +300,23 @@ class World:
         )
 
     def sssd_hash(self, namespace: str, ref: SecretKeySelector | None) -> str | Check:
-        """Hash of the Secret with sssd.conf, empty without a reference, or that it is absent."""
-        found = self.secret_hash(namespace, ref) if ref is not None else ""
-        if ref is None or found:
+        """Hash of sssd.conf, empty without a reference, or that it is absent.
+
+        Over the one value that is named, as slurm-operator does it: what else is in the Secret
+        concerns no pod.
+        """
+        if ref is None:
+            return ""
+        place = (f"{namespace}/{ref.name}", ref.key)
+        secret = self.secrets.get(place[0])
+        if secret is not None and ref.key in (secret.data or {}):
+            version = f"{secret.metadata.uid} {secret.metadata.resource_version}"
+            seen, found = self._sssd.get(place, ("", ""))
+            if seen != version:
+                found = digest(self.secret_value(namespace, ref) or b"")
+                self._sssd[place] = version, found
             return found
+        self._sssd.pop(place, None)
         return Check(
             False,
             "SecretNotFound",

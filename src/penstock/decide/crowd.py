@@ -45,7 +45,7 @@ def crowd(nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
     made_of: defaultdict[tuple[str | None, str | None], list[str]] = defaultdict(list)
     for pod in pods:
         labels = pod.metadata.labels
-        key = (labels.get(wellknown.REVISION_HASH), labels.get(wellknown.SCALING_MODE))
+        key = (wellknown.revision_hash(labels), labels.get(wellknown.SCALING_MODE))
         made_of[key].append(pod.metadata.uid)
     alive = [pod for pod in pods if not pod.metadata.deleting]
     hosts = [pod.host for pod in alive]
@@ -92,7 +92,7 @@ def _asked(pod: Pod) -> tuple[object, ...]:
     labels = meta.labels
     return (
         (meta.uid, meta.name, meta.deleting, pod.host, pod.ready, pod.status.phase),
-        labels.get(wellknown.REVISION_HASH),
+        wellknown.revision_hash(labels),
         mode := labels.get(wellknown.SCALING_MODE),
         machine_of(pod) if mode == DAEMON else "",
     )

@@ -43,7 +43,7 @@ def history(
     same = tuple(sorted({*noted, *_told(nodeset)} - {wanted}))
     highest = max((one.revision for one in records if one is not found), default=0)
     number = found.revision if found is not None and found.revision > highest else highest + 1
-    used = {pod.metadata.labels.get(wellknown.REVISION_HASH) for pod in pods} | {wanted, *same}
+    used = {wellknown.revision_hash(pod.metadata.labels) for pod in pods} | {wanted, *same}
     old = sorted(
         (one for one in records if used.isdisjoint({hash_of(nodeset, one), *same_as(one)})),
         key=lambda one: (one.revision, one.metadata.name),

@@ -124,7 +124,7 @@ def change(
     `last` is what its comment says that it was given, `confs` the extraConf of revisions by hash. A
     pod of a revision that nobody knows is left alone.
     """
-    own = confs.get(pod.metadata.labels.get(wellknown.REVISION_HASH, ""))
+    own = confs.get(wellknown.revision_hash(pod.metadata.labels) or "")
     if last is None and own is None:
         return None
     after = wanted(nodeset)

@@ -110,7 +110,7 @@ def _settled(nodeset: NodeSet, pod: Pod, node: Node, confs: Mapping[str, str]) -
     record = records.read(node.comment)
     if record is None or not records.belongs(record, nodeset):
         return False
-    known = pod.metadata.labels.get(wellknown.REVISION_HASH, "") in confs
+    known = wellknown.revision_hash(pod.metadata.labels) in confs
     ours = known and record.pod == pod.metadata.name
     return ours and live_conf.change(nodeset, pod, node, record.live, confs) is None
 

@@ -38,7 +38,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
 
 def current(view: NodeSetView, pod: Pod) -> bool:
     """Whether the pod is as wanted: of that revision, or of one that means the same, and mode."""
-    found = pod.metadata.labels.get(wellknown.REVISION_HASH)
+    found = wellknown.revision_hash(pod.metadata.labels)
     return (found == view.revision or found in view.same_revisions) and in_place(view, pod)
 
 

@@ -14,7 +14,7 @@ from penstock.api.resource import Resource
 from penstock.kube.client import Client
 from penstock.kube.drift import drift, owned_fields
 from penstock.kube.errors import NotFoundError, NotOursError
-from penstock.kube.ownership import adopt
+from penstock.kube.ownership import Path, adopt
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,16 @@ class Applier:
         live: Json | None,
         *,
         adopts: Collection[str] = (),
+        at_once: Collection[str] = (),
+        leave: Collection[Path] = (),
+        along_with: str = "",
     ) -> Applied:
         """Create or update; `live` is the whole object as last seen, with its managedFields.
 
         `adopts` names more managers whose updates become ours: what they wrote and the manifest
-        does not ask for goes.
+        does not ask for goes. That happens with the next change, for managers in `at_once` also
+        without one. Fields at the paths of `leave` stay theirs. With `along_with`, a path, the
+        rest stays theirs as well until something at or below that path changes.
 
         An object that is missing in a cache is looked for once more before it is made, so that
         a lagging cache never overwrites what somebody else has put there. Raises NotOursError
@@ -73,9 +78,16 @@ class Applier:
             return Applied("created", self._remember(manifest, body))
         _check_owner(manifest, live)
         changed = drift(manifest, live, self._manager)
-        if not changed or self._known(manifest, live, changed):
+        if changed and self._known(manifest, live, changed):
+            changed = ()
+        if along_with and not any(f"{path}.".startswith(f"{along_with}.") for path in changed):
+            adopts, at_once = (), ()
+        if not changed and adopt(live, self._manager, at_once, leave=leave) is not None:
+            # An earlier version did not know the manager: it has a share in our fields.
+            changed = ("metadata.managedFields",)
+        if not changed:
             return Applied("unchanged", live)
-        patch = adopt(live, self._manager, self._adopts.union(adopts))
+        patch = adopt(live, self._manager, self._adopts.union(adopts), leave=leave)
         if patch is not None:
             meta = live["metadata"]
             await self._client.patch_raw(

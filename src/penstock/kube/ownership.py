@@ -12,25 +12,38 @@ from typing import Any, cast
 
 from penstock.api.meta import Json
 
+Path = tuple[str, ...]
+"""Names of fields, from the top of an object down."""
 
-def adopt(live: Json, manager: str, others: Collection[str]) -> list[Json] | None:
+
+def adopt(
+    live: Json, manager: str, others: Collection[str], *, leave: Collection[Path] = ()
+) -> list[Json] | None:
     """A JSON patch that makes the updates of `others` applied fields of `manager`.
 
-    None when there is nothing to hand over. The patch fails with a conflict when the object
-    changed since.
+    Fields at and below the paths of `leave` stay with their owners. None when there is nothing to
+    hand over. The patch fails with a conflict when the object changed since.
     """
     meta = cast("Json", live["metadata"])
     entries = cast("list[Json]", meta.get("managedFields") or [])
-    moved = [e for e in entries if _updated_by(e, others)]
-    if not moved:
-        return None
     fields: Json = {}
     rest: list[Json] = []
+    moved = False
     for entry in entries:
-        if entry in moved or _applied_by(entry, manager):
-            fields = _union(fields, cast("Json", entry.get("fieldsV1") or {}))
-        else:
+        owned = cast("Json", entry.get("fieldsV1") or {})
+        if _applied_by(entry, manager):
+            fields = _union(fields, owned)
+            continue
+        if not _updated_by(entry, others):
             rest.append(entry)
+            continue
+        left, given = _split(owned, leave)
+        moved = moved or bool(given)
+        fields = _union(fields, given)
+        if left:
+            rest.append({**entry, "fieldsV1": left})
+    if not moved:
+        return None
     applied: Json = {
         "manager": manager,
         "operation": "Apply",
@@ -71,6 +84,23 @@ def _union(one: Json, other: Json) -> Json:
     return merged
 
 
+def _split(fields: Json, leave: Collection[Path]) -> tuple[Json, Json]:
+    """The fields at and below these paths, and all others."""
+    left: Json = {}
+    given: Json = {}
+    for key, below in fields.items():
+        paths = [path[1:] for path in leave if path[:1] == (key.removeprefix("f:"),)]
+        if () in paths:
+            left[key] = below
+        elif paths and below:
+            kept, rest = _split(cast("Json", below), paths)
+            left |= {key: kept} if kept else {}
+            given |= {key: rest} if rest else {}
+        else:
+            given[key] = below
+    return left, given
+
+
 def made_by_others(live: Json, manager: str, *path: str) -> bool:
     """Whether others wrote a field of an object, and `manager` never did."""
     meta = cast("Json", live.get("metadata") or {})
@@ -82,7 +112,7 @@ def made_by_others(live: Json, manager: str, *path: str) -> bool:
     return bool(owners) and manager not in owners
 
 
-def _has(fields: Json, path: tuple[str, ...]) -> bool:
+def _has(fields: Json, path: Path) -> bool:
     for step in path:
         if f"f:{step}" not in fields:
             return False

@@ -221,7 +221,7 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
         elif slurm_node_name(pod) in drained:
             leaving.append(name)
             touched.append(pod)
-        elif pod.metadata.labels.get(wellknown.REVISION_HASH) not in current:
+        elif wellknown.revision_hash(pod.metadata.labels) not in current:
             outdated.append(name)
             touched.append(pod)
     return Workers(

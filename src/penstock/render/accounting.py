@@ -120,8 +120,33 @@ def objects(accounting: Accounting, given: Given) -> list[Json]:
 
 def declared(accounting: Accounting, given: Given) -> Declared:
     """What is declared of slurmdbd's pod."""
-    more = {"conf": given.conf_hash, "jwks": given.jwks_hash}
-    return Declared(accounting.spec.template, {"slurmdbd": accounting.spec.slurmdbd}, more)
+    spec = accounting.spec
+    secrets = [ref.name for ref in (spec.slurm_key_ref, spec.effective_jwt_key_ref) if ref]
+    files = [spec.jwks_key_ref.name] if spec.jwks_key_ref else []
+    return Declared(
+        spec.template,
+        {"slurmdbd": spec.slurmdbd},
+        hashes={
+            wellknown.SLURM_KEY_HASH: given.slurm_key_hash,
+            wellknown.JWT_KEY_HASH: given.jwt_key_hash,
+        },
+        more={
+            "storage": digest(given.jwt_key + _storage(given.conf).encode()),
+            "extra": spec.extra_conf.strip(),
+            "jwks": given.jwks_hash,
+        },
+        sources=frozenset(
+            {
+                *(("secret", name) for name in secrets),
+                *(("configMap", name) for name in files),
+            }
+        ),
+    )
+
+
+def _storage(conf: str) -> str:
+    """Where the records are kept and with which password, as it is declared."""
+    return "\n".join(line for line in _lines(conf) if line.startswith("Storage"))
 
 
 def fits(given: Given, text: str) -> bool:

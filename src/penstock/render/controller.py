@@ -75,10 +75,25 @@ def declared_pods(cluster: Cluster) -> Declared:
     spec = cluster.controller.spec
     wishes = {"slurmctld": spec.slurmctld, "reconfigure": spec.reconfigure, "logfile": spec.logfile}
     # slurm-operator has the reconfigure container only where inplaceReconfigure is true.
+    controller = cluster.controller
+    secrets = (names.slurm_key_ref(controller).name, names.jwt_key_ref(controller).name)
+    files = [*config_maps_of(cluster), *([spec.jwks_key_ref.name] if spec.jwks_key_ref else [])]
+    claim = spec.persistence.existing_claim if spec.persistence is not None else ""
     return Declared(
         spec.template,
         wishes,
-        {"replicas": str(spec.replicas)},
+        hashes={
+            wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+            wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+        },
+        more={"replicas": str(spec.replicas)},
+        sources=frozenset(
+            {
+                *(("secret", name) for name in secrets),
+                *(("configMap", name) for name in files),
+                *([("claim", claim)] if claim else []),
+            }
+        ),
         optional=frozenset({_RECONFIGURE}),
     )
 

@@ -15,8 +15,9 @@ from typing import Any, cast
 from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.shared import PodTemplate
+from penstock.render import empty
 from penstock.render.canonical import canonical_json, digest
-from penstock.render.meaning import bare
+from penstock.render.meaning import understood
 from penstock.render.pod import pod_labels
 from penstock.render.quantity import quantity
 
@@ -25,86 +26,109 @@ REPLACED = "replaced"
 REPLACING = "replacing"
 """In place of the note, before that."""
 
-_SAME_HASHES = (
-    wellknown.SLURM_KEY_HASH,
-    wellknown.JWT_KEY_HASH,
-    wellknown.SSSD_CONF_HASH,
-    wellknown.SSH_HOST_KEYS_HASH,
-)
-"""Of what both operators hash by the same rule."""
-_FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates")
+_FORM = "v2:"
+"""What a note begins with. Another form of it needs another beginning."""
+FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates")
 """What the API server lets nobody change. Source: Kubernetes API reference, StatefulSetSpec."""
+
+
+Source = tuple[str, str]
+"""Kind (`secret`, `configMap` or `claim`) and name of what a pod cannot do without."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What users say of the pods of one workload.
 
-    `containers` are their wishes by the container's usual name; `more` is whatever else the daemon
-    reads at its start only. `optional` containers may be missing in another operator's pod.
+    `containers` are their wishes by the container's usual name. `hashes` are of Secrets that the
+    daemon reads at its start only, by the pod annotation that both operators compute by the same
+    rule; `more` is whatever else it reads then. `sources` are the objects, by kind and name, that
+    are declared to be in the pod. `optional` containers may be missing in another operator's pod.
     """
 
     template: PodTemplate
     containers: Mapping[str, Json]
+    hashes: Mapping[str, str] = field(default_factory=dict[str, str])
     more: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: frozenset[Source] = frozenset()
     optional: frozenset[str] = frozenset()
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels that users give the pods, in the form that is compared."""
+        return pod_labels(self.template, {})
 
-def note(declared: Declared, manifest: Json) -> str:
-    """A hash of what is declared, which our own way to make pods of it does not change."""
-    template: Json = manifest["spec"]["template"]
-    annotations: Json = template["metadata"].get("annotations") or {}
-    hashes = {key: annotations[key] for key in sorted(_hashes(annotations))}
-    return digest(
+    @property
+    def spec(self) -> Json:
+        """The template's spec as slurm-operator reads it: without a spelling that only we take."""
+        return {key: one for key, one in self.template.spec.items() if key != "dNSPolicy"}
+
+
+def note(declared: Declared) -> str:
+    """A hash of what is declared, and of nothing that another version of Penstock may change.
+
+    It is over the same form that `serves` compares: what is empty, false or 0 is not in it.
+    """
+    return _FORM + digest(
         canonical_json(
-            bare(
+            understood(
                 {
-                    "labels": pod_labels(declared.template, {}),
+                    "labels": declared.labels,
                     "annotations": declared.template.metadata.annotations,
-                    "spec": declared.template.spec,
+                    "spec": declared.spec,
                     "containers": declared.containers,
-                    "hashes": hashes,
+                    "hashes": dict(declared.hashes),
                     "more": dict(declared.more),
-                    "sources": sorted(_sources(template["spec"])),
+                    "sources": sorted(declared.sources),
                 }
             )
         )
     )
 
 
-def serves(declared: Declared, manifest: Json, live: Json) -> bool:
+def is_older(noted: str) -> bool:
+    """Whether a note is of an earlier version, which covered the way that version made pods."""
+    return noted not in (REPLACED, REPLACING) and not noted.startswith(_FORM)
+
+
+def serves(declared: Declared, live: Json) -> bool:
     """Whether the pods of another operator's workload have all that is declared.
 
     What is empty, false or 0 counts as not said, since slurm-operator leaves it out.
     """
-    ours, theirs = manifest["spec"]["template"], live["spec"]["template"]
+    theirs = live["spec"]["template"]
     have: Json = theirs.get("metadata") or {}
-    wish = declared.template
-    marks: Json = ours["metadata"].get("annotations") or {}
     known: Json = have.get("annotations") or {}
     return (
-        _within(pod_labels(wish, {}), have.get("labels") or {})
-        and _within(wish.metadata.annotations or {}, known)
-        and all(known.get(key, value) == value for key, value in _hashes(marks).items())
-        and _within(_known_fields(wish.spec), theirs["spec"])
+        _within(understood(declared.labels), have.get("labels") or {})
+        and _within(understood(declared.template.metadata.annotations or {}), known)
+        and all(known.get(key, value) == value for key, value in declared.hashes.items() if value)
+        and _within(understood(declared.spec), theirs["spec"])
         and all(
-            _contained(name, wish, theirs["spec"], missing=name in declared.optional)
+            _contained(name, understood(wish), theirs["spec"], missing=name in declared.optional)
             for name, wish in declared.containers.items()
         )
-        and _sources(ours["spec"]) <= _sources(theirs["spec"])
+        and declared.sources <= _sources(theirs["spec"])
     )
+
+
+def in_live_spelling(manifest: Json, live: Json) -> Json:
+    """Our manifest for a workload of ours, with the empty fields that its template has already."""
+    spec: Json = manifest["spec"]
+    template = empty.spelt_as(spec["template"], live["spec"]["template"])
+    return {**manifest, "spec": {**spec, "template": template}}
 
 
 def kept(manifest: Json, noted: str) -> Json:
     """Our manifest for a workload whose pods stay: all but their template."""
-    spec = {k: v for k, v in manifest["spec"].items() if k not in ("template", *_FIXED)}
+    spec = {k: v for k, v in manifest["spec"].items() if k not in ("template", *FIXED)}
     return {**_noted(manifest, noted), "spec": spec}
 
 
 def replaced(manifest: Json, live: Json) -> Json:
     """Our manifest for another operator's workload from now on; what cannot change stays."""
-    fixed = {key: live["spec"][key] for key in _FIXED if key in live["spec"]}
-    spec = {k: v for k, v in manifest["spec"].items() if k not in _FIXED}
+    fixed = {key: live["spec"][key] for key in FIXED if key in live["spec"]}
+    spec = {k: v for k, v in manifest["spec"].items() if k not in FIXED}
     return {**_noted(manifest, REPLACED), "spec": spec | fixed}
 
 
@@ -115,15 +139,6 @@ def _noted(manifest: Json, value: str) -> Json:
     return {**manifest, "metadata": {**metadata, "annotations": noted}}
 
 
-def _hashes(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in annotations.items() if key in _SAME_HASHES}
-
-
-def _known_fields(spec: Json) -> Json:
-    """Without a spelling that only Penstock takes."""
-    return {key: value for key, value in spec.items() if key != "dNSPolicy"}
-
-
 def _contained(name: str, wish: Json, spec: Json, *, missing: bool) -> bool:
     called = wish.get("name") or name
     every: list[Json] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
@@ -132,12 +147,10 @@ def _contained(name: str, wish: Json, spec: Json, *, missing: bool) -> bool:
 
 
 def _within(wish: Any, have: Any) -> bool:
-    """Whether everything that is said in one value holds in the other."""
-    if wish in (None, "", 0, False, {}, []):
-        return True
+    """Whether everything that is said in one value, which is `understood`, holds in the other."""
     if isinstance(wish, dict):
         if not isinstance(have, dict):
-            return all(_within(one, None) for one in cast("Json", wish).values())
+            return False
         fields = cast("Json", have)
         return all(_within(one, fields.get(key)) for key, one in cast("Json", wish).items())
     if isinstance(wish, list):
@@ -155,7 +168,7 @@ def _same_amount(one: Any, other: Any) -> bool:
         return False
 
 
-def _sources(spec: Json) -> set[tuple[str, str]]:
+def _sources(spec: Json) -> set[Source]:
     """Kind and name of what the pod cannot do without: Secrets, ConfigMaps and claims."""
     return {
         found
@@ -164,7 +177,7 @@ def _sources(spec: Json) -> set[tuple[str, str]]:
     }
 
 
-def _sources_of(volume: Json) -> Iterator[tuple[str, str]]:
+def _sources_of(volume: Json) -> Iterator[Source]:
     if claim := volume.get("persistentVolumeClaim"):
         yield "claim", claim["claimName"]
     if secret := volume.get("secret"):

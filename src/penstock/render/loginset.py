@@ -116,17 +116,27 @@ def objects(
     ]
 
 
-def declared(cluster: Cluster, loginset: LoginSet) -> Declared:
+def declared(
+    cluster: Cluster, loginset: LoginSet, *, host_keys_hash: str = "", sssd_conf_hash: str = ""
+) -> Declared:
     """What is declared of the login pods."""
     spec = loginset.spec
+    secrets = [names.slurm_key_ref(cluster.controller).name, names.login_host_keys(loginset)]
+    secrets += [spec.sssd_conf_ref.name] if spec.sssd_conf_ref else []
     return Declared(
         spec.template,
         {"login": spec.login, "initconf": spec.initconf},
-        {
-            "server": config_server(cluster),
-            "sshd": config_digest(ssh_files(loginset)),
-            "key": cluster.clients_key_hash,
+        hashes={
+            wellknown.SLURM_KEY_HASH: cluster.clients_key_hash,
+            wellknown.SSH_HOST_KEYS_HASH: host_keys_hash,
+            wellknown.SSSD_CONF_HASH: sssd_conf_hash,
         },
+        more={
+            "server": config_server(cluster),
+            "sshd": spec.extra_sshd_config.strip(),
+            "authorized": spec.root_ssh_authorized_keys.strip(),
+        },
+        sources=frozenset(("secret", name) for name in secrets),
     )
 
 

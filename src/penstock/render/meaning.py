@@ -14,33 +14,55 @@ import msgspec
 from penstock.api.meta import Json
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.render import merge, worker
+from penstock.render import empty, merge, worker
 from penstock.render.canonical import canonical_json
 from penstock.render.context import Cluster, Images
 from penstock.render.quantity import quantity
 
-_SELECTORS = frozenset({"labelSelector", "namespaceSelector"})
-"""Of these an empty one selects everything, an absent one something else."""
 _AMOUNTS = frozenset({"requests", "limits"})
 _PATCH = "$patch"
 _NOBODY = Cluster(Controller(), Images("", "", "", "", ""))
 
 
-def bare(value: Any, *, under: str = "") -> Any:
+def bare(value: Any) -> Any:
     """The value without fields that say nothing, and with quantities as numbers.
 
     `false` and 0 say something. Whether a whole list or mapping says nothing is for the caller.
     """
+    return _with_amounts(empty.said(value))
+
+
+def understood(value: Any) -> Any:
+    """What slurm-operator makes of a declaration: `bare`, and without false, 0 and empty items.
+
+    It leaves those out of its pods, whatever they are about.
+    """
     if isinstance(value, dict):
-        fields = cast("Json", value)
-        out: Json = {}
-        for key, given in fields.items():
-            found = _amount(given) if under in _AMOUNTS else bare(given, under=key)
-            if found not in (None, "", {}, []) or (key in _SELECTORS and found == {}):
-                out[key] = found
-        return out
+        fields = {key: understood(one) for key, one in cast("Json", bare(value)).items()}
+        return {
+            key: one
+            for key, one in fields.items()
+            if one is not False and one != 0 and (one not in empty.EMPTY or _says(key, value))
+        }
     if isinstance(value, list):
-        return [bare(one) for one in cast("list[Any]", value)]
+        every = [understood(one) for one in cast("list[Any]", value)]
+        return [one for one in every if one not in empty.EMPTY]
+    return value
+
+
+def _says(key: str, fields: Any) -> bool:
+    """Whether a field that is empty was meant so: it is not what became of false and 0 in it."""
+    return empty.said(cast("Json", fields).get(key)) in empty.EMPTY
+
+
+def _with_amounts(value: Any, *, under: str = "") -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _amount(one) if under in _AMOUNTS else _with_amounts(one, under=key)
+            for key, one in cast("Json", value).items()
+        }
+    if isinstance(value, list):
+        return [_with_amounts(one) for one in cast("list[Any]", value)]
     return value
 
 

@@ -1,6 +1,7 @@
 """What users write over what we make: Kubernetes' strategic merge, with each wish honoured.
 
-Only an absent or null field means "not set": `false`, `0`, `""` and `[]` are wishes. What a cluster
+`false` and 0 are wishes. An empty value (`{}`, `[]`, `""`) is one where it takes something of ours
+away; elsewhere it means "not set", as null does (`penstock.render.empty`). What a cluster
 cannot live without (the config server's address, spread and tolerations) is joined, never lost.
 Source of the merge keys: Kubernetes API reference, `patchMergeKey` of Container and PodSpec.
 """
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from penstock.api.meta import Json
+from penstock.render import empty
 
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _HANDLERS = frozenset({"exec", "httpGet", "tcpSocket", "grpc", "sleep"})
@@ -29,19 +31,22 @@ def prune(value: Any) -> Any:
 
 def deep(base: Json, user: Json) -> Json:
     """Maps are merged key by key, everything else is the user's when given."""
-    out = dict(base)
+    wish: Json = empty.said({k: v for k, v in user.items() if base.get(k) in empty.EMPTY})
+    out = base | wish
     for key, value in user.items():
-        old = out.get(key)
+        old = base.get(key)
+        if old in empty.EMPTY or value is None:
+            continue
         if isinstance(value, dict) and isinstance(old, dict):
             out[key] = deep(cast("Json", old), cast("Json", value))
-        elif value is not None:
-            out[key] = prune(value)
+        else:
+            out[key] = empty.said(value)
     return out
 
 
 def items(value: Any) -> list[Json]:
     """A list of objects out of an opaque spec; absent and null are empty."""
-    return [prune(item) for item in cast("list[Json]", value or [])]
+    return [empty.said(item) for item in cast("list[Json]", value or [])]
 
 
 def union(base: Iterable[Any], user: Iterable[Any]) -> list[Any]:
@@ -105,13 +110,17 @@ def container(base: Json, user: Json | None) -> Json:
     if numbers := items(wish.pop("ports", None)):
         out["ports"] = ports(base.get("ports", []), numbers)
     for name in _PROBES:
-        if (probe := wish.pop(name, None)) is not None:
+        if probe := empty.said(wish.pop(name, None) or {}):
             out[name] = _handled(base.get(name, {}), probe)
     if hooks := wish.pop("lifecycle", None):
         ours: Json = base.get("lifecycle", {})
         out["lifecycle"] = ours | {
-            name: _handled(ours.get(name, {}), hook) for name, hook in hooks.items() if hook
+            name: _handled(ours.get(name, {}), said)
+            for name, hook in hooks.items()
+            if (said := empty.said(hook or {}))
         }
+        if not out["lifecycle"]:
+            del out["lifecycle"]
     for text in ("image", "name"):
         if wish.get(text) == "":
             del wish[text]
@@ -129,7 +138,9 @@ def _env(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:
     wishes: list[Json] = []
     for entry in user:
         name = entry["name"]
-        if name in _JOINED_ENV and name in ours and "value" in entry:
+        if name in _JOINED_ENV and name in ours and "valueFrom" not in entry:
+            if "value" not in entry:
+                continue
             entry = {"name": name, "value": f"{ours[name]['value']} {entry['value']}".strip()}
         wishes.append(entry)
     return by_key(ours.values(), wishes, "name")
@@ -156,9 +167,9 @@ def pod_spec(base: Json, user: Json | None) -> Json:
     if tolerations := items(wish.pop("tolerations", None)):
         out["tolerations"] = union(base.get("tolerations", []), tolerations)
     if terms := wish.pop("affinity", None):
-        out["affinity"] = _affinity(base.get("affinity", {}), terms)
+        out |= {"affinity": found} if (found := _affinity(base.get("affinity", {}), terms)) else {}
     if dns := wish.pop("dnsConfig", None):
-        out["dnsConfig"] = _dns(base.get("dnsConfig", {}), dns)
+        out |= {"dnsConfig": found} if (found := _dns(base.get("dnsConfig", {}), dns)) else {}
     out = deep(out, wish)
     if out.get("hostNetwork"):
         out.setdefault("dnsPolicy", "ClusterFirstWithHostNet")

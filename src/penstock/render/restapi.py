@@ -12,6 +12,7 @@ from penstock.render.held import Declared
 from penstock.render.pod import (
     ETC,
     config_map_source,
+    config_server,
     etc_mount,
     object_metadata,
     projected,
@@ -78,16 +79,29 @@ def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list
 def declared(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> Declared:
     """What is declared of slurmrestd's pods, with `conf` as in `objects`."""
     conf = slurm_conf(cluster) if conf is None else conf
-    accounted = "yes" if _has_slurmdbd(cluster, conf) else "no"
     return Declared(
         restapi.spec.template,
         {"slurmrestd": restapi.spec.slurmrestd},
-        {
-            "slurm.conf": digest(identity(conf)),
-            "accounted": accounted,
-            "key": cluster.slurm_key_hash,
-        },
+        hashes={wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash},
+        more=_read_at_start(cluster, accounted=_has_slurmdbd(cluster, conf)),
+        sources=frozenset({("secret", names.slurm_key_ref(cluster.controller).name)}),
     )
+
+
+def _read_at_start(cluster: Cluster, *, accounted: bool) -> dict[str, str]:
+    """What is declared of those lines of slurm.conf that slurmrestd reads once."""
+    spec, books = cluster.controller.spec, cluster.accounting if accounted else None
+    return {
+        "cluster": names.cluster_name(cluster.controller),
+        "server": config_server(cluster),
+        "replicas": str(spec.replicas),
+        "extra": identity(spec.extra_conf),
+        "jwks": spec.jwks_key_ref.name if spec.jwks_key_ref else "",
+        "accounted": "yes" if accounted else "no",
+        "accounting": f"{names.accounting_host(books)}:{names.accounting_port(books)}"
+        if books
+        else "",
+    }
 
 
 def _has_slurmdbd(cluster: Cluster, conf: str) -> bool:

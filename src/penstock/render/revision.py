@@ -22,7 +22,7 @@ class Revision:
     """The part of a NodeSet that its pods are made from."""
 
     hash: str
-    """Value of the pods' label `controller-revision-hash`."""
+    """Value of the pods' label `controller.kubernetes.io/hash`."""
     name: str
     """Name of the ControllerRevision."""
     data: Json

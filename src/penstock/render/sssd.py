@@ -6,6 +6,8 @@ It runs without root's rights, which sssd needs; so the two share the folder of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.api.meta import Json
 from penstock.render.context import Cluster
 from penstock.render.pod import memory, secret_source
@@ -14,6 +16,13 @@ from penstock.render.script import script
 _CONF = "sssd-conf"
 _PIPES = "sssd-pipes"
 _PATH = "/var/lib/sss/pipes"
+
+FORMER: Mapping[str, str] = {
+    "5c8b34cf50596775b56da051f8463ef1853a27c217698be4b22d140de17b32e8": (
+        "27785e01fcc60177983f1c633dafdd86b3036ba176d95565cb8dd302964dca22"
+    )
+}
+"""By the hash of the chart's default sssd.conf that of an earlier one which means the same."""
 
 
 def volumes(cluster: Cluster) -> list[Json]:

@@ -81,16 +81,15 @@ def side(change: Change = lambda _: None) -> Side:
     given = Given("d", conf, b"key", cluster.slurm_key_hash, cluster.jwt_key_hash)
     theirs = {one["metadata"]["name"]: one for one in upstream.made() if _is_workload(one)}
     keys = next(o for o in upstream.made() if o["metadata"]["name"].endswith("ssh-host-keys"))
+    hashes = {
+        "host_keys_hash": secret_digest(keys["data"]),
+        "sssd_conf_hash": hashed("slurm-sssd-conf"),
+    }
     made = [
         *controller.objects(cluster),
         *accounting.objects(books, given),
         *restapi.objects(cluster, rest),
-        *loginset.objects(
-            cluster,
-            login,
-            host_keys_hash=secret_digest(keys["data"]),
-            sssd_conf_hash=hashed("slurm-sssd-conf"),
-        ),
+        *loginset.objects(cluster, login, **hashes),
     ]
     return Side(
         theirs,
@@ -99,7 +98,7 @@ def side(change: Change = lambda _: None) -> Side:
             "slurm-controller": controller.declared_pods(cluster),
             "slurm-accounting": accounting.declared(books, given),
             "slurm-restapi": restapi.declared(cluster, rest),
-            "slurm-login-slinky": loginset.declared(cluster, login),
+            "slurm-login-slinky": loginset.declared(cluster, login, **hashes),
         },
         upstream,
         cluster,
@@ -113,11 +112,7 @@ def _is_workload(one: Json) -> bool:
 
 def served(found: Side) -> list[str]:
     """Workloads of which slurm-operator's pods will do."""
-    return [
-        name
-        for name in WORKLOADS
-        if held.serves(found.declared[name], found.ours[name], found.theirs[name])
-    ]
+    return [name for name in WORKLOADS if held.serves(found.declared[name], found.theirs[name])]
 
 
 def test_pods_of_the_same_declaration_will_do() -> None:
@@ -169,21 +164,17 @@ def test_another_key_is_missed_by_those_that_read_it_at_their_start() -> None:
 def test_a_note_changes_with_what_is_declared_and_with_nothing_else() -> None:
     before, after = side(), side(_chart_of_ours)
     for name in WORKLOADS:
-        noted = held.note(before.declared[name], before.ours[name])
-        assert held.note(after.declared[name], after.ours[name]) == noted
-        ours = copy.deepcopy(before.ours[name])
-        ours["spec"]["template"]["spec"]["containers"][0]["command"] = ["of a newer Penstock"]
-        assert held.note(before.declared[name], ours) == noted
+        noted = held.note(before.declared[name])
+        assert noted.startswith("v2:")
+        assert held.note(after.declared[name]) == noted
 
     def change(by: dict[str, Json]) -> None:
         del by["RestApi"]["spec"]["template"]["spec"]["nodeSelector"]
 
     removed = side(change)
     name = "slurm-restapi"
-    assert held.serves(removed.declared[name], removed.ours[name], removed.theirs[name])
-    assert held.note(removed.declared[name], removed.ours[name]) != held.note(
-        before.declared[name], before.ours[name]
-    )
+    assert held.serves(removed.declared[name], removed.theirs[name])
+    assert held.note(removed.declared[name]) != held.note(before.declared[name])
 
 
 def test_what_is_written_leaves_the_template_and_what_cannot_change() -> None:

@@ -47,12 +47,15 @@ def test_environment_mounts_and_ports_are_merged_by_their_keys():
     out = merge.container(
         OURS,
         {
-            "env": [{"name": "A", "valueFrom": {"fieldRef": {}}}, {"name": "B", "value": "1"}],
+            "env": [
+                {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                {"name": "B", "value": "1"},
+            ],
             "volumeMounts": [{"name": "other", "mountPath": "/etc/slurm"}],
             "ports": [{"name": "slurmd", "containerPort": 7000}, {"containerPort": 22}],
         },
     )
-    assert out["env"][0] == {"name": "A", "valueFrom": {"fieldRef": {}}}
+    assert out["env"][0] == {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     assert out["env"][2] == {"name": "B", "value": "1"}
     assert out["volumeMounts"] == [{"name": "other", "mountPath": "/etc/slurm"}]
     assert [p["containerPort"] for p in out["ports"]] == [7000, 22]
@@ -69,11 +72,17 @@ def test_a_probes_and_a_hooks_handler_are_replaced_and_the_rest_is_merged():
         OURS,
         {
             "livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 0},
-            "lifecycle": {"preStop": {"httpGet": {"port": 1}}, "postStart": {"exec": {}}},
+            "lifecycle": {
+                "preStop": {"httpGet": {"port": 1}},
+                "postStart": {"exec": {"command": ["true"]}},
+            },
         },
     )
     assert out["livenessProbe"] == {"tcpSocket": {"port": 1}, "periodSeconds": 0}
-    assert out["lifecycle"] == {"preStop": {"httpGet": {"port": 1}}, "postStart": {"exec": {}}}
+    assert out["lifecycle"] == {
+        "preStop": {"httpGet": {"port": 1}},
+        "postStart": {"exec": {"command": ["true"]}},
+    }
     softer = merge.container(OURS, {"livenessProbe": {"periodSeconds": 60}})
     assert softer["livenessProbe"]["httpGet"] == OURS["livenessProbe"]["httpGet"]
 

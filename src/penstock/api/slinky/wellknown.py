@@ -5,6 +5,7 @@ Own marks of Penstock are under `penstock.dev`, so that they are never taken for
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 # Workers: what users and other tools say about one pod.
@@ -41,7 +42,10 @@ POD_INDEX: Final = "nodeset.slinky.slurm.net/pod-index"
 POD_HOSTNAME: Final = "nodeset.slinky.slurm.net/pod-hostname"
 SCALING_MODE: Final = "nodeset.slinky.slurm.net/scaling-mode"
 POD_PROTECT: Final = "nodeset.slinky.slurm.net/pod-protect"
-REVISION_HASH: Final = "controller-revision-hash"
+REVISION_HASH: Final = "controller.kubernetes.io/hash"
+"""On a worker pod and on its ControllerRevision: hash of the template that the pod is made from."""
+FORMER_REVISION_HASH: Final = "controller-revision-hash"
+"""The same on worker pods of earlier versions of Penstock. It is read, and written no more."""
 METRICS: Final = "controller.penstock.dev/metrics"
 """On the one Service by which monitoring is to find slurmctld."""
 TRUE: Final = "true"
@@ -165,6 +169,12 @@ def labels(name: str, instance: str) -> dict[str, str]:
 def worker_labels(nodeset: str, cluster: str) -> dict[str, str]:
     """Labels that all worker pods of a NodeSet have; `cluster` is its Controller's name."""
     return {**labels("slurmd", nodeset), CLUSTER: cluster, COMPONENT: "slurmd"}
+
+
+def revision_hash(labels: Mapping[str, str]) -> str | None:
+    """Hash of the template that a worker pod was made from; None without a label that has it."""
+    found = labels.get(REVISION_HASH)
+    return labels.get(FORMER_REVISION_HASH) if found is None else found
 
 
 def pod_cordoned(annotations: dict[str, str]) -> bool:

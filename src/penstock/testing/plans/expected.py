@@ -15,8 +15,8 @@ from penstock.api.slinky.wellknown import (
     POD_CORDON,
     POD_CORDON_SHORT,
     REASON_PREFIX,
-    REVISION_HASH,
     SLURM_KEY_HASH,
+    revision_hash,
 )
 from penstock.decide import records
 from penstock.testing.controllers import KINDS
@@ -136,7 +136,7 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     if is_daemon(nodeset):
         yield from _places(world, space, own)
     revision = nodeset.get("status", {}).get("nodeSetHash")
-    old = [one for one, pod in pods.items() if pod["metadata"]["labels"][REVISION_HASH] != revision]
+    old = [one for one, pod in pods.items() if revision_hash(pod["metadata"]["labels"]) != revision]
     if world.left is not None and world.left.unchanged(nodeset):
         old = []
     if old and not _update_waits(world, space):

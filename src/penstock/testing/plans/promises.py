@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import APP_NAME, CONFIG_HASH, CONFIG_RESTART, REVISION_HASH
+from penstock.api.slinky.wellknown import APP_NAME, CONFIG_HASH, CONFIG_RESTART, revision_hash
 from penstock.controllers.operator import LEASE
 from penstock.decide.drain_reason import is_ours
 from penstock.slurm.rest.http import Answer
@@ -147,7 +147,7 @@ class Promises:
         if nodeset is not None and nodeset["metadata"]["uid"] == owner["uid"]:
             revision = nodeset.get("status", {}).get("nodeSetHash")
             changed, _ = self._templates[owner["uid"]]
-            old = meta["labels"].get(REVISION_HASH) != revision
+            old = revision_hash(meta["labels"]) != revision
             if old or (changed > 0.0 and _now() - changed < STALE_S):
                 return
             if is_daemon(nodeset):

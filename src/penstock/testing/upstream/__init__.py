@@ -18,8 +18,8 @@ from penstock.testing.upstream.workers import REVISION, Upstream
 
 __all__ = ["ACTIVE", "MANAGER", "REVISION", "Upstream", "chart_made"]
 
-MANAGER = "manager"
-"""The field manager that its program writes as."""
+MANAGER = "slurm-operator"
+"""The field manager that it writes as, as seen in objects of slurm-operator 1.3."""
 FIXTURE = Path(__file__).with_name("chart.yaml")
 
 

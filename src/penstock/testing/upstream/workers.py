@@ -99,7 +99,7 @@ class Upstream(Daemons):
             "metadata": {
                 "name": f"{meta['name']}-{REVISION}",
                 "namespace": self.namespace,
-                "labels": {"controller-revision-hash": REVISION},
+                "labels": {"controller.kubernetes.io/hash": REVISION},
                 "ownerReferences": [owner(nodeset)],
             },
             "data": {
@@ -184,7 +184,7 @@ class Upstream(Daemons):
             "nodeset.slinky.slurm.net/pod-index": str(ordinal),
             "nodeset.slinky.slurm.net/pod-hostname": host,
             "nodeset.slinky.slurm.net/scaling-mode": "StatefulSet",
-            "controller-revision-hash": REVISION,
+            "controller.kubernetes.io/hash": REVISION,
         }
         pod["metadata"] |= {
             "name": name,
