@@ -147,7 +147,12 @@ def _contained(name: str, wish: Json, spec: Json, *, missing: bool) -> bool:
 
 
 def _within(wish: Any, have: Any) -> bool:
-    """Whether everything that is said in one value, which is `understood`, holds in the other."""
+    """Whether everything that is said in one value, which is `understood`, holds in the other.
+
+    slurm-operator leaves out a label to select by that has no value, too.
+    """
+    if wish == "":
+        return True
     if isinstance(wish, dict):
         if not isinstance(have, dict):
             return False

@@ -33,26 +33,24 @@ def bare(value: Any) -> Any:
 
 
 def understood(value: Any) -> Any:
-    """What slurm-operator makes of a declaration: `bare`, and without false, 0 and empty items.
+    """`bare`, and without false, 0 and empty items, which slurm-operator leaves out of its pods."""
+    return _without_falses(bare(value))
 
-    It leaves those out of its pods, whatever they are about.
-    """
+
+def _without_falses(value: Any) -> Any:
+    """Of a value that is `bare`: what is empty in it says something, what becomes so does not."""
     if isinstance(value, dict):
-        fields = {key: understood(one) for key, one in cast("Json", bare(value)).items()}
+        fields = cast("Json", value)
+        found = {key: _without_falses(one) for key, one in fields.items()}
         return {
             key: one
-            for key, one in fields.items()
-            if one is not False and one != 0 and (one not in empty.EMPTY or _says(key, value))
+            for key, one in found.items()
+            if one is not False and one != 0 and (one not in empty.EMPTY or fields[key] == one)
         }
     if isinstance(value, list):
-        every = [understood(one) for one in cast("list[Any]", value)]
+        every = [_without_falses(one) for one in cast("list[Any]", value)]
         return [one for one in every if one not in empty.EMPTY]
     return value
-
-
-def _says(key: str, fields: Any) -> bool:
-    """Whether a field that is empty was meant so: it is not what became of false and 0 in it."""
-    return empty.said(cast("Json", fields).get(key)) in empty.EMPTY
 
 
 def _with_amounts(value: Any, *, under: str = "") -> Any:

@@ -177,6 +177,44 @@ def test_a_note_changes_with_what_is_declared_and_with_nothing_else() -> None:
     assert held.note(removed.declared[name]) != held.note(before.declared[name])
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "value"),
+    [
+        ("RestApi", "template.spec.hostNetwork", False),
+        ("LoginSet", "login.securityContext.privileged", False),
+        ("Controller", "template.spec.terminationGracePeriodSeconds", 0),
+        ("Accounting", "template.spec.tolerations", [{}]),
+        ("RestApi", "template.spec.dNSPolicy", "Default"),
+    ],
+)
+def test_what_the_comparison_takes_for_nothing_said_changes_no_note(
+    kind: str, path: str, value: Any
+) -> None:
+    def change(by: dict[str, Json]) -> None:
+        _set(by[kind]["spec"], path.split("."), value)
+
+    before, after = side(), side(change)
+    for name in WORKLOADS:
+        assert held.note(after.declared[name]) == held.note(before.declared[name])
+
+
+def test_a_node_selector_without_a_value_changes_the_note_only() -> None:
+    def change(by: dict[str, Json]) -> None:
+        by["RestApi"]["spec"]["template"]["spec"]["nodeSelector"] = {
+            "kubernetes.io/os": "linux",
+            "node-role.kubernetes.io/worker": "",
+        }
+
+    found, name = side(change), "slurm-restapi"
+    assert name in served(found)
+    assert held.note(found.declared[name]) != held.note(side().declared[name])
+
+
+def test_a_note_of_an_earlier_version_is_known_as_one() -> None:
+    assert held.is_older("0" * 64)
+    assert not any(map(held.is_older, (REPLACED, held.REPLACING, "v2:" + "0" * 64)))
+
+
 def test_what_is_written_leaves_the_template_and_what_cannot_change() -> None:
     found = side()
     ours, theirs = found.ours["slurm-controller"], found.theirs["slurm-controller"]

@@ -50,9 +50,14 @@ class Cluster:
         found = self.by.get(("Secret", name)) or self.by.get(("ConfigMap", name)) or {}
         return cast("Mapping[str, str]", sub(found, "data"))
 
-    def key(self, ref: Json, path: str) -> Json:
+    def key(self, ref: Json, path: str, mode: int | None = None) -> Json:
         """One key of a Secret as a file."""
-        return {"secret": {"name": ref["name"], "items": [{"key": ref["key"], "path": path}]}}
+        item: Json = {"key": ref["key"], "path": path} | ({"mode": mode} if mode else {})
+        return {"secret": {"name": ref["name"], "items": [item]}}
+
+    def value_hash(self, ref: Json) -> str:
+        """Hash of one key of a Secret, whatever else is in it."""
+        return secret_hash({ref["key"]: self.data(ref["name"])[ref["key"]]})
 
     def keys(self, spec: Json) -> dict[str, str]:
         """Hashes of the two keys."""
@@ -153,12 +158,16 @@ class Cluster:
             "serviceName": service,
             "podManagementPolicy": policy,
             "selector": {"matchLabels": dict(select)},
-            "template": pod,
+            "template": self._named(pod, name),
         }
         if claims:
             spec["volumeClaimTemplates"] = claims
         daemon = select["app.kubernetes.io/name"]
         return self.owned(of, "apps/v1", "StatefulSet", name, daemon, spec=spec)
+
+    def _named(self, pod: Json, name: str) -> Json:
+        """Its templates have the workload's name and namespace."""
+        return {**pod, "metadata": {**pod["metadata"], "name": name, "namespace": self.namespace}}
 
     def deployment(
         self, of: Json, name: str, daemon: str, select: Json, pod: Json, replicas: int
@@ -168,6 +177,6 @@ class Cluster:
             "replicas": replicas,
             "revisionHistoryLimit": 0,
             "selector": {"matchLabels": dict(select)},
-            "template": pod,
+            "template": self._named(pod, name),
         }
         return self.owned(of, "apps/v1", "Deployment", name, daemon, spec=spec)

@@ -8,6 +8,7 @@ from penstock.api.meta import Json
 from penstock.testing.upstream.conf import Files
 from penstock.testing.upstream.parts import (
     apart,
+    bare,
     digest,
     http,
     logfile,
@@ -21,6 +22,18 @@ from penstock.testing.upstream.parts import (
 )
 
 ACTIVE = "controller.slinky.slurm.net/active"
+HOST_KEYS = tuple(
+    f"ssh_host_{kind}_key{end}" for kind in ("rsa", "ed25519", "ecdsa") for end in ("", ".pub")
+)
+SSH_FILES = ("sshd_config", "authorized_keys")
+
+
+def _modes(files: tuple[str, ...]) -> list[Json]:
+    """Files of a volume; what is public may be read."""
+    return [
+        {"key": file, "path": file, "mode": 0o644 if file.endswith(".pub") else 0o600}
+        for file in files
+    ]
 
 
 class Daemons(Files):
@@ -169,7 +182,7 @@ class Daemons(Files):
             {
                 "name": "slurmdbd",
                 "ports": [{"name": "slurmdbd", "containerPort": 6819, "protocol": "TCP"}],
-                "readinessProbe": {"tcpSocket": {"port": "slurmdbd"}},
+                "readinessProbe": {"tcpSocket": {"port": 6819}},
                 "securityContext": user,
                 "volumeMounts": [
                     mount("slurm-etc", "/etc/slurm", read_only=True),
@@ -201,7 +214,7 @@ class Daemons(Files):
         select = selector("slurmrestd", one["metadata"]["name"])
         user = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
         accounted = self.controller["spec"].get("accountingRef")
-        probe = {"tcpSocket": {"port": "slurmrestd"}, "periodSeconds": 10, "failureThreshold": 6}
+        probe = {"tcpSocket": {"port": 6820}, "periodSeconds": 10, "failureThreshold": 6}
         container: Json = {
             "name": "slurmrestd",
             "args": [*([] if accounted else ["-s", "openapi/slurmctld"])],
@@ -215,7 +228,7 @@ class Daemons(Files):
             "ports": [{"name": "slurmrestd", "containerPort": 6820, "protocol": "TCP"}],
             "startupProbe": probe,
             "livenessProbe": probe,
-            "readinessProbe": {"tcpSocket": {"port": "slurmrestd"}},
+            "readinessProbe": {"tcpSocket": {"port": 6820}},
             "securityContext": user,
             "volumeMounts": [mount("slurm-etc", "/etc/slurm", read_only=True)],
         }
@@ -236,7 +249,7 @@ class Daemons(Files):
         )
         pod["spec"]["containers"][0]["args"].append("0.0.0.0:6820")
         return [
-            self.service(one, name, "slurmrestd", 6820, select),
+            bare(self.service(one, name, "slurmrestd", 6820, select), "slurmrestd"),
             self.deployment(one, name, "slurmrestd", select, pod, spec.get("replicas", 1)),
         ]
 
@@ -257,7 +270,7 @@ class Daemons(Files):
         keys = {key: base64.b64encode(text.encode()).decode() for key, text in known.items()}
         sssd = spec["sssdConfRef"]
         single = [
-            *((f"/etc/ssh/{key}", key, "ssh-host-keys") for key in sorted(keys)),
+            *((f"/etc/ssh/{key}", key, "ssh-host-keys") for key in HOST_KEYS),
             ("/etc/ssh/sshd_config", "sshd_config", "ssh-config"),
             ("/root/.ssh/authorized_keys", "authorized_keys", "ssh-config"),
             ("/etc/sssd/sssd.conf", "sssd.conf", "sssd-conf"),
@@ -286,7 +299,7 @@ class Daemons(Files):
             "env": [{"name": "SLURM_USER", "value": "slurm"}],
             "volumeMounts": [
                 mount("slurm-etc", "/mnt/etc/slurm"),
-                mount("slurm-config", "/mnt/slurm"),
+                mount("slurm-config", "/mnt/slurm", read_only=True),
             ],
         }
         key = self.key(self.controller["spec"]["slurmKeyRef"], "slurm.key")
@@ -298,16 +311,24 @@ class Daemons(Files):
                 memory("slurm-etc"),
                 memory("sackd-dir"),
                 projected("slurm-config", 0o600, [key]),
-                projected("ssh-host-keys", 0o600, [{"secret": {"name": f"{name}-ssh-host-keys"}}]),
-                projected("ssh-config", 0o600, [{"configMap": {"name": f"{name}-ssh-config"}}]),
-                projected("sssd-conf", 0o600, [self.key(sssd, "sssd.conf")]),
+                projected(
+                    "ssh-host-keys",
+                    0o600,
+                    [{"secret": {"name": f"{name}-ssh-host-keys", "items": _modes(HOST_KEYS)}}],
+                ),
+                projected(
+                    "ssh-config",
+                    0o600,
+                    [{"configMap": {"name": f"{name}-ssh-config", "items": _modes(SSH_FILES)}}],
+                ),
+                projected("sssd-conf", 0o600, [self.key(sssd, "sssd.conf", 0o600)]),
             ],
             init=[overlaid(initconf, sub(spec, "initconf"), spec["login"])],
             extra={"enableServiceLinks": False, "dnsConfig": self.search()},
             hashes={
                 "slinky.slurm.net/sshd-conf-hash": digest(files),
                 "slinky.slurm.net/ssh-host-keys-hash": secret_hash(keys),
-                "slinky.slurm.net/sssd-conf-hash": secret_hash(self.data(sssd["name"])),
+                "slinky.slurm.net/sssd-conf-hash": self.value_hash(sssd),
             },
         )
         return [

@@ -52,6 +52,13 @@ def owner(of: Json, *, controller: bool = True) -> Json:
     return {**found, "controller": True} if controller else found
 
 
+def bare(service: Json, daemon: str) -> Json:
+    """A Service without what was copied from its object: of slurmrestd's it copies nothing."""
+    meta: Json = {k: v for k, v in service["metadata"].items() if k != "annotations"}
+    instance = service["spec"]["selector"]["app.kubernetes.io/instance"]
+    return {**service, "metadata": {**meta, "labels": labels(daemon, instance)}}
+
+
 def secret_hash(data: Mapping[str, str]) -> str:
     """SHA-256 over the decoded values in the order of their keys."""
     values = b"".join(base64.b64decode(data[key]) for key in sorted(data))

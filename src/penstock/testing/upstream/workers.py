@@ -21,6 +21,19 @@ from penstock.testing.upstream.parts import (
 
 REVISION = "7c9f4b6d5c"
 """Hash of the worker pods: what it is made from, nobody but slurm-operator knows."""
+SSH = (
+    ("/etc/ssh/sshd_config", "sshd_config", "ssh-config"),
+    ("/etc/sssd/sssd.conf", "sssd.conf", "sssd-conf"),
+)
+
+
+def _as_go(fields: Json) -> Json:
+    """What Go leaves of a structure: no empty lists and texts, but pointers to empty ones."""
+    return {
+        key: one
+        for key, one in fields.items()
+        if one not in ("", []) and (one is not None or key == "containers")
+    }
 
 
 class Upstream(Daemons):
@@ -86,12 +99,18 @@ class Upstream(Daemons):
         """As Go writes the structures that it knows: with fields that nobody filled."""
         spec, meta = nodeset["spec"], nodeset["metadata"]
         template = copy.deepcopy(sub(spec, "template"))
-        pod = {"containers": None, "hostname": "", **sub(template, "spec")}
+        pod: Json = {"containers": None, **sub(template, "spec")}
         data: Json = {
-            "template": {"metadata": sub(template, "metadata"), "spec": pod},
-            "slurmd": {"name": "", "resources": {}, **amounts(sub(spec, "slurmd"))},
-            "logfile": {"name": "", "resources": {}, **sub(spec, "logfile")},
-            "ssh": spec.get("ssh") or {"enabled": False},
+            "template": {"metadata": sub(template, "metadata"), "spec": _as_go(pod)},
+            "slurmd": {"name": "", "resources": {}, **_as_go(amounts(sub(spec, "slurmd")))},
+            "logfile": {"name": "", "resources": {}, **_as_go(sub(spec, "logfile"))},
+        }
+        if spec.get("ssh"):
+            data["ssh"] = _as_go(spec["ssh"])
+        plain: Json = {
+            "extraConf": spec.get("extraConf"),
+            "ordinalPadding": spec.get("ordinalPadding") or 0,
+            "oversubscribeNode": spec.get("oversubscribeNode") or False,
         }
         return {
             "apiVersion": "apps/v1",
@@ -99,19 +118,27 @@ class Upstream(Daemons):
             "metadata": {
                 "name": f"{meta['name']}-{REVISION}",
                 "namespace": self.namespace,
-                "labels": {"controller.kubernetes.io/hash": REVISION},
+                "labels": {**sub(meta, "labels"), "controller.kubernetes.io/hash": REVISION},
+                "annotations": dict(sub(meta, "annotations")),
                 "ownerReferences": [owner(nodeset)],
             },
             "data": {
                 "spec": {
                     **{key: {**value, "$patch": "replace"} for key, value in data.items()},
-                    "extraConf": spec.get("extraConf") or "",
-                    "ordinalPadding": spec.get("ordinalPadding") or 0,
-                    "oversubscribeNode": spec.get("oversubscribeNode") or False,
+                    **{key: value for key, value in plain.items() if value is not None},
                 }
             },
             "revision": 1,
         }
+
+    def _ssh_volumes(self, name: str, ssh: Json) -> list[Json]:
+        files: Json = {"key": "sshd_config", "path": "sshd_config", "mode": 0o600}
+        config: Json = {"name": f"{name}-ssh-config", "items": [files]}
+        key = self.key(ssh["sssdConfRef"], "sssd.conf", 0o600)
+        return [
+            projected("ssh-config", 0o600, [{"configMap": config}]),
+            projected("sssd-conf", 0o600, [key]),
+        ]
 
     def worker(self, nodeset: Json, ordinal: int) -> Json:
         """A worker pod as it makes it."""
@@ -124,7 +151,9 @@ class Upstream(Daemons):
             "reason='slurm-operator: Pod is terminating';"
         )
         probe = {"periodSeconds": 10, "failureThreshold": 6}
-        words = f"Features={feature(nodeset)} {spec.get('extraConf') or ''}".strip()
+        ssh: Json = sub(spec, "ssh") if sub(spec, "ssh").get("enabled") else {}
+        words = f"Features={feature(nodeset)} Topology='\"$SLINKY_TOPOLOGY\"'"
+        words = f"{words} {spec.get('extraConf') or ''}".strip()
         limits: Json = sub(sub(spec, "slurmd"), "resources").get("limits") or {}
         container: Json = {
             "name": "slurmd",
@@ -141,7 +170,10 @@ class Upstream(Daemons):
                 {"name": "POD_CPUS", "value": "1" if limits.get("cpu") else "0"},
                 {"name": "POD_MEMORY", "value": str(limits.get("memory", "0")).removesuffix("Mi")},
             ],
-            "ports": [{"name": "slurmd", "containerPort": 6818, "protocol": "TCP"}],
+            "ports": [
+                {"name": "slurmd", "containerPort": 6818, "protocol": "TCP"},
+                *([{"name": "ssh", "containerPort": 22, "protocol": "TCP"}] if ssh else []),
+            ],
             "startupProbe": {**http("/livez", "slurmd"), **probe},
             "livenessProbe": {**http("/livez", "slurmd"), **probe},
             "readinessProbe": http("/readyz", "slurmd"),
@@ -153,6 +185,10 @@ class Upstream(Daemons):
             "volumeMounts": [
                 mount("slurm-etc", "/etc/slurm", read_only=True),
                 mount("slurm-logfile", "/var/log/slurm"),
+                *(
+                    {"name": volume, "mountPath": path, "subPath": file, "readOnly": True}
+                    for path, file, volume in (SSH if ssh else ())
+                ),
             ],
         }
         key = self.key(self.controller["spec"]["slurmKeyRef"], "slurm.key")
@@ -160,7 +196,11 @@ class Upstream(Daemons):
             nodeset,
             "slurmd",
             container,
-            volumes=[projected("slurm-etc", 0o600, [key]), memory("slurm-logfile")],
+            volumes=[
+                projected("slurm-etc", 0o600, [key]),
+                memory("slurm-logfile"),
+                *(self._ssh_volumes(meta["name"], ssh) if ssh else []),
+            ],
             init=[logfile("slurmd", sub(spec, "logfile"), spec["slurmd"])],
             extra={
                 "enableServiceLinks": False,
