@@ -150,7 +150,9 @@ async def release(node: Node, folder: Path, which: str) -> AsyncGenerator[Left]:
     """What the chart made, of a cluster without an operator."""
     async with lab(node) as lab_:
         moved = Moved(which, lab_.namespace, MACHINE)
+        # Admission taints a machine of which no kubelet has said that it is ready.
         machine: Json = {"metadata": {"labels": {"kubernetes.io/os": "linux"}}}
+        machine["spec"] = {"taints": None}
         await lab_.user.patch(NODES, "", MACHINE, machine)
         for one in moved.of("Secret"):
             if one["metadata"]["name"] == "mariadb-password":

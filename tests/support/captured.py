@@ -18,6 +18,7 @@ from typing import Any, cast
 import yaml
 
 from penstock.api.meta import Json
+from penstock.testing.upstream import Upstream
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "upstream"
 KINDS = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")
@@ -77,6 +78,10 @@ class Moved:
         for one in every:
             if one["kind"] == "Secret":
                 self._fill(one, every)
+        for one in every:
+            if (one["kind"], one["metadata"]["name"]) == ("Secret", "slurm-accounting"):
+                made = Upstream(every).made()
+                one["data"] = next(o["data"] for o in made if _same(o, one))
         self.objects = [self._moved(one) for one in every]
 
     def of(self, kind: str) -> list[Json]:
@@ -114,7 +119,7 @@ class Moved:
         """Values for a Secret; hashes of them instead of those that were there."""
         name, data = one["metadata"]["name"], cast("dict[str, str]", one["data"])
         for key in data:
-            value = SSSD_CONF if key == "sssd.conf" else f"{name} {key} of a test"
+            value = {"sssd.conf": SSSD_CONF}.get(key, f"{name}-{key}")
             data[key] = base64.b64encode(value.encode()).decode()
         joined = b"".join(base64.b64decode(data[key]) for key in sorted(data))
         mark = {
@@ -137,6 +142,10 @@ class Moved:
             moved["spec"], labels = _renamed(moved["spec"], self.node), moved["metadata"]["labels"]
             moved["metadata"]["labels"] = _renamed(labels, self.node)
         return moved
+
+
+def _same(one: Json, other: Json) -> bool:
+    return (one["kind"], one["metadata"]["name"]) == (other["kind"], other["metadata"]["name"])
 
 
 def _renamed(value: Any, node: str) -> Any:
