@@ -21,7 +21,7 @@ from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.kube import Client
 from penstock.local.node import Node
-from penstock.render import empty, merge
+from penstock.render import empty, meaning, merge
 from penstock.render.held import REPLACED
 from penstock.testing.upstream import ACTIVE, MANAGER
 from support.captured import KINDS, Moved
@@ -347,6 +347,8 @@ def as_before() -> Generator[None]:
         patch.setattr(empty, "EMPTY", (None,))
         patch.setattr(wellknown, "REVISION_HASH", wellknown.FORMER_REVISION_HASH)
         yield
+    # Another process begins with nothing.
+    meaning._of_revision.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_pods_of_an_earlier_penstock_stay_at_its_update_and_at_a_move_between_charts(

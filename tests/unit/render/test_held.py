@@ -183,7 +183,7 @@ def test_a_note_changes_with_what_is_declared_and_with_nothing_else() -> None:
         ("RestApi", "template.spec.hostNetwork", False),
         ("LoginSet", "login.securityContext.privileged", False),
         ("Controller", "template.spec.terminationGracePeriodSeconds", 0),
-        ("Accounting", "template.spec.tolerations", [{}]),
+        ("Accounting", "template.spec.tolerations", [dict[str, str]()]),
         ("RestApi", "template.spec.dNSPolicy", "Default"),
     ],
 )
