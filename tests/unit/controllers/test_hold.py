@@ -71,7 +71,7 @@ def test_a_template_of_another_operator_is_left_and_noted() -> None:
 
 def test_it_is_replaced_for_good_once_it_does_not_do_any_more() -> None:
     asked = KubeObject(metadata=ObjectMeta(name="slurm", annotations={ADOPTED_PODS: REPLACE}))
-    for note in ("", "of another time", REPLACING, REPLACED):
+    for note in ("", "v2:of another time", REPLACING, REPLACED):
         for hold in (
             found(live(note=note), image="registry/daemon:2"),
             found(live(note=note), of=asked),
@@ -94,7 +94,7 @@ def test_it_is_replaced_for_good_once_it_does_not_do_any_more() -> None:
 
 def test_a_workload_whose_fields_change_hands_is_still_known() -> None:
     """Between the two requests of a replacement the template is ours by name only."""
-    between = live("penstock", note="of another time")
+    between = live("penstock", note="v2:of another time")
     assert found(between).apply()[1]["metadata"]["annotations"] == {ADOPTED_TEMPLATE: REPLACED}
 
 
@@ -102,3 +102,11 @@ def test_who_knows_better_may_replace_it_at_once() -> None:
     noted = found(live()).noted
     assert "template" not in found(live(note=noted)).apply()[1]["spec"]
     assert "template" in found(live(note=noted)).apply(stays=False)[1]["spec"]
+
+
+def test_a_note_of_an_earlier_version_is_read_once_and_written_in_the_form_of_today() -> None:
+    older = live(note="0" * 64)
+    hold = found(older)
+    assert hold.stays
+    assert hold.apply()[1]["metadata"]["annotations"][ADOPTED_TEMPLATE].startswith("v2:")
+    assert not found(older, image="registry/daemon:2").stays

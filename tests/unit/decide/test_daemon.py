@@ -307,7 +307,7 @@ class TestMachinesThatChange:
 
 class TestUpdates:
     def old(self, count: int) -> list[Any]:
-        labels = {"controller-revision-hash": "old"}
+        labels = {"controller.kubernetes.io/hash": "old"}
         return [pod(machine=f"m{number}", labels=labels) for number in range(count)]
 
     def test_no_more_go_than_a_quarter_of_the_machines(self) -> None:
@@ -336,7 +336,7 @@ class TestUpdates:
 
     def test_one_that_was_taken_is_given_back_when_its_machine_takes_no_new_one(self) -> None:
         mark = {POD_CORDON: "true", CORDONED_FOR: "update since 2026-01-01T00:00:00Z"}
-        labels = {"controller-revision-hash": "old"}
+        labels = {"controller.kubernetes.io/hash": "old"}
         marked = pod(machine="m0", labels=labels, annotations=mark)
         drained = model.Node("m0", frozenset({"IDLE", "DRAIN"}), OURS)
         machines = (machine("m0", "x:NoSchedule"), machine("m1"))

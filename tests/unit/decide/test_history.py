@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from penstock.api.core import ControllerRevision, Pod
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
-from penstock.api.slinky.wellknown import REVISION_HASH, SAME_REVISIONS
+from penstock.api.slinky.wellknown import REVISION_HASH, SAME_REVISIONS, revision_hash
 from penstock.decide.history import History, history
 from support.nodesets import nodeset, pod
 
@@ -86,3 +86,9 @@ def test_a_record_stays_while_a_pod_has_a_hash_that_is_noted_at_it() -> None:
 def test_the_hash_of_an_earlier_generation_means_nothing() -> None:
     told: Any = found(of=of_generation(2, "theirs"))
     assert told.same == ()
+
+
+def test_a_pod_of_an_earlier_version_says_its_template_by_another_label() -> None:
+    assert revision_hash({"controller-revision-hash": "a"}) == "a"
+    assert revision_hash({"controller-revision-hash": "a", REVISION_HASH: "b"}) == "b"
+    assert revision_hash({}) is None

@@ -46,7 +46,7 @@ def given(found: Node, extra_conf: str) -> SetNodeComment | None:
     confs = {"old": OLD, "new": extra_conf}
     looked = view(
         wanted,
-        pod(labels={"controller-revision-hash": "old"}),
+        pod(labels={"controller.kubernetes.io/hash": "old"}),
         nodes=known_nodes(found),
         same_revisions=frozenset({"old"}),
         live_confs=confs,
@@ -112,7 +112,7 @@ def test_a_record_that_was_made_anew_is_given_it_again() -> None:
 
 
 def test_a_pod_of_an_unknown_revision_is_left_alone() -> None:
-    looked = pod(labels={"controller-revision-hash": "unknown"})
+    looked = pod(labels={"controller.kubernetes.io/hash": "unknown"})
     assert live_conf.change(declared("Feature=fast"), looked, seen("x"), None, {}) is None
 
 
@@ -169,7 +169,7 @@ def test_fewer_resources_are_given_to_the_node_and_back_and_more_need_another_po
     ],
 )
 def test_a_node_is_given_its_count_once(last: str | None, gres: str | None) -> None:
-    looked = pod(labels={"controller-revision-hash": "old"})
+    looked = pod(labels={"controller.kubernetes.io/hash": "old"})
     confs = {"old": "Gres=tmpdisk:4", "new": "Gres=tmpdisk:2"}
     found = live_conf.change(declared("Gres=tmpdisk:2"), looked, seen("compute"), last, confs)
     assert (found.given.gres if found else None) == gres
@@ -178,7 +178,7 @@ def test_a_node_is_given_its_count_once(last: str | None, gres: str | None) -> N
 def test_a_count_that_jobs_use_waits_for_them_and_the_rest_does_not() -> None:
     used = node(0, features=("compute",), comment=comment(), gres="a:4,b:4", gres_used="a:0,b:1")
     confs = {"old": "Gres=a:4,b:4", "new": "Gres=a:2,b:2 Weight=2"}
-    looked = pod(labels={"controller-revision-hash": "old"})
+    looked = pod(labels={"controller.kubernetes.io/hash": "old"})
     found = live_conf.change(declared(confs["new"]), looked, used, None, confs)
     assert found is not None
     assert (found.given.gres, found.given.weight) == ("", 2)
@@ -190,7 +190,7 @@ def test_a_count_that_jobs_use_waits_for_them_and_the_rest_does_not() -> None:
 
 
 def test_a_count_that_stays_is_not_given_with_a_weight() -> None:
-    looked = pod(labels={"controller-revision-hash": "old"})
+    looked = pod(labels={"controller.kubernetes.io/hash": "old"})
     confs = {"old": "Gres=tmpdisk:4", "new": "Gres=tmpdisk:4 Weight=2"}
     last = "Features=compute Weight=1"
     wanted = declared("Gres=tmpdisk:4 Weight=2")
@@ -200,7 +200,7 @@ def test_a_count_that_stays_is_not_given_with_a_weight() -> None:
 
 
 def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back() -> None:
-    looked = pod(labels={"controller-revision-hash": "new"})
+    looked = pod(labels={"controller.kubernetes.io/hash": "new"})
     wanted = declared("Extra=rack=7 Comment=old-psu")
     confs = {"new": "Extra=rack=7 Comment=old-psu"}
     found = records.comment_action(wanted, looked, seen("compute"), confs=confs)

@@ -34,7 +34,7 @@ from penstock.slurm.reservation import Reservation
 from support.nodesets import NOW, job, known_nodes, node, nodeset, pod, view
 
 NAME = "SlurmOperatorMaint-compute"
-OLD = {"controller-revision-hash": "old"}
+OLD = {"controller.kubernetes.io/hash": "old"}
 TAKEN = {POD_CORDON: "true", CORDONED_FOR: "update since 2027-01-15T08:00:00Z"}
 OURS = frozenset({"MAINT", "IGNORE_JOBS", "SPEC_NODES"})
 HOUR = 3600

@@ -265,7 +265,7 @@ class TestStatus:
         pods = [pod(n) for n in range(4)]
         young = pod(4, ready_since=NOW - 5)
         unready = pod(5, phase="Pending", ready=False, slurmd=waiting())
-        old = pod(6, labels={"controller-revision-hash": "old"})
+        old = pod(6, labels={"controller.kubernetes.io/hash": "old"})
         nodes = known_nodes(
             node(0, "ALLOCATED"),
             node(1, "MIXED"),
@@ -301,7 +301,7 @@ class TestStatus:
         assert plan(view(wanted, pod(0), nodes=UNKNOWN)).status.slurm_idle == 1
 
     def test_an_older_template_is_told_and_kept(self) -> None:
-        old = pod(0, labels={"controller-revision-hash": "old"})
+        old = pod(0, labels={"controller.kubernetes.io/hash": "old"})
         by_hand = nodeset(1, update_strategy=UpdateStrategy(type="OnDelete"))
         found = plan(view(by_hand, old))
         assert of(found, DeletePod) + of(found, PatchPod) + of(found, DrainNode) == []
@@ -310,7 +310,7 @@ class TestStatus:
         assert same.status.updated_replicas == 1
 
     def test_a_pod_that_never_got_to_work_is_replaced_when_its_template_changes(self) -> None:
-        older = {"controller-revision-hash": "old"}
+        older = {"controller.kubernetes.io/hash": "old"}
         broken = waiting("ErrImagePull")
         old = pod(0, phase="Pending", ready=False, slurmd=broken, labels=older)
         gone = known_nodes(node(0, "DOWN"))

@@ -34,7 +34,7 @@ from penstock.slurm.known import Known
 from penstock.slurm.model import Node
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 
-OLD = {"controller-revision-hash": "old"}
+OLD = {"controller.kubernetes.io/hash": "old"}
 TAKEN = {POD_CORDON: "true", CORDONED_FOR: "update since 2027-01-15T08:00:00Z"}
 REASON = "slurm-operator: Pod (slurm/compute-{}) is pending termination for update"
 
