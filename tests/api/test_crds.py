@@ -180,10 +180,6 @@ ACCOUNTING = {"slurmKeyRef": KEY, "jwtKeyRef": KEY}
 FIXED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("Controller", {"clusterName": "a"}, {"clusterName": "b"}, "clusterName is immutable"),
     ("Controller", {}, {"clusterName": "b"}, "clusterName is immutable"),
-    ("Controller", {"slurmKeyRef": KEY}, {"slurmKeyRef": OTHER_KEY}, "slurmKeyRef is immutable"),
-    ("Controller", {}, {"slurmKeyRef": KEY}, "slurmKeyRef is immutable"),
-    ("Controller", {"jwtKeyRef": KEY}, {"jwtKeyRef": OTHER_KEY}, "jwtKeyRef is immutable"),
-    ("Controller", {"jwtKeyRef": KEY}, {"jwtKeyRef": None}, "jwtKeyRef is immutable"),
     (
         "Controller",
         {},
@@ -213,13 +209,6 @@ FIXED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         "volumeClaimTemplates is immutable",
     ),
     ("NodeSet", REF, {"volumeClaimTemplates": claims("1Gi")}, "volumeClaimTemplates is immutable"),
-    ("Accounting", ACCOUNTING, {"jwtKeyRef": OTHER_KEY}, "jwtKeyRef is immutable"),
-    (
-        "Token",
-        {"username": "u", "jwtKeyRef": KEY},
-        {"jwtKeyRef": OTHER_KEY},
-        "jwtKeyRef is immutable",
-    ),
 ]
 
 
@@ -260,10 +249,73 @@ def test_what_means_the_same_or_is_free_can_be_changed(
     assert done.returncode == 0, done.stderr
 
 
+def condition() -> dict[str, Any]:
+    return {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ScalingOut",
+        "message": "2 of 3 pods",
+        "lastTransitionTime": "2026-11-21T12:00:00Z",
+    }
+
+
+def told(type_: str, status: str) -> dict[str, Any]:
+    """A status with one condition."""
+    return {"conditions": [{**condition(), "type": type_, "status": status}]}
+
+
+USED = told("ConfigApplied", "False")
+WAITS, WORKS = told("Ready", "False"), told("Ready", "True")
+OUTSIDE = {"external": True, "externalConfig": {"host": "h"}}
+KEYS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
+    ("Controller", {"slurmKeyRef": KEY}, {"slurmKeyRef": OTHER_KEY}, USED, "slurmKeyRef"),
+    ("Controller", {}, {"slurmKeyRef": KEY}, USED, "slurmKeyRef"),
+    ("Controller", {"jwtKeyRef": KEY}, {"jwtKeyRef": OTHER_KEY}, USED, "jwtKeyRef"),
+    ("Controller", {"jwtKeyRef": KEY}, {"jwtKeyRef": None}, USED, "jwtKeyRef"),
+    ("Controller", {**OUTSIDE, "slurmKeyRef": KEY}, {"slurmKeyRef": OTHER_KEY}, WORKS, "slurm"),
+    ("Accounting", ACCOUNTING, {"jwtKeyRef": OTHER_KEY}, WORKS, "jwtKeyRef"),
+    (
+        "Token",
+        {"username": "u", "jwtKeyRef": KEY},
+        {"jwtKeyRef": OTHER_KEY},
+        {"issuedAt": "2026-01-01T00:00:00Z"},
+        "jwtKeyRef",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "change", "used", "field"), KEYS)
+def test_a_reference_to_a_key_is_fixed_once_the_key_is_in_use(
+    kubectl: Kubectl,
+    kind: str,
+    before: dict[str, Any],
+    change: dict[str, Any],
+    used: dict[str, Any],
+    field: str,
+):
+    """Feature row 62: a wrong one is corrected in place as long as nothing worked with it."""
+    for status in ({}, WAITS):
+        done = changed(kubectl, kind, before, change, status)
+        assert done.returncode == 0, done.stderr
+    done = changed(kubectl, kind, before, change, used)
+    assert done.returncode != 0
+    assert field in done.stderr
+    assert "is immutable" in done.stderr
+    assert "put a new key into the same Secret instead" in done.stderr
+
+
 def changed(
-    kubectl: Kubectl, kind: str, before: dict[str, Any], change: dict[str, Any]
+    kubectl: Kubectl,
+    kind: str,
+    before: dict[str, Any],
+    change: dict[str, Any],
+    status: dict[str, Any] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     kubectl("create", "-f", "-", manifest=make(kind, before, "subject"))
+    if status:
+        given = json.dumps({"status": status})
+        of = ("patch", kind.lower(), "subject", "-n", NAMESPACE, "--type=merge")
+        kubectl(*of, "--subresource=status", "-p", given)
     patch = json.dumps({"spec": change})
     try:
         return kubectl.run(
@@ -280,16 +332,6 @@ def test_the_server_does_not_decide_for_inplace_reconfigure(kubectl: Kubectl, te
     manifest = make("Controller", spec, "inplace")
     made = kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", manifest=manifest)
     assert json.loads(made)["spec"].get("inplaceReconfigure") == spec.get("inplaceReconfigure")
-
-
-def condition() -> dict[str, Any]:
-    return {
-        "type": "Ready",
-        "status": "False",
-        "reason": "ScalingOut",
-        "message": "2 of 3 pods",
-        "lastTransitionTime": "2026-11-21T12:00:00Z",
-    }
 
 
 def show(kubectl: Kubectl, name: str, *options: str) -> dict[str, str]:

@@ -20,8 +20,8 @@ from penstock.api.schema import (
 )
 from penstock.api.slinky.shared import (
     EXTERNAL_CONFIG,
-    FIXED_JWT_KEY,
     GROUP,
+    KEPT_JWT_KEY,
     NO_HOST_NETWORK,
     VERSION,
     Container,
@@ -34,6 +34,8 @@ from penstock.api.slinky.shared import (
     ServiceSpec,
     SlurmKeyRef,
     Status,
+    fixed_once,
+    has_condition,
 )
 
 
@@ -96,11 +98,22 @@ class Accounting(KubeObject, frozen=True, kw_only=True):
                 "jwtKeyRef or jwtHs256KeyRef must be set when external is false",
             ),
             EXTERNAL_CONFIG,
-            FIXED_JWT_KEY,
         ),
     ]
     status: Annotated[AccountingStatus, about("What it is.")] = AccountingStatus()
 
 
 ACCOUNTINGS = Resource(GROUP, VERSION, "Accounting", "accountings", Accounting)
-INFO = KindInfo(ACCOUNTINGS, ("slurmdbd",), (AGE, READY, REASON))
+INFO = KindInfo(
+    ACCOUNTINGS,
+    ("slurmdbd",),
+    (AGE, READY, REASON),
+    rules=(
+        fixed_once(
+            has_condition("c.type == 'Ready' && c.status == 'True'"),
+            KEPT_JWT_KEY,
+            "jwtKeyRef",
+            "while slurmdbd works with it",
+        ),
+    ),
+)

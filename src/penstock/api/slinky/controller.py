@@ -39,7 +39,9 @@ from penstock.api.slinky.shared import (
     ServiceSpec,
     SlurmKeyRef,
     Status,
-    jwt_key,
+    fixed_once,
+    has_condition,
+    same_jwt_key,
 )
 from penstock.api.slinky.volumes import ClaimSpec
 
@@ -57,6 +59,12 @@ _SLURM_KEY = (
     "(has({0}.spec.slurmKeyRef) ? {0}.spec.slurmKeyRef.name : {0}.metadata.name + '-auth-slurm')"
 )
 _JWT_KEY_FALLBACK = "self.metadata.name + '-auth-jwt/jwt.key'"
+# ConfigApplied is there from the time when slurmctld has worked. Of an external slurmctld nothing
+# is kept but whether it answers.
+_KEYS_USED = has_condition(
+    "c.type == 'ConfigApplied' || "
+    "(oldSelf.spec.external && c.type == 'Ready' && c.status == 'True')"
+)
 
 _PROMETHEUS_DURATION = (
     r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
@@ -269,14 +277,17 @@ INFO = KindInfo(
             f"{_CLUSTER_NAME.format('self')}.endsWith('_' + self.metadata.name))",
             "clusterName is immutable: slurmctld's state and accounting records carry it",
         ),
-        rule(
+        fixed_once(
+            _KEYS_USED,
             f"{_SLURM_KEY.format('self')} == {_SLURM_KEY.format('oldSelf')}",
-            "slurmKeyRef is immutable: put a new key into the same Secret instead",
+            "slurmKeyRef",
+            "once slurmctld has worked with it",
         ),
-        rule(
-            f"{jwt_key('self.spec', _JWT_KEY_FALLBACK)} == "
-            f"{jwt_key('oldSelf.spec', _JWT_KEY_FALLBACK)}",
-            "jwtKeyRef is immutable: put a new key into the same Secret instead",
+        fixed_once(
+            _KEYS_USED,
+            same_jwt_key(_JWT_KEY_FALLBACK),
+            "jwtKeyRef",
+            "once slurmctld has worked with it",
         ),
     ),
 )

@@ -228,10 +228,31 @@ def jwt_key(spec: str, fallback: str) -> str:
     return f"({' : '.join(choices)} : {fallback})"
 
 
-FIXED_JWT_KEY = rule(
-    f"{jwt_key('oldSelf', repr(''))} in ['', {jwt_key('self', repr(''))}]",
-    "jwtKeyRef is immutable: put a new key into the same Secret instead",
-)
+def fixed_once(used: str, same: str, field: str, when: str) -> Json:
+    """A rule of a whole object: `field` may be corrected until something worked with it.
+
+    `used` and `same` are CEL expressions, `used` of the stored object: the API server keeps its
+    status when a spec is changed. So the rule needs no webhook.
+    """
+    return rule(
+        f"{same} || !({used})",
+        f"{field} is immutable {when}: put a new key into the same Secret instead",
+    )
+
+
+def has_condition(test: str) -> str:
+    """A CEL expression: whether the stored object has a condition `c` that passes `test`."""
+    found = "oldSelf.status.conditions"
+    return f"has(oldSelf.status) && has({found}) && {found}.exists(c, {test})"
+
+
+def same_jwt_key(fallback: str) -> str:
+    """A CEL expression: whether old and new spec lead to the same JWT key."""
+    return f"{jwt_key('oldSelf.spec', fallback)} == {jwt_key('self.spec', fallback)}"
+
+
+KEPT_JWT_KEY = f"{jwt_key('oldSelf.spec', repr(''))} in ['', {jwt_key('self.spec', repr(''))}]"
+"""A CEL expression for kinds that may be without a JWT key: whether the one they had stays."""
 
 Conditions = Annotated[
     tuple[Annotated[Condition, about("One aspect of the state.", _CONDITION)], ...],

@@ -20,13 +20,14 @@ from penstock.api.schema import (
     rule,
 )
 from penstock.api.slinky.shared import (
-    FIXED_JWT_KEY,
     GROUP,
+    KEPT_JWT_KEY,
     VERSION,
     JwtHs256KeyRef,
     JwtKeyRef,
     SecretKeySelector,
     Status,
+    fixed_once,
 )
 
 _ID: Json = {"format": "int64", "minimum": 0, "maximum": 2**32 - 2}
@@ -98,7 +99,6 @@ class Token(KubeObject, frozen=True, kw_only=True):
                 "has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",
                 "jwtKeyRef or jwtHs256KeyRef must be set",
             ),
-            FIXED_JWT_KEY,
         ),
     ]
     status: Annotated[TokenStatus, about("What it is.")] = TokenStatus()
@@ -114,5 +114,13 @@ INFO = KindInfo(
         AGE,
         READY,
         REASON,
+    ),
+    rules=(
+        fixed_once(
+            "has(oldSelf.status) && has(oldSelf.status.issuedAt)",
+            KEPT_JWT_KEY,
+            "jwtKeyRef",
+            "once a token was made with it",
+        ),
     ),
 )
