@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from penstock.api.meta import Json
+from penstock.api.slinky.misplaced import OF_CONTAINERS, OF_PODS
 from penstock.render import empty
 
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -97,9 +98,10 @@ def container(base: Json, user: Json | None) -> Json:
 
     `args` are appended; `env` (by name), `volumeMounts` (by path) and `ports` are merged; a probe's
     or hook's handler replaces ours; `command` and other lists are replaced; an empty `image` is no
-    wish. `SACKD_OPTIONS` is joined, since ours says where slurmctld is.
+    wish. `SACKD_OPTIONS` is joined, since ours says where slurmctld is. Fields that only a pod
+    spec has are left out: the API server rejects them.
     """
-    wish = {k: v for k, v in (user or {}).items() if v is not None}
+    wish = {k: v for k, v in (user or {}).items() if v is not None and k not in OF_PODS}
     out = dict(base)
     if args := wish.pop("args", None):
         out["args"] = [*base.get("args", []), *args]
@@ -153,9 +155,10 @@ def pod_spec(base: Json, user: Json | None) -> Json:
     whole (two sources in one volume are invalid); tolerations, DNS searches and anti-affinity terms
     are ours and the user's. `dNSPolicy`, an old spelling, means `dnsPolicy`. In the host's network
     a pod asks the cluster's DNS unless the user says otherwise: Slurm's daemons find each other by
-    names of the cluster, which its machine does not know.
+    names of the cluster, which its machine does not know. Fields that only a container has are left
+    out: the API server rejects them.
     """
-    wish = {k: v for k, v in (user or {}).items() if v is not None}
+    wish = {k: v for k, v in (user or {}).items() if v is not None and k not in OF_CONTAINERS}
     if (policy := wish.pop("dNSPolicy", None)) and not wish.get("dnsPolicy"):
         wish["dnsPolicy"] = policy
     out = dict(base)
@@ -180,7 +183,8 @@ def _containers(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:
     out = {entry["name"]: entry for entry in base}
     for entry in user:
         name = entry.get("name", "")
-        out[name] = container(out[name], entry) if name in out else entry
+        own = {key: value for key, value in entry.items() if key not in OF_PODS}
+        out[name] = container(out[name], entry) if name in out else own
     return list(out.values())
 
 

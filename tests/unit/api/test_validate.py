@@ -218,6 +218,37 @@ def test_what_is_not_served_is_named(kind: str, spec: dict[str, Any], path: str)
 
 
 @pytest.mark.parametrize(
+    ("kind", "container"),
+    [
+        ("Controller", "slurmctld"),
+        ("Controller", "reconfigure"),
+        ("NodeSet", "slurmd"),
+        ("NodeSet", "logfile"),
+        ("LoginSet", "login"),
+        ("LoginSet", "initconf"),
+        ("RestApi", "slurmrestd"),
+        ("Accounting", "slurmdbd"),
+    ],
+)
+def test_a_field_of_a_pod_in_a_container_is_named_with_its_place(kind: str, container: str):
+    spec = {**REF, container: {"image": "a", "volumes": [{"name": "v"}], "affinity": {}}}
+    (line,) = not_served(make(kind, spec))
+    assert line.startswith(f"spec.{container}.volumes: not used")
+    assert line.endswith("move it to spec.template.spec.volumes")
+
+
+@pytest.mark.parametrize("kind", ["Controller", "NodeSet", "LoginSet", "RestApi", "Accounting"])
+def test_a_field_of_a_container_in_a_pod_is_named_with_its_place(kind: str):
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    (line,) = not_served(make(kind, {**REF, **with_pod(volumeMounts=mounts, env=[])}))
+    assert line.startswith("spec.template.spec.volumeMounts: not used")
+    assert ".volumeMounts" in line.split("container, ")[1]
+    more = with_pod(initContainers=[{"name": "i", "image": "i", "nodeSelector": {"a": "b"}}])
+    (line,) = not_served(make(kind, {**REF, **more}))
+    assert line.startswith("spec.template.spec.initContainers[0].nodeSelector: not used")
+
+
+@pytest.mark.parametrize(
     ("kind", "spec"),
     [
         ("Controller", {"ha": {"enabled": False}, "prologScriptRefs": [{"name": "p"}]}),

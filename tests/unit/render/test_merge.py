@@ -177,3 +177,12 @@ def test_merging_is_idempotent_and_never_yields_a_null_of_the_users(base: Any, u
     once = merge.deep(base, user)
     assert merge.deep(once, user) == once
     assert not nulls(once)
+
+
+def test_a_field_in_the_wrong_place_does_not_reach_the_api_server():
+    """The API server rejects an apply with a field that its schema does not have."""
+    stray = {"name": "x", "volumes": [{"name": "v"}], "tty": True}
+    assert merge.container({"name": "a"}, stray) == {"name": "x", "tty": True}
+    user = {"volumeMounts": [{"name": "v"}], "hostPID": True, "containers": [stray]}
+    made = merge.pod_spec({"containers": [{"name": "a"}]}, user)
+    assert made == {"containers": [{"name": "a"}, {"name": "x", "tty": True}], "hostPID": True}

@@ -13,6 +13,7 @@ from penstock.api.meta import KubeObject
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec, Metrics, Persistence
 from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
+from penstock.api.slinky.misplaced import misplaced
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.api.slinky.shared import (
@@ -127,13 +128,17 @@ TOKEN: tuple[Row[TokenSpec], ...] = (
 
 def not_served(obj: KubeObject) -> list[str]:
     """`path: what happens instead` for each field in use that this version does not serve."""
+    if isinstance(obj, Controller) and obj.spec.external:
+        return _rows(KEYS, obj.spec) + [
+            f"spec.{path}: not used, slurmctld is outside (spec.external) and is set up there"
+            for path, used in OUTSIDE.items()
+            if used(obj.spec)
+        ]
+    return [*_unserved(obj), *misplaced(obj)]
+
+
+def _unserved(obj: KubeObject) -> list[str]:
     match obj:
-        case Controller() if obj.spec.external:
-            return _rows(KEYS, obj.spec) + [
-                f"spec.{path}: not used, slurmctld is outside (spec.external) and is set up there"
-                for path, used in OUTSIDE.items()
-                if used(obj.spec)
-            ]
         case Controller():
             return _rows(CONTROLLER, obj.spec)
         case NodeSet():
