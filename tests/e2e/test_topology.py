@@ -69,6 +69,11 @@ def refused(cluster: Cluster) -> Json | None:
     return found if found.get("reason") == "TopologyRefused" else None
 
 
+def missing(cluster: Cluster) -> Json | None:
+    found = condition(cluster.get("nodesets", "compute"), "Stalled")
+    return found if found.get("reason") == "TopologyMissing" else None
+
+
 def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machine: Machine) -> None:
     """Feature row 49."""
     eventually("it starts there", lambda: topology(cluster) == "topo-switch:s1", 60)
@@ -92,6 +97,8 @@ def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machin
     cluster.until_ready("nodesets", "compute")
     machine.at(None)
     eventually("it is nowhere in particular", lambda: topology(cluster) == "", 60)
+    told = eventually("no job can use it", lambda: missing(cluster), 60)
+    assert f"kubectl annotate node {machine.name} " in told["message"]
     assert cluster.job(job)["JobState"] == "RUNNING"
     assert cluster.uids("") == before
     cluster.run("scancel", str(job))

@@ -24,6 +24,7 @@ from penstock.controllers.rollbacks import ROLLED_BACK, Rollbacks
 from penstock.decide import (
     cgroups,
     container_rights,
+    default_topology,
     gpus,
     host_network,
     live_conf,
@@ -121,6 +122,7 @@ class NodeSetLoop(Reporter[NodeSet]):
                 slurmd = worker_spec.container(cluster, nodeset)
                 checks += _container_rights(nodeset, slurmd)
                 checks += _gpus(nodeset, cluster, slurmd)
+                checks += _topology(view, cluster)
                 checks += host_network.check(
                     nodeset.spec.template.spec, _LISTENS, nodeset.status.conditions
                 )
@@ -313,6 +315,22 @@ def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Check]:
     """What containers of jobs lack, by what its workers are declared with."""
     pod = nodeset.spec.template.spec
     found = container_rights.check(slurmd, pod, nodeset.status.conditions)
+    return [found] if found is not None else []
+
+
+def _topology(view: NodeSetView, cluster: Cluster) -> list[Check]:
+    """Whether a job can use its nodes, by the topology.yaml that is declared here."""
+    controller = cluster.controller.spec
+    files = {} if controller.external else mounted(cluster, {})
+    lines = [line for one in cluster.nodesets for line in nodeset_lines(one)]
+    named = [f"Topology={one.spec.topology}" for one in cluster.partitions if one.spec.topology]
+    found = default_topology.check(
+        files,
+        (controller.extra_conf, *lines, *named),
+        view.pods,
+        view.nodes,
+        view.kubernetes_nodes,
+    )
     return [found] if found is not None else []
 
 

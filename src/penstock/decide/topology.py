@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import yaml
-
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
+from penstock.decide import topology_file
 from penstock.decide.action import SetNodeTopology, Why
 from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
@@ -125,15 +124,8 @@ def exists(place: str, files: Mapping[str, str]) -> bool:
     A place is `NAME:UNIT[:UNIT...]` for each topology, joined by commas. Source: slurmd(8) and
     scontrol(1), Topology; topology.yaml(5).
     """
-    try:
-        document: Any = yaml.safe_load(files.get("topology.yaml", ""))
-    except yaml.YAMLError:
-        return False
-    known = {
-        str(cast("dict[str, Any]", one).get("topology")): _units(one)
-        for one in cast("list[Any]", document if isinstance(document, list) else [])
-        if isinstance(one, dict)
-    }
+    text = files.get(topology_file.FILE, "")
+    known = {str(one.get("topology")): _units(one) for one in topology_file.topologies(text)}
     parts = [one.strip().split(":") for one in place.split(",")]
     return all(
         name in known and bool(units) and known[name].issuperset(units) for name, *units in parts
