@@ -6,6 +6,7 @@ F21 as far as the chart goes; D27, D33, D37, D40.
 
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 from pathlib import Path
@@ -144,6 +145,41 @@ def test_keys_of_both_spellings_are_the_same_references() -> None:
     assert older["NodeSet slurm-worker-slinky"]["spec"]["replicas"] == 5
 
 
+def test_keys_at_the_top_as_the_page_on_hybrid_clusters_has_them() -> None:
+    """S078: `jwtKeyRef` beside `slurmKeyRef` means the same, and wins over the older name."""
+    older: Json = values("f19-hybrid.yaml")
+    wanted = render(older)
+    key = older.pop("jwtHs256KeyRef")
+    assert render({**older, "jwtKeyRef": key}) == wanted
+    other: Json = {"name": "x", "key": "y"}
+    assert render({**older, "jwtHs256KeyRef": other, "jwtKeyRef": key}) == wanted
+
+
+@pytest.mark.parametrize("kind", ["nodesets", "loginsets"])
+def test_affinity_and_tolerations_of_an_entry_are_those_of_its_pods(kind: str) -> None:
+    """F20: as slurm-operator's page on isolation has them."""
+    wish: Json = {
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        "tolerations": [{"key": "slinky.slurm.net/slurm", "operator": "Exists"}],
+    }
+    assert render({kind: {"a": wish}}) == render({kind: {"a": {"podSpec": wish}}})
+    empty: Json = {"affinity": None, "tolerations": []}
+    assert render({kind: {"a": empty}}) == render({kind: {"a": {}}})
+
+
+def test_a_login_may_have_an_sssd_conf_of_its_own() -> None:
+    """F20: `sssdConf` of older charts; the others go on with that of the chart."""
+    found = render({"loginsets": {"a": {"sssdConf": "[sssd]\n"}, "b": {}}})
+    secret = found["Secret slurm-login-a-sssd-conf"]
+    assert base64.b64decode(secret["data"]["sssd.conf"]).decode() == "[sssd]\n"
+    wanted = {"name": "slurm-login-a-sssd-conf", "key": "sssd.conf"}
+    assert found["LoginSet slurm-login-a"]["spec"]["sssdConfRef"] == wanted
+    assert found["LoginSet slurm-login-b"]["spec"]["sssdConfRef"]["name"] == "slurm-sssd-conf"
+    assert "Secret slurm-sssd-conf" in found
+    alone = render({"loginsets": {"a": {"sssdConf": "[sssd]\n"}}})
+    assert "Secret slurm-sssd-conf" not in alone
+
+
 def test_an_outside_controller_keeps_what_the_file_says_of_it() -> None:
     """S073, D27: clusterName, partitions and files are not dropped, and a port may be left out."""
     found = render(values("f19-controller-external.yaml"))
@@ -198,6 +234,7 @@ def test_everything_is_there_under_the_names_that_upstream_gives() -> None:
         "PodDisruptionBudget prod-restapi",
         "PriorityClass slurm-high",
         "RestApi prod",
+        "Secret front-sssd-conf",
     }
     spec = found["Controller prod"]["spec"]
     assert spec["prologScriptRefs"] == [

@@ -39,17 +39,19 @@ WITHOUT_EFFECT = {
     "annotations of slurmKey": "the operator makes the Secret; NOTES say so",
     "annotations of jwtKey": "the operator makes the Secret; NOTES say so",
     "taintKubeNodes": "nothing is tainted; NOTES say so",
+    "useResourceLimits": "limits always count, and false is refused",
     "name": "the key of the list form, tests/charts/test_rendering.py",
     "hostname": "always `<key>-`, another is refused, tests/charts/test_refused.py",
 }
 """Values of the chart `slurm` that change no object."""
 SEPARATE = ("nodesets", "nodeSets", "loginsets", "loginSets")
 """Their entries have the values of the defaults; the forms are in test_rendering.py."""
-ALIASES = ("image", "imagePullPolicy", "resources", "securityContext")
-"""At an entry of nodesets or loginsets, for its main container."""
+ALIASES = ("image", "imagePullPolicy", "resources", "securityContext", "affinity", "tolerations")
+"""At an entry of nodesets or loginsets, for its main container or its pods."""
 BESIDE: Mapping[str, tuple[str, Any]] = {
     # What another value hides: that one is taken away before it is looked at.
     "slurmKeyRef": ("slurmKey.secretRef", {}),
+    "jwtKeyRef": ("jwtKey.secretRef", {}),
     "jwtHs256KeyRef": ("jwtKey.secretRef", {}),
     "slurmKey.create": ("slurmKey.secretRef", {}),
     "jwtKey.create": ("jwtKey.secretRef", {}),
@@ -128,6 +130,8 @@ def _context(leaf: Leaf) -> Json:
                     [{"slurmKey": "slurmKeyRef", "jwtKey": "jwtHs256KeyRef"}[leaf.path[0]]],
                     None,
                 )
+    if leaf.path[0] == "jwtHs256KeyRef" or str(leaf) == "jwtKey.create":
+        given = put(given, ["jwtKeyRef"], None)
     for of, switch in EXTERNAL.items():
         if str(leaf).startswith(of):
             given = put(given, switch.split("."), True)
@@ -236,6 +240,7 @@ def test_every_key_has_a_place_in_values_yaml() -> None:
     """A user who reads values.yaml sees every switch."""
     usual = defaults("slurm")
     hidden = ("global", "nodeSets", "loginSets", "name", "fullnameOverride", "taintKubeNodes")
+    hidden = (*hidden, "useResourceLimits")
     shown = [
         str(one)
         for one in _leaves()

@@ -14,6 +14,11 @@
 {{- fail (printf "%s.%s: write it as %s.%s.%s" $defaults $field $defaults $.container $field) -}}
 {{- end -}}
 {{- end -}}
+{{- range $field := list "affinity" "tolerations" -}}
+{{- if hasKey $.defaults $field -}}
+{{- fail (printf "%s.%s: write it as %s.podSpec.%s" $defaults $field $defaults $field) -}}
+{{- end -}}
+{{- end -}}
 {{- $given := dict -}}
 {{- $forms := dict -}}
 {{- range $field := .fields -}}
@@ -55,7 +60,8 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What older charts had at the entry itself belongs to its container. entry; container; path. */}}
+{{/* What older charts had at the entry itself belongs to its container, and what pages of
+     slurm-operator show there to its pods. entry; container; path. */}}
 {{- define "slurm.putAliases" -}}
 {{- $container := index .entry .container | default dict -}}
 {{- range $field := list "image" "imagePullPolicy" "resources" "securityContext" -}}
@@ -68,6 +74,17 @@
 {{- end -}}
 {{- end -}}
 {{- if $container -}}{{- $_ := set .entry .container $container -}}{{- end -}}
+{{- $pod := .entry.podSpec | default dict -}}
+{{- range $field := list "affinity" "tolerations" -}}
+{{- if hasKey $.entry $field -}}
+{{- if index $pod $field -}}
+{{- fail (printf "%s.%s and %s.podSpec.%s mean the same: keep one" $.path $field $.path $field) -}}
+{{- end -}}
+{{- with index $.entry $field -}}{{- $_ := set $pod $field . -}}{{- end -}}
+{{- $_ := unset $.entry $field -}}
+{{- end -}}
+{{- end -}}
+{{- if $pod -}}{{- $_ := set .entry "podSpec" $pod -}}{{- end -}}
 {{- end -}}
 
 {{- define "slurm.putNodesets" -}}

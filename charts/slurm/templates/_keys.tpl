@@ -1,9 +1,9 @@
 {{/* Keys of auth/slurm and auth/jwt. The chart never makes one: a template that draws lots gives
      another key at each rendering. Where nobody names a Secret the operator makes it, once. */}}
 
-{{/* Whether the file has the keys of the charts before 1.1 at its top. */}}
+{{/* Whether the file has keys at its top, as charts before 1.1 and the page on hybrid clusters. */}}
 {{- define "slurm.oldKeys" -}}
-{{- if or .Values.slurmKeyRef .Values.jwtHs256KeyRef -}}true{{- end -}}
+{{- if or .Values.slurmKeyRef .Values.jwtKeyRef .Values.jwtHs256KeyRef -}}true{{- end -}}
 {{- end -}}
 
 {{/* The reference, as YAML. root; old: the older value; new: the value of today; name and key. */}}
@@ -23,7 +23,7 @@
 {{- $outside := or $values.controller.external (and $values.accounting.enabled $values.accounting.external) -}}
 {{- $kinds := list
   (dict "field" "slurmKeyRef" "new" $values.slurmKey "old" $values.slurmKeyRef "name" "auth-slurm" "key" "slurm.key")
-  (dict "field" "jwtKeyRef" "new" $values.jwtKey "old" $values.jwtHs256KeyRef "name" "auth-jwt" "key" "jwt.key") -}}
+  (dict "field" "jwtKeyRef" "new" $values.jwtKey "old" ($values.jwtKeyRef | default $values.jwtHs256KeyRef) "name" "auth-jwt" "key" "jwt.key") -}}
 {{- range $one := $kinds -}}
 {{- $named := or ($one.new).secretRef $one.old (eq ($one.new).create false) -}}
 {{- if or $.always $outside $named -}}
