@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,9 @@ def keys(chart: str) -> list[Key]:
     told: Json = yaml.safe_load((FIXTURES / "upstream" / f"{chart}.yaml").read_text())
     found: list[Key] = []
     for path, value, *more in told["keys"]:
-        given = told["base"]
-        for other, needed in (more[0] if more else {}).items():
+        given: Json = told["base"]
+        needs: Json = more[0] if more else {}
+        for other, needed in needs.items():
             given = put(given, steps(other), needed)
         found.append(Key(path, value, given))
     return found
@@ -82,7 +83,7 @@ def fault(chart: str, key: Key) -> str | None:
 def test_every_value_of_upstream_works_or_is_refused_by_name_or_is_listed(chart: str) -> None:
     """F21, S033."""
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda key: fault(chart, key), keys(chart)))
+        found = list(pool.map(partial(fault, chart), keys(chart)))
     assert [one for one in found if one is not None] == []
 
 

@@ -231,7 +231,10 @@ def test_what_is_not_served_is_named(kind: str, spec: dict[str, Any], path: str)
     ],
 )
 def test_a_field_of_a_pod_in_a_container_is_named_with_its_place(kind: str, container: str):
-    spec = {**REF, container: {"image": "a", "volumes": [{"name": "v"}], "affinity": {}}}
+    spec: dict[str, Any] = {
+        **REF,
+        container: {"image": "a", "volumes": [{"name": "v"}], "affinity": {}},
+    }
     (line,) = not_served(make(kind, spec))
     assert line.startswith(f"spec.{container}.volumes: not used")
     assert line.endswith("move it to spec.template.spec.volumes")
