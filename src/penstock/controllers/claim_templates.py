@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from penstock.api.conditions import Check
 from penstock.api.meta import Json
-from penstock.kube.drift import same_quantity
+from penstock.api.quantity import same_quantity
 
 _FIELD = "volumeClaimTemplates"
 

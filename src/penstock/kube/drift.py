@@ -11,25 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any, cast
 
 import msgspec
 
 from penstock.api.meta import Json
+from penstock.api.quantity import same_quantity
 
 _IDENTITY = frozenset({"apiVersion", "kind"})
 _UNMANAGED = frozenset({"name", "namespace", "uid", "resourceVersion"})
-_QUANTITY = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|)")
 _QUANTITIES = re.compile(r"^spec\..*(\b(limits|requests|capacity|hard)\.|\.(sizeLimit|divisor)$)")
 _ATOMIC = ("selector", "nodeSelector", "matchLabels")
 """Maps that are owned as one leaf and to which the server adds nothing: a key that is not asked for
 is one of ours that was. Source: Kubernetes API reference, `x-kubernetes-map-type: atomic`."""
-_SUFFIX = {
-    **{s: Decimal(1024) ** i for i, s in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
-    **{s: Decimal(1000) ** i for i, s in enumerate(("n", "u", "m", "", "k", "M", "G", "T"), -3)},
-    **{s: Decimal(1000) ** i for i, s in enumerate(("P", "E"), 5)},
-}
 
 
 def owned_fields(live: Json, manager: str) -> Json | None:
@@ -60,12 +54,6 @@ def drift(manifest: Json, live: Json, manager: str) -> tuple[str, ...]:
         # Written by others only, or by a plain create of ours: not under our apply yet.
         found["metadata.managedFields"] = None
     return tuple(found)
-
-
-def same_quantity(one: Any, other: Any) -> bool:
-    """Whether two resource quantities mean the same: 0.5 and 500m, 1Gi and 1024Mi."""
-    first, second = _quantity(one), _quantity(other)
-    return first is not None and first == second
 
 
 def _compare(path: str, asked: Any, live: Any, owned: Json | None) -> Iterator[str]:
@@ -150,10 +138,3 @@ def _named(owned: Json) -> list[str]:
 
 def _empty(value: Any) -> bool:
     return value in ({}, [])
-
-
-def _quantity(value: Any) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None
-    found = _QUANTITY.fullmatch(str(value))
-    return Decimal(found[1]) * _SUFFIX[found[2]] if found else None

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from penstock.api.meta import Json
+from penstock.api.quantity import same_quantity
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.shared import PodTemplate
 from penstock.render import empty
 from penstock.render.canonical import canonical_json, digest
 from penstock.render.meaning import understood
 from penstock.render.pod import pod_labels
-from penstock.render.quantity import quantity
 
 REPLACED = "replaced"
 """In place of the note, once our template has been written."""
@@ -28,6 +28,10 @@ REPLACING = "replacing"
 
 _FORM = "v2:"
 """What a note begins with. Another form of it needs another beginning."""
+_AMOUNTS = frozenset({"requests", "limits", "overhead"})
+"""Fields of a pod whose values are quantities."""
+_AMOUNT = frozenset({"sizeLimit", "divisor"})
+"""Fields of a pod that are a quantity."""
 FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates")
 """What the API server lets nobody change. Source: Kubernetes API reference, StatefulSetSpec."""
 
@@ -146,9 +150,10 @@ def _contained(name: str, wish: Json, spec: Json, *, missing: bool) -> bool:
     return missing if found is None else _within(wish, found)
 
 
-def _within(wish: Any, have: Any) -> bool:
+def _within(wish: Any, have: Any, *, under: str = "", amount: bool = False) -> bool:
     """Whether everything that is said in one value, which is `understood`, holds in the other.
 
+    `under` is the name of the field that has the value; only an `amount` is compared as a number.
     slurm-operator leaves out a label to select by that has no value, too.
     """
     if wish == "":
@@ -156,21 +161,15 @@ def _within(wish: Any, have: Any) -> bool:
     if isinstance(wish, dict):
         if not isinstance(have, dict):
             return False
-        fields = cast("Json", have)
-        return all(_within(one, fields.get(key)) for key, one in cast("Json", wish).items())
+        fields, amounts = cast("Json", have), under in _AMOUNTS
+        return all(
+            _within(one, fields.get(key), under=key, amount=amounts or key in _AMOUNT)
+            for key, one in cast("Json", wish).items()
+        )
     if isinstance(wish, list):
         every = cast("list[Any]", have) if isinstance(have, list) else []
         return all(any(_within(one, each) for each in every) for one in cast("list[Any]", wish))
-    return wish == have or _same_amount(wish, have)
-
-
-def _same_amount(one: Any, other: Any) -> bool:
-    if not isinstance(one, (str, int, float)) or not isinstance(other, (str, int, float)):
-        return False
-    try:
-        return quantity(one) == quantity(other)
-    except ValueError:
-        return False
+    return wish == have or (amount and same_quantity(wish, have))
 
 
 def _sources(spec: Json) -> set[Source]:

@@ -12,12 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from penstock.api.meta import Json
+from penstock.api.quantity import quantity
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render import empty, merge, worker
 from penstock.render.canonical import canonical_json
 from penstock.render.context import Cluster, Images
-from penstock.render.quantity import quantity
 
 _AMOUNTS = frozenset({"requests", "limits"})
 _PATCH = "$patch"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from penstock.api.meta import Json
+from penstock.api.quantity import quantity
 from penstock.api.slinky import names, tolerations, wellknown
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render import merge, release
@@ -27,7 +28,6 @@ from penstock.render.pod import (
     spread_expression,
     worker_search,
 )
-from penstock.render.quantity import quantity
 from penstock.render.script import script
 from penstock.render.slurmd_conf import node_conf
 from penstock.render.sshd_config import WORKER, sshd_config

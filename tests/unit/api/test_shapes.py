@@ -24,6 +24,8 @@ def told(value: Any, shape: shapes.Shape = shapes.CONTAINER) -> dict[str, str]:
         ({"ports": [{"containerPort": "22"}]}, "at.ports[0].containerPort", "without quotes"),
         ({"tty": "yes"}, "at.tty", "true or false"),
         ({"resources": {"limits": {"cpu": "much"}}}, "at.resources.limits.cpu", "quantity"),
+        ({"resources": {"limits": {"cpu": "1e1000000000"}}}, "at.resources.limits.cpu", "exponent"),
+        ({"resources": {"requests": {"cpu": "9" * 65}}}, "at.resources.requests.cpu", "64"),
         ({"resources": {"limits": "4Gi"}}, "at.resources.limits", "a mapping"),
         ({"lifecycle": {"preStop": []}}, "at.lifecycle.preStop", "a mapping"),
         ({"livenessProbe": {"httpGet": {"port": True}}}, "at.livenessProbe.httpGet.port", "port"),

@@ -7,8 +7,9 @@ import pytest
 
 from penstock.api.core import CONFIG_MAPS
 from penstock.api.meta import Json
+from penstock.api.quantity import same_quantity
 from penstock.kube import Applier, Client, NotOursError
-from penstock.kube.drift import drift, same_quantity
+from penstock.kube.drift import drift
 from penstock.kube.ownership import adopt
 from penstock.testing.clock import FakeClock
 from unit.kube.fake_api import FakeApi

@@ -153,6 +153,26 @@ def test_what_was_declared_since_is_missed(kind: str, path: str, value: Any, gon
     assert served(side(change)) == [n for i, n in enumerate(WORKLOADS) if i != gone]
 
 
+def test_only_resources_are_compared_as_quantities() -> None:
+    """A label, or a variable, that reads like a number is a text."""
+
+    def wish(value: str) -> Change:
+        def change(by: dict[str, Json]) -> None:
+            spec = by["LoginSet"]["spec"]
+            spec["template"].setdefault("metadata", {})["labels"] = {"tier": value}
+            spec["login"]["resources"] = {"limits": {"cpu": value}}
+
+        return change
+
+    one, other = side(wish("1000")), side(wish("1e3"))
+    name = "slurm-login-slinky"
+    mixed = copy.deepcopy(one.ours[name])
+    labels = mixed["spec"]["template"]["metadata"]["labels"]
+    assert not held.serves(other.declared[name], other.ours[name], mixed)
+    labels["tier"] = "1e3"
+    assert held.serves(other.declared[name], other.ours[name], mixed)
+
+
 def test_another_key_is_missed_by_those_that_read_it_at_their_start() -> None:
     found = side()
     for name in ("slurm-controller", "slurm-accounting"):

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
+from penstock.api.quantity import is_quantity, quantity, same_quantity
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render import canonical, hostkeys, keys
-from penstock.render.quantity import quantity
 from penstock.render.slurmd_conf import node_conf
 from penstock.render.sshd_config import LOGIN, WORKER, sshd_config
 
@@ -64,6 +64,21 @@ def test_quantities_are_read_as_kubernetes_reads_them(text: Any, number: Any):
 def test_what_is_no_quantity_is_refused(text: str):
     with pytest.raises(ValueError, match="quantity"):
         quantity(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e1000000000", "1e-1000000000", "1e19", "1" + "0" * 64, "1e2.5", 10**100]
+)
+def test_a_quantity_beyond_what_kubernetes_keeps_is_refused_before_it_is_computed(text: Any):
+    with pytest.raises(ValueError, match="quantity"):
+        quantity(text)
+    assert not is_quantity(text)
+
+
+@pytest.mark.parametrize("text", ["1e18", "1E-18", "+1.5e+03", "1E", "9223372036854775807n", 0.25])
+def test_a_quantity_that_kubernetes_keeps_is_taken(text: Any):
+    assert is_quantity(text)
+    assert same_quantity(text, text)
 
 
 def test_the_users_sshd_keywords_take_the_place_of_ours():

@@ -8,12 +8,11 @@ Source: Kubernetes API reference, Container, PodSpec, ServiceSpec, PersistentVol
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, cast
 
-from penstock.api.slinky.volumes import QUANTITY_PATTERN
+from penstock.api import quantity
 
 
 class Leaf(Enum):
@@ -22,7 +21,7 @@ class Leaf(Enum):
     TEXT = "text (a number or a word like `yes` in quotes)"
     NUMBER = "a whole number without quotes"
     FLAG = "true or false without quotes"
-    QUANTITY = "a quantity such as 500m or 4Gi"
+    QUANTITY = quantity.FORM
     PORT = "a number without quotes, or the name of a port"
     MAPPING = "a mapping"
 
@@ -167,7 +166,6 @@ CLAIM: Final[Shape] = {
         "selector": _SELECTOR,
     },
 }
-_FORM = re.compile(QUANTITY_PATTERN)
 
 
 def misshapen(path: str, value: Any, shape: Shape) -> Iterator[tuple[str, str]]:
@@ -211,8 +209,7 @@ def _fits(value: Any, leaf: Leaf) -> bool:
         case Leaf.NUMBER:
             return isinstance(value, int) and not isinstance(value, bool)
         case Leaf.QUANTITY:
-            number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
-            return number and bool(_FORM.match(str(value)))
+            return quantity.is_quantity(value)
         case Leaf.PORT:
             return isinstance(value, (int, str)) and not isinstance(value, bool)
         case Leaf.MAPPING:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from penstock.api import quantity
 from penstock.api.meta import KubeStruct
 from penstock.api.schema import ATOMIC_LIST, ATOMIC_MAP, about
 
-QUANTITY_PATTERN = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-)
-Quantity = Annotated[int | str, about("A Kubernetes quantity.", {"pattern": QUANTITY_PATTERN})]
+Quantity = Annotated[
+    int | str,
+    about(
+        "A Kubernetes quantity, of at most 64 characters and with an exponent from -18 to 18.",
+        {"pattern": quantity.PATTERN, "maxLength": quantity.LONGEST},
+    ),
+]
 
 
 class LabelSelectorRequirement(KubeStruct, frozen=True):
