@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 LONGEST: Final = 64
 """Characters of a quantity; 2^63-1 nano-units have twenty digits."""
@@ -53,7 +53,7 @@ def is_quantity(value: object) -> bool:
         return False
 
 
-def same_quantity(one: object, other: object) -> bool:
+def same_quantity(one: Any, other: Any) -> bool:
     """Whether two resource quantities mean the same: 0.5 and 500m, 1Gi and 1024Mi."""
     if not isinstance(one, (str, int, float)) or not isinstance(other, (str, int, float)):
         return False

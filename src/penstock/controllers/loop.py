@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import msgspec
 
-from penstock.api.conditions import Check
+from penstock.api.conditions import Check, conditions, set_conditions
 from penstock.api.meta import KubeObject
 from penstock.api.resource import Resource
 from penstock.api.slinky.shared import Status
 from penstock.controllers.lifetimes import Lifetimes
 from penstock.controllers.objects import Objects
 from penstock.controllers.reach import Reach
-from penstock.controllers.report import Events, invalid, told
+from penstock.controllers.report import Events, internal_error, invalid, told
 from penstock.controllers.status import status_of, write_status
 from penstock.controllers.world import World
 from penstock.kube import (
@@ -24,9 +26,11 @@ from penstock.kube import (
     Client,
     ForbiddenError,
     InvalidError,
+    KubeError,
     NotOursError,
     Result,
 )
+from penstock.slurm.rest.errors import SlurmError
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -44,7 +48,7 @@ class Tools:
     reach: Reach
 
 
-class Reporter(Generic[T]):
+class Reporter(ABC, Generic[T]):
     """What a loop works with, and how it tells how an object is doing."""
 
     def __init__(
@@ -62,15 +66,50 @@ class Reporter(Generic[T]):
         """Write status and conditions if they changed; an event when it got worse."""
         outdated = self.outdated(obj)
         old = tuple(one for one in status_of(obj).conditions if one.type not in outdated)
-        conditions = told(obj, old, checks, self.client.clock.time())
-        self.events.turned(obj, old, conditions)
+        found = told(obj, old, checks, self.client.clock.time())
+        self.events.turned(obj, old, found)
         generation = obj.metadata.generation
-        new = msgspec.structs.replace(new, observed_generation=generation, conditions=conditions)
+        new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
         await write_status(self.client, self._resource, obj, new)
 
     def forget(self, key: str, uid: str) -> None:
         """Drop all state of an object that is gone: another one may have its name by now."""
         del key, uid
+
+    async def guarded(self, key: str) -> Result:
+        """`reconcile`, with an unexpected failure reported on the object before it is raised.
+
+        Without that the failure of one object would be in the operator's log only. What the API
+        server or Slurm answers is no failure of ours: it is tried again, or has its own condition.
+        """
+        try:
+            return await self.reconcile(key)
+        except (KubeError, SlurmError, TimeoutError):
+            raise
+        except Exception as error:
+            obj = self._cache.get(key)
+            if obj is not None:
+                with contextlib.suppress(KubeError):
+                    await self._report_failure(obj, error)
+            raise
+
+    @abstractmethod
+    async def reconcile(self, key: str) -> Result:
+        """Bring the object with this key closer to its spec. Raises KubeError."""
+
+    async def _report_failure(self, obj: T, error: Exception) -> None:
+        """Only conditions: of the rest of the status nothing is known.
+
+        `observedGeneration` stays, for the same reason.
+        """
+        old = status_of(obj).conditions
+        check = internal_error(type(obj).__name__, obj.metadata.name, error)
+        checks = [*_found_invalid(obj), check]
+        when = datetime.fromtimestamp(self.client.clock.time(), UTC)
+        new = set_conditions(old, conditions(checks), obj.metadata.generation, when)
+        self.events.turned(obj, old, new)
+        status = msgspec.structs.replace(status_of(obj), conditions=new)
+        await write_status(self.client, self._resource, obj, status)
 
     def outdated(self, obj: T) -> frozenset[str]:
         """Types of conditions that say nothing of the object any more."""
@@ -78,7 +117,15 @@ class Reporter(Generic[T]):
         return frozenset()
 
 
-class Loop(Reporter[T], ABC):
+def _found_invalid(obj: KubeObject) -> list[Check]:
+    try:
+        return invalid(obj)
+    except Exception:
+        # This may be the very failure that is being reported.
+        return []
+
+
+class Loop(Reporter[T]):
     """The frame of a reconcile. A kind says how it is brought about and what its status is."""
 
     async def reconcile(self, key: str) -> Result:

@@ -108,29 +108,29 @@ class Operator:
             "controller",
             ControllerLoop(
                 self._tools, self._events(CONTROLLERS), self._links, self._changes, self._drift
-            ).reconcile,
+            ).guarded,
         )
         self._partition = self._loop(
             "partition",
             PartitionLoop(
                 self._tools, self._events(PARTITIONS), self._links, self._changes, self._drift
-            ).reconcile,
+            ).guarded,
         )
         self._restapi = self._loop(
-            "restapi", RestApiLoop(self._tools, self._events(RESTAPIS)).reconcile
+            "restapi", RestApiLoop(self._tools, self._events(RESTAPIS)).guarded
         )
         self._loginset = self._loop(
-            "loginset", LoginSetLoop(self._tools, self._events(LOGINSETS)).reconcile
+            "loginset", LoginSetLoop(self._tools, self._events(LOGINSETS)).guarded
         )
         self._nodeset = self._loop(
             "nodeset",
-            NodeSetLoop(self._tools, self._events(NODESETS), self._links, self._drift).reconcile,
+            NodeSetLoop(self._tools, self._events(NODESETS), self._links, self._drift).guarded,
         )
         self._link = self._loop("slurm", self._links.reconcile)
         self._accounting = self._loop(
-            "accounting", AccountingLoop(self._tools, self._events(ACCOUNTINGS)).reconcile
+            "accounting", AccountingLoop(self._tools, self._events(ACCOUNTINGS)).guarded
         )
-        self._token = self._loop("token", TokenLoop(self._tools, self._events(TOKENS)).reconcile)
+        self._token = self._loop("token", TokenLoop(self._tools, self._events(TOKENS)).guarded)
         self._wire_controller()
         self._wire_members()
         self._wire_token()

@@ -14,11 +14,26 @@ from penstock.api.slinky.validate import problems
 from penstock.kube import Recorder
 
 SERVED = "Served"
+LONGEST_WORDS = 300
+"""Characters of an unexpected failure that a condition quotes."""
 
 
 def invalid(obj: KubeObject) -> list[Check]:
     """What is wrong with the object itself, beyond what the API server refuses."""
     return [Check(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
+
+
+def internal_error(kind: str, name: str, error: Exception) -> Check:
+    """An unexpected failure of the reconcile of one object."""
+    words = str(error).encode(errors="replace").decode()
+    words = " ".join(words[:LONGEST_WORDS].split()) or "no further words"
+    return Check(
+        False,
+        "InternalError",
+        f"{kind} {name} cannot be reconciled and stays as it is: {type(error).__name__}: {words}. "
+        "Undo what was changed last in it or in the objects it names, and report this with the "
+        "operator's log; it is tried again by itself",
+    )
 
 
 def told(

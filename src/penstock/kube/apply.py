@@ -14,6 +14,7 @@ from penstock.api.resource import Resource
 from penstock.kube.client import Client
 from penstock.kube.drift import drift, owned_fields
 from penstock.kube.errors import NotFoundError, NotOursError
+from penstock.kube.nesting import decode
 from penstock.kube.ownership import Path, adopt
 
 
@@ -107,10 +108,10 @@ class Applier:
             body = await self._client.get_raw(resource, meta.get("namespace", ""), meta["name"])
         except NotFoundError:
             return None
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return decode(body, dict[str, Any])
 
     def _remember(self, manifest: Json, body: bytes) -> Json:
-        live = msgspec.json.decode(body, type=dict[str, Any])
+        live = decode(body, dict[str, Any])
         differs = drift(manifest, live, self._manager)
         uid = cast("str", live["metadata"].get("uid", ""))
         if differs:

@@ -19,6 +19,7 @@ from penstock.api.resource import Resource
 from penstock.kube.clock import Clock, SystemClock
 from penstock.kube.errors import GoneError
 from penstock.kube.metrics import Metrics
+from penstock.kube.nesting import decode
 from penstock.kube.rest import Call, Rest, Retry
 from penstock.kube.transport import Request, Stream, Transport
 
@@ -130,7 +131,7 @@ class Client:
         while True:
             request = Request("GET", resource.path(selector.namespace), dict(params))
             body = await self._send("list", resource, request, timeout=60.0)
-            page = msgspec.json.decode(body, type=Page)
+            page = decode(body, Page)
             yield page
             if not page.metadata.continue_:
                 return
@@ -162,7 +163,7 @@ class Client:
             "application/json" if live is None else PATCHES["merge"],
         )
         verb = "create" if live is None else "patch"
-        return msgspec.json.decode(await self._send(verb, resource, request))
+        return decode(await self._send(verb, resource, request), dict[str, Any])
 
     async def create(self, resource: Resource[T], manifest: Json, *, subresource: str = "") -> T:
         """POST a new object, or a subresource such as `eviction` of the named one.
@@ -312,4 +313,4 @@ async def _gather(pages: AsyncIterator[Page]) -> tuple[list[Raw], str]:
 
 
 def _decode(resource: Resource[T], body: bytes | Raw) -> T:
-    return msgspec.json.decode(body, type=resource.type)
+    return decode(body, resource.type)

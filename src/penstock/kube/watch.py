@@ -30,6 +30,7 @@ from penstock.kube.errors import (
     UnreachableError,
     status_error,
 )
+from penstock.kube.nesting import decode, shallow
 from penstock.kube.store import Entry, version_of
 
 T = TypeVar("T", bound=KubeObject)
@@ -215,7 +216,7 @@ class Reflector(Generic[T]):
                 continue
             watchdog.alive()
             counter.inc()
-            event = msgspec.json.decode(line, type=_Event)
+            event = decode(line, _Event)
             if event.type == "ERROR":
                 raise status_error(msgspec.json.decode(event.object, type=Status))
             if event.type == "BOOKMARK":
@@ -263,9 +264,14 @@ class Reflector(Generic[T]):
     def _decode(self, raw: Raw) -> Entry[T] | KubeObject:
         """The entry, or only the identity of an object that does not fit its type."""
         try:
-            obj = self._decoder.decode(raw)
-        except msgspec.ValidationError as error:
-            bare = msgspec.json.decode(raw, type=KubeObject)
+            try:
+                obj = self._decoder.decode(raw)
+            except RecursionError:
+                # What is left of it is still nested too deeply to be valid, and is reported so.
+                raw = msgspec.Raw(shallow(bytes(raw)))
+                obj = self._decoder.decode(raw)
+        except (msgspec.ValidationError, UnicodeDecodeError) as error:
+            bare = decode(raw, KubeObject)
             self._client.metrics.undecodable.labels(self._resource.plural).inc()
             log.warning(
                 "object does not fit its type; its last known state stands",

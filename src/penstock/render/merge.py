@@ -8,12 +8,13 @@ Source of the merge keys: Kubernetes API reference, `patchMergeKey` of Container
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from penstock.api.meta import Json
 from penstock.api.slinky.misplaced import OF_CONTAINERS, OF_PODS
 from penstock.render import empty
+from penstock.render.canonical import canonical_json
 
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _HANDLERS = frozenset({"exec", "httpGet", "tcpSocket", "grpc", "sleep"})
@@ -53,19 +54,27 @@ def items(value: Any) -> list[Json]:
 def union(base: Iterable[Any], user: Iterable[Any]) -> list[Any]:
     """Ours first, then the user's that are not among them."""
     out = list(base)
+    seen = {canonical_json(item) for item in out}
     for item in user:
-        if item not in out:
+        if (form := canonical_json(item)) not in seen:
+            seen.add(form)
             out.append(item)
     return out
 
 
 def by_key(base: Iterable[Json], user: Iterable[Json], *keys: str) -> list[Json]:
     """A user's entry takes the place of ours with the same `keys`; the rest is appended."""
+
+    def place(entry: Json) -> bytes:
+        return canonical_json([entry.get(key) for key in keys])
+
     out = list(base)
+    places: dict[bytes, int] = {}
+    for index, entry in enumerate(out):
+        places.setdefault(place(entry), index)
     for entry in user:
-        wanted = [entry.get(key) for key in keys]
-        at = next((i for i, old in enumerate(out) if [old.get(k) for k in keys] == wanted), None)
-        if at is None:
+        at = places.setdefault(place(entry), len(out))
+        if at == len(out):
             out.append(entry)
         else:
             out[at] = entry
@@ -74,22 +83,27 @@ def by_key(base: Iterable[Json], user: Iterable[Json], *keys: str) -> list[Json]
 
 def ports(base: Iterable[Json], user: Iterable[Json]) -> list[Json]:
     """A user's port takes the place of ours with the same name, or the same number and protocol."""
+
+    def places(entry: Json) -> Iterator[bytes]:
+        yield canonical_json([entry.get("containerPort"), entry.get("protocol", "TCP")])
+        if "name" in entry:
+            yield canonical_json(entry["name"])
+
     out = list(base)
+    found: dict[bytes, int] = {}
+    for index, entry in enumerate(out):
+        for place in places(entry):
+            found.setdefault(place, index)
     for entry in user:
-        number = (entry.get("containerPort"), entry.get("protocol", "TCP"))
-        at = next(
-            (
-                i
-                for i, old in enumerate(out)
-                if ("name" in entry and old.get("name") == entry["name"])
-                or (old.get("containerPort"), old.get("protocol", "TCP")) == number
-            ),
-            None,
-        )
-        if at is None:
+        at = min((found[one] for one in places(entry) if one in found), default=len(out))
+        if at == len(out):
             out.append(entry)
         else:
+            for place in places(out[at]):
+                found.pop(place, None)
             out[at] = {**out[at], **entry}
+        for place in places(out[at]):
+            found.setdefault(place, at)
     return out
 
 

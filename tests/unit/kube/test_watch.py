@@ -384,3 +384,24 @@ async def test_a_kind_that_every_cluster_has_is_waited_for() -> None:
         await world.clock.advance(60)
         await settle()
         assert world.cache.synced
+
+
+async def test_an_object_nested_deeper_than_python_decodes_leaves_the_watch_to_the_others() -> None:
+    """kube-apiserver stores up to 10,000 levels."""
+    api = FakeApi()
+    api.put(f"{A}/before")
+    async with watching(api) as world:
+        meta = b'{"name":"deep","namespace":"a","uid":"u","resourceVersion":"%d"}' % (
+            api.version + 1
+        )
+        nested = b'{"a":' * 9_000 + b"[1]" + b"}" * 9_000
+        for line in api.watches:
+            line.lines.put_nowait(
+                b'{"type":"ADDED","object":{"metadata":%s,"data":{"k":"v"},"more":%s}}'
+                % (meta, nested)
+            )
+        await settle()
+        api.put(f"{A}/after")
+        await settle()
+        assert world.names() == ["a/after", "a/before", "a/deep"]
+        assert len(api.watches) == 1

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final, cast
 
 from penstock.api import quantity
+from penstock.api.meta import Json
 
 
 class Leaf(Enum):
@@ -166,6 +167,37 @@ CLAIM: Final[Shape] = {
         "selector": _SELECTOR,
     },
 }
+
+
+MOST_LEVELS: Final = 64
+"""How deep lists and mappings may be nested. A pod template in full has fewer than twenty levels;
+some hundred are more than Python's own functions take."""
+MOST_ITEMS: Final = 1024
+"""How many items one list may have: lists of containers, variables and volumes are merged by name
+and compared item by item."""
+
+
+def excess(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Where a value has too many levels, or a list too many items. Linear, without recursion."""
+    layer: list[tuple[str, Any]] = [(path, value)]
+    for level in range(MOST_LEVELS + 1):
+        inner: list[tuple[str, Any]] = []
+        for here, one in layer:
+            if level == MOST_LEVELS and isinstance(one, dict | list):
+                yield path, f"nested in more than {MOST_LEVELS} levels: write fewer"
+                return
+            if isinstance(one, list):
+                items = cast("list[Any]", one)
+                if len(items) > MOST_ITEMS:
+                    yield here, f"a list of {len(items)} items, expected at most {MOST_ITEMS}"
+                inner += ((here, given) for given in items)
+            elif isinstance(one, dict):
+                # A path that grows at each level would be quadratic.
+                inner += (
+                    (f"{path}.{key}" if level == 0 else here, given)
+                    for key, given in cast("Json", one).items()
+                )
+        layer = inner
 
 
 def misshapen(path: str, value: Any, shape: Shape) -> Iterator[tuple[str, str]]:

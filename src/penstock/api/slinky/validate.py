@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 from penstock.api import duration
@@ -40,6 +41,8 @@ from penstock.api.slinky.token import Token
 
 CLUSTER_NAME_LIMIT = 40
 HOST_LABEL_LIMIT = 63
+MOST_PROBLEMS = 100
+"""Problems of one object that are reported; a message has room for fewer."""
 
 _WORDS = re.compile(r"\s*([^\s=]+=\S*(\s+|$))*")
 _PERCENT = re.compile(r"[0-9]*[1-9][0-9]*%")
@@ -76,7 +79,7 @@ def problems(obj: KubeObject) -> list[Problem]:
             found = _partition(obj)
         case _:
             raise TypeError(f"not a kind of ours: {type(obj).__name__}")
-    return list(found)
+    return list(islice(found, MOST_PROBLEMS))
 
 
 def _controller(obj: Controller) -> Iterator[Problem]:
@@ -284,7 +287,9 @@ def _image(path: str, container: Json) -> Iterator[Problem]:
 
 
 def _misshapen(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
-    return (Problem(*found) for found in shapes.misshapen(path, value, shape))
+    if found := list(shapes.excess(path, value)):
+        return (Problem(*one) for one in found)
+    return (Problem(*one) for one in shapes.misshapen(path, value, shape))
 
 
 def _references(path: str, refs: Sequence[LocalObjectReference]) -> Iterator[Problem]:
