@@ -11,9 +11,11 @@ of a key given twice the last value counts.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+
+from msgspec import Struct
 
 RECORDS = frozenset({"downnodes", "frontendname", "nodename", "nodeset", "partitionname"})
 """Keys of slurm.conf that begin a named line: the whole line belongs to that name."""
@@ -24,8 +26,14 @@ LISTS = frozenset({"slurmctldhost"})
 _PAIR = re.compile(r'\s*([\w.]+)\s*=\s*(?:"([^"]*)"|(\S+))(?=\s|\Z)')
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*\Z", re.IGNORECASE)
 _BLANK = re.compile(r"\s")
-_COMMENT = re.compile(r"^((?:[^#\\]|\\.|\\\Z)*)#.*\Z")
-_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+_PHYSICAL = re.compile(r"[^\n]*\n|[^\n]+")
+_REST = re.compile(r"\s*\Z")
+_COMMENT = re.compile(r"^((?:[^#\\]++|\\.|\\\Z)*+)#.*\Z")
+"""Possessive, as it can match in one way only: without that each character would cost memory."""
+_CACHED_CHARACTERS = 2**20
+"""Characters of the texts whose lines are kept; parsed they take up to 40 times as much."""
+_PROBLEM_LENGTH = 200
+"""Characters of a line that cannot be read which a message quotes."""
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -33,8 +41,7 @@ class ConfError(ValueError):
     """A value cannot be written in a Slurm configuration file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True, gc=False):
     """One `Key=Value`, as written, without quotes and escapes."""
 
     key: str
@@ -45,8 +52,7 @@ class Setting:
         return f"{self.key}={quoted(self.value)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True, gc=False):
     """One logical line: its text with line breaks, and what Slurm reads in it."""
 
     text: str
@@ -170,21 +176,23 @@ class Document:
 
     def effective(self) -> dict[tuple[str, str | None], str]:
         """What counts: by lower-case key and, for a named line, its name."""
-        found: dict[tuple[str, str | None], str] = {}
+        plain: dict[tuple[str, str | None], list[str]] = {}
+        named: dict[tuple[str, str | None], list[str]] = {}
         for line in self.lines:
             record = self._record(line)
             if record is not None:
-                place = (record.key.lower(), record.name)
                 text = " ".join(f"{s.key.lower()}={s.value}" for s in record.settings)
-                found[place] = f"{found[place]}\n{text}" if place in found else text
+                named.setdefault((record.key.lower(), record.name), []).append(text)
                 continue
             for setting in line.settings:
-                place = (setting.key.lower(), None)
-                if place[0] in self.list_keys and place in found:
-                    found[place] += f" {setting.value}"
+                key = setting.key.lower()
+                if key in self.list_keys:
+                    plain.setdefault((key, None), []).append(setting.value)
                 else:
-                    found[place] = setting.value
-        return found
+                    plain[key, None] = [setting.value]
+        return {place: " ".join(values) for place, values in plain.items()} | {
+            place: "\n".join(texts) for place, texts in named.items()
+        }
 
     def _record(self, line: Line) -> Record | None:
         if not line.settings or line.settings[0].key.lower() not in self.record_keys:
@@ -283,25 +291,50 @@ def _made(text: str) -> Line:
     return _line(text, text.rstrip("\n"))
 
 
-@lru_cache(maxsize=64)
-def _lines(text: str) -> tuple[Line, ...]:
-    # The same few texts are read over and over: what is wanted, what is there, what is shown.
-    return tuple(_line(*part) for part in _logical(text))
+class _Parsed:
+    """The lines of texts that were read last, as many as have _CACHED_CHARACTERS in all.
+
+    The same few texts are read over and over: the desired, the active and the candidate file. One
+    that is longer by itself is kept as the only one.
+    """
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[str, tuple[Line, ...]] = OrderedDict()
+        self._characters = 0
+
+    def __call__(self, text: str) -> tuple[Line, ...]:
+        found = self._lines.get(text)
+        if found is not None:
+            self._lines.move_to_end(text)
+            return found
+        found = self._lines[text] = tuple(_line(*part) for part in _logical(text))
+        self._characters += len(text)
+        while self._characters > _CACHED_CHARACTERS and len(self._lines) > 1:
+            self._characters -= len(self._lines.popitem(last=False)[0])
+        return found
+
+
+_lines = _Parsed()
+
+
+_EMPTY = Line("\n")
 
 
 def _line(raw: str, content: str) -> Line:
     """Read one logical line; `content` is its text without comment and continuation."""
-    text = _ESCAPE.sub(r"\1", content)
-    if not text.strip():
-        return Line(raw)
+    text = _ESCAPE.sub(r"\1", content) if "\\" in content else content
+    if not text or text.isspace():
+        return _EMPTY if raw == "\n" else Line(raw)
     if include := _INCLUDE.match(text):
         return Line(raw, include=include[1])
     settings: list[Setting] = []
     position = 0
-    while text[position:].strip():
+    while not _REST.match(text, position):
         pair = _PAIR.match(text, position)
         if pair is None:
-            return Line(raw, problem=f"not of the form Key=Value: {text[position:].strip()}")
+            rest = text[position:].strip()
+            shown = rest if len(rest) <= _PROBLEM_LENGTH else f"{rest[:_PROBLEM_LENGTH]}..."
+            return Line(raw, problem=f"not of the form Key=Value: {shown}")
         settings.append(Setting(pair[1], pair[2] if pair[2] is not None else pair[3]))
         position = pair.end()
     return Line(raw, tuple(settings))
@@ -309,14 +342,21 @@ def _line(raw: str, content: str) -> Line:
 
 def _logical(text: str) -> Iterable[tuple[str, str]]:
     """Logical lines: their raw text, and their content without comments and line breaks."""
-    raw = content = ""
-    for physical in re.findall(r"[^\n]*\n|[^\n]+", text):
-        raw += physical
-        content += _COMMENT.sub(r"\1", physical.rstrip("\r\n"))
-        if _CONTINUED.search(content) and physical.endswith("\n"):
-            content = content[:-1]
+    raw: list[str] = []
+    content: list[str] = []
+    for physical in _PHYSICAL.findall(text):
+        raw.append(physical)
+        part = physical.rstrip("\r\n")
+        if "#" in part:
+            part = _COMMENT.sub(r"\1", part)
+        # Before this part there is an even number of backslashes, so it decides by itself.
+        escapes = len(part) - len(part.rstrip("\\"))
+        if escapes % 2 and physical.endswith("\n"):
+            content.append(part[:-1])
             continue
-        yield raw, content
-        raw = content = ""
+        content.append(part)
+        yield "".join(raw), "".join(content)
+        raw.clear()
+        content.clear()
     if raw:
-        yield raw, content
+        yield "".join(raw), "".join(content)
