@@ -109,7 +109,9 @@ def _shown(check: Check) -> Literal["True", "False", "Unknown"]:
 def _condition(
     type_: str, status: Literal["True", "False", "Unknown"], reason: str, message: str
 ) -> Condition:
-    return Condition(type=type_, status=status, reason=reason, message=message[:_MESSAGE_LIMIT])
+    # What is quoted may come from a file that is not UTF-8: the API server takes no surrogates.
+    words = message[:_MESSAGE_LIMIT].encode(errors="replace").decode()
+    return Condition(type=type_, status=status, reason=reason, message=words)
 
 
 def _joined(checks: Iterable[Check]) -> str:

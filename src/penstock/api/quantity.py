@@ -18,7 +18,7 @@ PATTERN: Final = (
     r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*([0-9]|1[0-8]))?$"
 )
 """For the schema, together with LONGEST."""
-FORM: Final = "a quantity such as 500m, 4Gi or 2e3 (at most 64 characters, exponent -18 to 18)"
+FORM: Final = "a quantity such as 500m or 4Gi (at most 64 characters, an exponent from -18 to 18)"
 
 _FORM = re.compile(PATTERN.replace("$", r"\Z").replace("(", "(?:"), re.ASCII)
 _UNIT = re.compile(r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)\Z", re.ASCII)

@@ -171,6 +171,17 @@ class Links:
     async def reconcile(self, key: str) -> Result:
         """Bring one Controller's link up to its RestApis and its JWT key."""
         group = await self._started
+        try:
+            return self._connect(key, group)
+        except Exception as error:
+            if (link := self._links.get(key)) is not None:
+                link.target = None
+                why = f"the connection failed: {type(error).__name__}: {error}"
+                link.endpoint(None, why[:300])
+                self._changed(key)
+            raise
+
+    def _connect(self, key: str, group: asyncio.TaskGroup) -> Result:
         controller = self._world.controllers.get(key)
         uid = controller.metadata.uid if controller is not None else ""
         link = self._links.get(key)

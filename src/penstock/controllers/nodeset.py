@@ -31,6 +31,7 @@ from penstock.decide import (
     maintenance,
     outside,
     pod_security,
+    scale_in_order,
 )
 from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
@@ -105,6 +106,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         decided = plan(view, self._quiet.setdefault(key, Quiet()))
         unready = [pod for pod in view.pods if not pod.ready]
         checks = [*wrong, *decided.checks, *self._rollbacks.checks(nodeset)]
+        checks += scale_in_order.cost_check(view.pods)
         refused: Exception | None = None
         done = True
         try:

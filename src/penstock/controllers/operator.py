@@ -50,7 +50,7 @@ from penstock.kube import (
 )
 from penstock.kube.config import load
 from penstock.kube.transport import HttpTransport
-from penstock.slurm.rest.http import Exchange, exchange
+from penstock.slurm.rest.http import Exchange, bounded, largest_reply
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Operator:
         settings: Settings,
         *,
         url_of: Callable[[RestApi], str] = service_url,
-        exchange: Exchange = exchange,
+        exchange: Exchange | None = None,
         dial: Dial = dial,
     ) -> None:
         self._client = client
@@ -84,6 +84,8 @@ class Operator:
         self._tools = Tools(
             client, self.world, Objects(client, self.world), Reach(client.clock, dial)
         )
+        if exchange is None:
+            exchange = bounded(lambda: largest_reply(sum(map(_size, self.world.nodesets))))
         self._links = Links(
             self.world,
             self._slurm_changed,
@@ -348,6 +350,11 @@ class Operator:
         pods = self.world.pods_on.get(node.metadata.name)
         others = keys(self.world.nodesets_on_machines.get(""))
         return [*(key for pod in pods for key in owned_by(NODESETS)(pod)), *others]
+
+
+def _size(nodeset: NodeSet) -> int:
+    """How many Slurm nodes it has, or is to have."""
+    return max(nodeset.spec.replicas, nodeset.status.replicas)
 
 
 def _any(*caches: Cache[Any]) -> tuple[Cache[Any], ...]:

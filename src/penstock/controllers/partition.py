@@ -97,7 +97,7 @@ class PartitionLoop(Loop[Partition]):
             nodes = link.mirror.snapshot.nodes
             live = self._live(cluster, obj, link.partitions.records, nodes)
             if isinstance(nodes, Known):
-                absent = sorted(render.named(cluster, obj, nodes.value) - nodes.value.keys())
+                absent = render.absent(cluster, obj, nodes.value)
         drift = [] if conflict else await self._drift.settle(obj, cluster, obj.spec.drift)
         settled = bool(drift) or (drift is None and self._settled(obj, cluster))
         if settled and isinstance(live, Known) and live.value is not None:

@@ -20,11 +20,10 @@ from penstock.decide.partition_drift import into_spec, told
 from penstock.kube import Client
 from penstock.render.config import content_hash, mounted
 from penstock.render.context import Cluster
-from penstock.slurm.conf import Document
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
 from penstock.slurm.model import Node
-from penstock.slurm.partition import ALL, PARTITION, Adoption, Difference
+from penstock.slurm.partition import ALL, Adoption, Difference, declared
 from penstock.slurm.partition_adopt import Sets, into_extra_conf, into_nodeset
 from penstock.slurm.partition_drift import drifts
 from penstock.slurm.partition_mirror import Records
@@ -165,7 +164,7 @@ class PartitionDrift:
     def _owner(self, controller: Controller, name: str) -> Owner:
         """Who declares a partition: of several lines the last one counts, that of extraConf."""
         key = controller.metadata.key
-        if Document.parse(controller.spec.extra_conf).record(PARTITION, name) is not None:
+        if name in declared(controller.spec.extra_conf):
             return controller
         for one in self._world.nodesets_of.get(key):
             own = one.spec.partition is not None and one.spec.partition.enabled

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from penstock.api.meta import KubeObject
@@ -20,7 +21,8 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.api.slinky.validate import Problem, not_served, problems
+from penstock.api.slinky.shared import LONGEST_CONF
+from penstock.api.slinky.validate import MOST_PROBLEMS, Problem, not_served, problems
 from penstock.decide import slurmctld_ports
 from penstock.decide.neighbours import Neighbours, conflicts, farewell, hints
 from penstock.decide.release import refusal
@@ -93,7 +95,8 @@ def _alone(obj: KubeObject) -> Iterator[Problem]:
             if ours and (wrong := slurmctld_ports.unfit(obj.spec.extra_conf)):
                 yield Problem("spec.extraConf", wrong)
         case NodeSet():
-            for key in _VALUELESS.findall(obj.spec.extra_conf):
+            for found in islice(_VALUELESS.finditer(obj.spec.extra_conf), MOST_PROBLEMS):
+                key = found[1][:80]
                 yield Problem(
                     "spec.extraConf",
                     f"{key}= has no value, and Slurm takes the next word for it: write {key}=VALUE "
@@ -140,7 +143,10 @@ def _state(new: Controller, old: Controller) -> Iterator[Problem]:
 
 def _lines(path: str, text: str) -> Iterator[Problem]:
     """Lines that no daemon of Slurm can read, whatever their keys are."""
-    for one in Document.parse(text).problems():
+    if len(text) > LONGEST_CONF:
+        # That is a problem of its own, and the rest of it is not read.
+        return
+    for one in islice(Document.parse(text).problems(), MOST_PROBLEMS):
         rest = one.message.partition(": ")[2]
         if _OPERATOR.match(rest):
             continue
@@ -166,7 +172,7 @@ def _changed(new: KubeObject, old: KubeObject) -> Iterator[Problem]:
 
 
 def _told(obj: KubeObject) -> Iterator[str]:
-    if isinstance(obj, Controller):
+    if isinstance(obj, Controller) and len(obj.spec.extra_conf) <= LONGEST_CONF:
         document = Document.parse(obj.spec.extra_conf)
         given = {
             one.key: None for line in document.lines for one in line.settings[:1] if line.settings

@@ -10,23 +10,57 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from penstock.api.conditions import Check, find
 from penstock.api.meta import Condition
 
 FAILING = "DirectoryFailing"
 """The condition's type. It leaves Ready alone."""
-_BACKENDS = re.compile(r"^\s*id_provider\s*=\s*(?!proxy|files)\w", re.MULTILINE)
-_BIND = re.compile(r"(Bind result: .*?\(\d+\)[^\n]*)")
+_BACKENDS = re.compile(r"^[ \t]*+id_provider[ \t]*+=[ \t]*+(?!proxy|files)\w", re.MULTILINE)
+_BIND = "Bind result: "
+_CODE = re.compile(r"\((\d{1,9})\)")
 _REFUSED = re.compile(r"(Unable to establish connection)(?: \[\d+\])?(: [^\n]*)")
 _CONNECTED = "Connection established."
-_SEARCH = re.compile(r"(Search result: .*?\((\d+)\).*?), (base: \[.*\])")
+_SEARCH = "Search result: "
+_BASE = ", base: ["
+LONGEST_LINE = 4096
+"""Characters of a line that are read; sssd's own lines have a few hundred."""
+MOST_BASES = 64
+"""Search bases that are remembered; a domain of sssd has at most ten."""
 _SUCCESS = "0"
 
 
 def asks(conf: str) -> bool:
     """Whether an sssd.conf has users who are elsewhere: what is in files cannot refuse anybody."""
     return _BACKENDS.search(conf) is not None
+
+
+class _Search(NamedTuple):
+    """What a line says of one search."""
+
+    words: str
+    code: str
+    base: str
+
+
+def _bound(line: str) -> str:
+    """The result of a bind, to the end of the line; empty when the line has none."""
+    _, mark, rest = line.partition(_BIND)
+    return f"{mark}{rest.rstrip()}" if mark and _CODE.search(rest) else ""
+
+
+def _searched(line: str) -> _Search | None:
+    _, mark, rest = line.partition(_SEARCH)
+    code = _CODE.search(rest) if mark else None
+    if code is None:
+        return None
+    words, _, base = rest[code.end() :].partition(_BASE)
+    end = base.rfind("]")
+    if end < 0:
+        return None
+    told = f"{mark}{rest[: code.end()]}{words}"
+    return _Search(told, code[1], f"base: [{base[: end + 1]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +73,21 @@ class Said:
     def after(self, log: str) -> Said:
         """The same, once it has said more; lines that were counted may come again."""
         connection, bind, bases = self.connection, "", dict(self.bases)
-        for line in log.splitlines():
-            if found := _BIND.search(line):
-                bind = found[1]
+        # Only a line feed ends a line: a name in it may have any other separator of Unicode.
+        for whole in log.split("\n"):
+            line = whole[:LONGEST_LINE]
+            if told := _bound(line):
+                bind = told
             elif found := _REFUSED.search(line):
                 # The number is sssd's own for the words that follow.
                 told = found[1] + found[2]
                 connection, bind = f"{bind}; {told}" if bind else told, ""
             elif _CONNECTED in line:
                 connection, bind = "", ""
-            elif found := _SEARCH.search(line):
-                bases.pop(found[3], None)
-                if found[2] != _SUCCESS:
-                    bases[found[3]] = f"{found[1]}, {found[3]}"
+            elif (search := _searched(line)) is not None:
+                bases.pop(search.base, None)
+                if search.code != _SUCCESS and len(bases) < MOST_BASES:
+                    bases[search.base] = f"{search.words}, {search.base}"
         return Said(connection, bases)
 
     @property

@@ -24,6 +24,7 @@ from penstock.slurm.gres import counts
 MISMATCH = "GresMismatch"
 """The condition's type."""
 GPU = "gpu"
+_COUNT = re.compile("[0-9]{1,18}")
 _DEVICE = re.compile(r"[\w.-]+/(gpu|gpu\.shared|mig-[\w.]+|i915|xe)")
 """Names of resources that are GPUs or parts of them."""
 
@@ -84,7 +85,7 @@ def devices(slurmd: Json) -> dict[str, int]:
     found: dict[str, int] = {}
     for kind in ("requests", "limits"):
         for name, count in cast("Json", resources.get(kind) or {}).items():
-            if _DEVICE.fullmatch(name) and str(count).isdecimal() and int(count):
+            if _DEVICE.fullmatch(name) and _COUNT.fullmatch(str(count)) and int(count):
                 found[name] = int(count)
     return found
 
@@ -101,8 +102,8 @@ def listed(gres_conf: str, node: str) -> int | None:
     for line in Document.parse(gres_conf).lines:
         keys = {one.key.lower(): one.value for one in line.settings}
         try:
-            mine = node in hostlist.expand(keys.get("nodename", node))
-            files = hostlist.expand(keys["file"]) if "file" in keys else []
+            mine = hostlist.contains(keys.get("nodename", node), node)
+            files = hostlist.count(keys["file"]) if "file" in keys else 0
         except hostlist.HostListError:
             return None
         if mine and keys.get("autodetect", "off").lower() != "off":
@@ -110,9 +111,9 @@ def listed(gres_conf: str, node: str) -> int | None:
         if mine and keys.get("name", "").lower() == GPU:
             # MultipleFiles of a line are one device.
             count = keys.get("count", "1")
-            if not files and not count.isdecimal():
+            if not files and not _COUNT.fullmatch(count):
                 return None
-            found = (found or 0) + (len(files) or int(count))
+            found = (found or 0) + (files or int(count))
     return found
 
 

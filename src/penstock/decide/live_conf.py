@@ -23,6 +23,7 @@ from penstock.slurm.model import Node
 
 _FEATURES = frozenset({"feature", "features"})
 _WEIGHT = "weight"
+_LONGEST_WEIGHT = 10
 _GRES = "gres"
 USUAL_WEIGHT = 1
 """That of a node for which nobody says otherwise. Source: slurm.conf(5), Weight."""
@@ -76,7 +77,7 @@ def read(text: str) -> LiveConf:
         key, _, value = word.partition("=")
         if key.lower() in _FEATURES:
             features.update(filter(None, value.split(",")))
-        elif key.lower() == _WEIGHT and value.isdecimal():
+        elif key.lower() == _WEIGHT and _is_weight(value):
             weight = int(value)
         elif key.lower() == _GRES:
             resources.append(value)
@@ -158,5 +159,10 @@ def _live(word: str) -> bool:
     key, _, value = word.partition("=")
     key = key.lower()
     if key == _WEIGHT:
-        return value.isdecimal()
+        return _is_weight(value)
     return key in _FEATURES or key == _GRES or key in wellknown.NOT_FOR_SLURMD
+
+
+def _is_weight(value: str) -> bool:
+    """Whether slurmctld takes it: a number of 32 bits."""
+    return len(value) <= _LONGEST_WEIGHT and value.isascii() and value.isdecimal()

@@ -86,7 +86,7 @@ def read(comment: str) -> Record | None:
         return None
     try:
         found = json.loads(comment)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None

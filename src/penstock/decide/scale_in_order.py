@@ -12,8 +12,10 @@ goes in its place. What is left equal goes by name, so that two processes take t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TypeAlias
 
+from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.names import ordinal_of
@@ -22,20 +24,47 @@ from penstock.decide.pods import finished, slurm_node_name
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.status import current
 from penstock.decide.view import NodeSetView
+from penstock.decide.words import some
 
 Rank: TypeAlias = tuple[tuple[float, ...], str]
 
-_COST = re.compile(r"-?(0|[1-9][0-9]*)")
+_COST = re.compile(r"-?(0|[1-9][0-9]{0,9})")
 _PHASES = {"Pending": 1.0, "Unknown": 2.0, "Running": 3.0}
 
 
 def deletion_cost(pod: Pod) -> int:
     """The annotation's value, 0 for none or for what is not a 32-bit number in plain form."""
-    text = pod.metadata.annotations.get(wellknown.POD_DELETION_COST, "")
+    return _cost(pod) or 0
+
+
+def cost_check(pods: Iterable[Pod]) -> list[Check]:
+    """What a user is told of annotations that are no cost: a remark, since the pods run on."""
+    wrong = [
+        pod
+        for pod in pods
+        if wellknown.POD_DELETION_COST in pod.metadata.annotations
+        if _cost(pod) is None
+    ]
+    if not wrong:
+        return []
+    shown = [
+        f"{pod.metadata.name} ({pod.metadata.annotations[wellknown.POD_DELETION_COST][:20]!r})"
+        for pod in sorted(wrong, key=lambda pod: pod.metadata.name)
+    ]
+    told = (
+        f"Annotation {wellknown.POD_DELETION_COST} of {some(shown)} is no whole number from "
+        f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
+    )
+    return [Check(True, "DeletionCostIgnored", told)]
+
+
+def _cost(pod: Pod) -> int | None:
+    """0 without the annotation, None for what is no cost."""
+    text = pod.metadata.annotations.get(wellknown.POD_DELETION_COST, "0")
     if not _COST.fullmatch(text):
-        return 0
+        return None
     cost = int(text)
-    return cost if -(2**31) <= cost < 2**31 else 0
+    return cost if -(2**31) <= cost < 2**31 else None
 
 
 def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:

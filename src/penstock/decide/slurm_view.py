@@ -27,6 +27,8 @@ class SlurmView:
 
     nodes: Fact[Mapping[str, Node]]
     holders: Fact[Mapping[str, tuple[Job, ...]]]
+    everywhere: tuple[Job, ...] = ()
+    """Jobs whose nodes cannot be read: they hold a node without a record as well."""
 
     @classmethod
     def of(cls, nodes: Fact[Mapping[str, Node]], jobs: Fact[tuple[Job, ...]]) -> SlurmView:
@@ -34,11 +36,15 @@ class SlurmView:
         if isinstance(jobs, Unknown):
             return cls(nodes, jobs)
         found: defaultdict[str, list[Job]] = defaultdict(list)
-        for job in sorted(jobs.value, key=lambda job: job.id):
-            if holds_nodes(job):
-                for name in job.nodes:
-                    found[name].append(job)
-        return cls(nodes, Known({name: tuple(held) for name, held in found.items()}, jobs.as_of))
+        holding = [job for job in sorted(jobs.value, key=lambda job: job.id) if holds_nodes(job)]
+        everywhere = tuple(job for job in holding if job.everywhere)
+        known = nodes.value if everywhere and isinstance(nodes, Known) else ()
+        named = {name for job in holding for name in job.nodes} if everywhere else ()
+        for job in holding:
+            for name in {*known, *named} if job.everywhere else job.nodes:
+                found[name].append(job)
+        holders = {name: tuple(held) for name, held in found.items()}
+        return cls(nodes, Known(holders, jobs.as_of), everywhere)
 
     @property
     def records(self) -> Mapping[str, Node]:
@@ -65,4 +71,8 @@ class SlurmView:
 
     def jobs(self, name: str) -> tuple[Job, ...] | None:
         """The unfinished jobs that hold that node; None when Slurm's jobs are unknown."""
-        return self.holders.value.get(name, ()) if isinstance(self.holders, Known) else None
+        return (
+            self.holders.value.get(name, self.everywhere)
+            if isinstance(self.holders, Known)
+            else None
+        )

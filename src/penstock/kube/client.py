@@ -74,6 +74,10 @@ class Page(Struct):
     items: list[Raw] | None = None
 
 
+LOG_BYTES = 1024 * 1024
+"""Of a container's log that are read at once. A line of the kubelet has up to 16 KiB."""
+
+
 class Client:
     """The verbs. `guard`, when given, is asked before each write; see `Rest.send`."""
 
@@ -108,15 +112,25 @@ class Client:
     ) -> str:
         """The last lines that a container wrote since it started, or in the last seconds.
 
+        Fewer lines when so many have more than LOG_BYTES: the server counts bytes from the first of
+        them, and the last ones are the news.
+
         Raises BadRequestError while it has not started, NotFoundError without the pod.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        query = {"container": container, "tailLines": str(lines)}
-        if since_s is not None:
-            query["sinceSeconds"] = str(since_s)
-        request = Request("GET", path, query)
-        call = Call("get", "pods/log", request, timeout=10.0)
-        return (await self._rest.send(call)).body.decode(errors="replace")
+        while True:
+            query = {
+                "container": container,
+                "tailLines": str(lines),
+                "limitBytes": str(LOG_BYTES),
+            }
+            if since_s is not None:
+                query["sinceSeconds"] = str(since_s)
+            call = Call("get", "pods/log", Request("GET", path, query), timeout=10.0)
+            body = (await self._rest.send(call)).body
+            if len(body) < LOG_BYTES or lines <= 1:
+                return body[:LOG_BYTES].decode(errors="replace")
+            lines = max(1, lines // 8)
 
     async def list(self, resource: Resource[T], selector: Selector = ALL) -> Listing[T]:
         """All objects of the selector at one version, read past any stale cache."""

@@ -199,7 +199,8 @@ def _with_series(series: _Series, count: int) -> Json:
 
 def _cut(text: str, size: int) -> str:
     """At most `size` bytes of text, as the server counts."""
-    encoded = text.encode()
+    encoded = text.encode(errors="replace")
+    text = encoded.decode()
     if len(encoded) <= size:
         return text
     return encoded[: size - 3].decode(errors="ignore") + "..."

@@ -240,8 +240,9 @@ def _jobs(slurm: Slurm | str | None, pods: list[Pod]) -> dict[str, tuple[int, ..
     if not isinstance(slurm, Slurm):
         return {}
     by_node: dict[str, list[int]] = {}
+    hosts = [slurm_node_name(pod) for pod in pods]
     for job in slurm.jobs:
-        for node in job.nodes:
+        for node in hosts if job.everywhere else job.nodes:
             by_node.setdefault(node, []).append(job.id)
     return {
         pod.metadata.name: tuple(found)

@@ -23,7 +23,8 @@ def canonical_json(value: Any) -> bytes:
 def digest(value: str | bytes | Json) -> str:
     """SHA-256 in hex, of text, of bytes, or of a JSON object's canonical form."""
     if isinstance(value, str):
-        data = value.encode()
+        # Files that are not UTF-8 come as surrogates: the hash is over the bytes as they are.
+        data = value.encode(errors="surrogateescape")
     elif isinstance(value, bytes):
         data = value
     else:

@@ -8,7 +8,7 @@ Source: slurm.conf(5), PARTITION CONFIGURATION and NODE SET CONFIGURATION.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.api.penstock.partition import (
@@ -25,6 +25,9 @@ from penstock.slurm import hostlist
 from penstock.slurm.conf import Document, quoted
 from penstock.slurm.model import Node
 from penstock.slurm.partition import ALL, NODE_SET, PARTITION, feature, node_set
+
+MOST_ABSENT = 100
+"""Nodes without a record that are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +131,32 @@ def members(
     return frozenset(found & nodes.keys())
 
 
+def absent(cluster: Cluster, partition: Partition, nodes: Mapping[str, Node]) -> list[str]:
+    """The first nodes that it names one by one and of which slurmctld has no record, sorted.
+
+    No more than MOST_ABSENT, since a message names fewer and an expression may stand for thousands.
+    """
+    known = _sets(cluster)
+    entries = [entry for entry in partition.spec.nodes if not entry.startswith("-")]
+    removed = ",".join(entry[1:] for entry in partition.spec.nodes if entry.startswith("-"))
+    found: dict[str, None] = {}
+    for entry in entries:
+        for word in hostlist.split(entry.lstrip("+")):
+            for name in hostlist.each(word) if word not in known else ():
+                if name not in nodes:
+                    found[name] = None
+                if len(found) >= MOST_ABSENT:
+                    break
+    gone = hostlist.among(_hosts_of(removed, known), found) if removed else set[str]()
+    return sorted(found.keys() - gone)
+
+
+def _hosts_of(entry: str, known: Collection[str]) -> str:
+    return ",".join(word for word in hostlist.split(entry) if word not in known)
+
+
 def named(cluster: Cluster, partition: Partition, nodes: Mapping[str, Node]) -> set[str]:
-    """The nodes that it names one by one, whether slurmctld has a record of them or not."""
+    """The nodes that it names one by one, of those that slurmctld has a record of."""
     spec = partition.spec
     whole = any(entry.startswith("-") for entry in spec.nodes)
     base = [entry for entry in spec.nodes if entry[:1] not in "+-"]
@@ -163,7 +190,7 @@ def _expanded(cluster: Cluster, entry: str, nodes: Mapping[str, Node], *, sets: 
     known = _sets(cluster)
     for word in hostlist.split(entry):
         if word not in known:
-            found.update(hostlist.expand(word))
+            found |= hostlist.among(word, nodes.keys())
         elif sets:
             found |= nodes.keys() if word == ALL else _with(known[word], nodes)
     return found
@@ -173,7 +200,7 @@ def _with(words: Mapping[str, str], nodes: Mapping[str, Node]) -> set[str]:
     """The nodes of a NodeSet line."""
     wanted = words.get("feature", "")
     found = {name for name, node in nodes.items() if wanted and wanted in node.features}
-    return found | set(hostlist.expand(words.get("nodes", "")))
+    return found | hostlist.among(words.get("nodes", ""), nodes.keys())
 
 
 def _sets(cluster: Cluster) -> dict[str, dict[str, str]]:

@@ -1,37 +1,133 @@
 """Slurm host lists: `cpu-[0-3,7],gpu[01-10]`, several brackets in one name (`r[1-2]n[1-3]`).
 
+Whoever may write a partition, a gres.conf or a node's name writes these: each function takes time
+by the length of the text and of its result, and counts before it builds.
 Source: slurm.conf(5), NodeName; scontrol(1), `show hostnames` and `show hostlist`.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 LIMIT = 65536
 """Names one expression may stand for; Slurm has the same order of limit (MaxNodeCount)."""
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?\Z")
-_TRAILING_NUMBER = re.compile(r"(.*?)(\d{1,9})\Z", re.DOTALL)
+_DIGITS = 18
+"""Of a number in brackets; Slurm keeps them in 64 bits."""
+_SHOWN = 80
+"""Characters of a text that a message quotes."""
+_RANGE = re.compile(rf"([0-9]{{1,{_DIGITS}}})(?:-([0-9]{{1,{_DIGITS}}}))?\Z")
+_BRACKET = re.compile(r"[\[\]]")
+_EXPRESSION = re.compile(r"(?:[^\[\],\s]++|\[[^\[\]]*+\])++")
+_NUMERALS = "0123456789"
+_SORTED_DIGITS = 9
+"""Digits of a name's last number that `compress` reads as a number."""
 
 
 class HostListError(ValueError):
     """The text is not a host list; the message says where and what was expected."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Numbers from `low` to `high`, padded with zeros to a width."""
+
+    low: int
+    high: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low + 1
+
+    def numbers(self) -> Iterator[str]:
+        return (str(n).zfill(self.width) for n in range(self.low, self.high + 1))
+
+    def has(self, number: str) -> bool:
+        """Whether a text of digits is one of its numbers, as it writes them."""
+        value = int(number)
+        return self.low <= value <= self.high and str(value).zfill(self.width) == number
+
+
+class _Numbers:
+    """The ranges of one bracket."""
+
+    def __init__(self, piece: str, expression: str) -> None:
+        self.ranges = [_range(part, expression) for part in piece.split(",")]
+        self.size = sum(one.size for one in self.ranges)
+        widths = {len(str(one.high).zfill(one.width)) for one in self.ranges}
+        self.longest = max(widths)
+        self._by_low = sorted(self.ranges, key=lambda one: one.low)
+        self._lows = [one.low for one in self._by_low]
+        # By position the highest number of all ranges up to there: what may hold a number ends.
+        self._reach = list(itertools.accumulate((one.high for one in self._by_low), max))
+
+    def has(self, number: str) -> bool:
+        value = int(number)
+        at = bisect.bisect_right(self._lows, value) - 1
+        while at >= 0 and self._reach[at] >= value:
+            if self._by_low[at].has(number):
+                return True
+            at -= 1
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(one.numbers() for one in self.ranges)
+
+
 def expand(text: str) -> list[str]:
     """All names that `text` stands for, in the order written, doubles kept as Slurm keeps them.
 
-    Raises HostListError when the brackets or ranges are wrong, or more than LIMIT names result.
+    Raises HostListError when the brackets or ranges are wrong, or more than LIMIT names result;
+    then nothing was built.
     """
-    names: list[str] = []
+    return list(each(text))
+
+
+def each(text: str) -> Iterator[str]:
+    """The names of `expand`, one after the other. Raises what it raises, before the first."""
+    count(text)
+    return itertools.chain.from_iterable(map(_names, split(text)))
+
+
+def count(text: str) -> int:
+    """How many names a text stands for. Raises HostListError, also for more than LIMIT."""
+    total = 0
     for expression in split(text):
-        for name in _expand_one(expression):
-            names.append(name)
-            if len(names) > LIMIT:
-                raise HostListError(f"{text!r} stands for more than {LIMIT} names")
-    return names
+        size = 1
+        for piece in _pieces(expression):
+            if isinstance(piece, _Numbers):
+                size *= piece.size
+            if total + size > LIMIT:
+                raise HostListError(f"{_shown(text)} stands for more than {LIMIT} names")
+        total += size
+    return total
+
+
+def among(text: str, names: Collection[str]) -> set[str]:
+    """Those of some names that a text stands for. Raises HostListError.
+
+    What stands for many more names than there are is compared with each instead of being built.
+    """
+    found: set[str] = set()
+    for expression in split(text):
+        if count(expression) <= 2 * len(names):
+            found.update(name for name in _names(expression) if name in names)
+        else:
+            pieces = _pieces(expression)
+            found.update(name for name in names if _is_of(name, pieces))
+    return found
+
+
+def contains(text: str, name: str) -> bool:
+    """Whether a text stands for a name, among others. Raises HostListError."""
+    count(text)
+    return any(_is_of(name, _pieces(one)) for one in split(text))
 
 
 def compress(names: Iterable[str]) -> str:
@@ -43,12 +139,12 @@ def compress(names: Iterable[str]) -> str:
     plain: set[str] = set()
     for name in names:
         if not name or any(c in "[], \t\n" for c in name):
-            raise HostListError(f"{name!r} is not a host name")
-        found = _TRAILING_NUMBER.match(name)
-        if found is None:
-            plain.add(name)
+            raise HostListError(f"{_shown(name)} is not a host name")
+        digits = min(len(name) - len(name.rstrip(_NUMERALS)), _SORTED_DIGITS)
+        if digits:
+            groups.setdefault(name[:-digits], set()).add(name[-digits:])
         else:
-            groups.setdefault(found[1], set()).add(found[2])
+            plain.add(name)
     parts = [(prefix, _brackets(prefix, numbers)) for prefix, numbers in groups.items()]
     parts += [(name, name) for name in plain]
     return ",".join(part for _, part in sorted(parts))
@@ -59,51 +155,80 @@ def split(text: str) -> list[str]:
 
     Raises HostListError for brackets that do not match.
     """
-    parts: list[str] = []
-    current = ""
     inside = False
-    for character in text:
-        if character == "[":
-            if inside:
-                raise HostListError(f"{text!r}: '[' inside '[...]'")
-            inside = True
-        elif character == "]":
-            if not inside:
-                raise HostListError(f"{text!r}: ']' without '['")
-            inside = False
-        if not inside and (character == "," or character.isspace()):
-            parts.append(current)
-            current = ""
-        else:
-            current += character
+    for bracket in _BRACKET.findall(text):
+        if (bracket == "[") == inside:
+            wrong = "'[' inside '[...]'" if inside else "']' without '['"
+            raise HostListError(f"{_shown(text)}: {wrong}")
+        inside = not inside
     if inside:
-        raise HostListError(f"{text!r}: '[' is never closed")
-    return [part for part in [*parts, current] if part]
+        raise HostListError(f"{_shown(text)}: '[' is never closed")
+    return _EXPRESSION.findall(text)
 
 
-def _expand_one(expression: str) -> Iterable[str]:
-    pieces: list[Iterable[str]] = []
-    for index, piece in enumerate(re.split(r"[\[\]]", expression)):
-        pieces.append((piece,) if index % 2 == 0 else _numbers(piece, expression))
-    return ("".join(chosen) for chosen in itertools.product(*pieces))
+_Piece = str | _Numbers
 
 
-def _numbers(piece: str, expression: str) -> list[str]:
-    """The numbers of one bracket; the width of a range's first number is the padding."""
-    numbers: list[str] = []
-    for part in piece.split(","):
-        found = _RANGE.match(part.strip())
-        if found is None:
-            raise HostListError(
-                f"{expression!r}: {part!r} is not a number or a range such as 1-4 or 01-10"
-            )
-        low, high = found[1], found[2] or found[1]
-        if int(low) > int(high):
-            raise HostListError(f"{expression!r}: range {part!r} runs backwards")
-        if int(high) - int(low) >= LIMIT:
-            raise HostListError(f"{expression!r} stands for more than {LIMIT} names")
-        numbers += [str(n).zfill(len(low)) for n in range(int(low), int(high) + 1)]
-    return numbers
+@lru_cache(maxsize=256)
+def _short_pieces(expression: str) -> tuple[_Piece, ...]:
+    return _read(expression)
+
+
+def _pieces(expression: str) -> tuple[_Piece, ...]:
+    """The texts and brackets of one expression, by turns. Raises HostListError."""
+    # Texts of any length would keep memory that nobody bounds.
+    return _short_pieces(expression) if len(expression) <= _SHOWN else _read(expression)
+
+
+def _read(expression: str) -> tuple[_Piece, ...]:
+    parts = _BRACKET.split(expression)
+    return tuple(_Numbers(one, expression) if at % 2 else one for at, one in enumerate(parts))
+
+
+def _names(expression: str) -> Iterator[str]:
+    pools = ((one,) if isinstance(one, str) else one for one in _pieces(expression))
+    return map("".join, itertools.product(*pools))
+
+
+def _is_of(name: str, pieces: tuple[_Piece, ...]) -> bool:
+    """Whether a name is made of these pieces: by the places in it where each may end."""
+    ends = {0}
+    for piece in pieces:
+        if isinstance(piece, str):
+            ends = {at + len(piece) for at in ends if name.startswith(piece, at)}
+        else:
+            ends = {end for at in ends for end in _number_ends(name, at, piece)}
+        if not ends:
+            return False
+    return len(name) in ends
+
+
+def _number_ends(name: str, at: int, numbers: _Numbers) -> Iterator[int]:
+    for end in range(at + 1, min(at + numbers.longest, len(name)) + 1):
+        if name[end - 1] not in _NUMERALS:
+            return
+        if numbers.has(name[at:end]):
+            yield end
+
+
+def _range(part: str, expression: str) -> _Range:
+    """One range; the width of its first number is the padding."""
+    found = _RANGE.match(part.strip())
+    if found is None:
+        raise HostListError(
+            f"{_shown(expression)}: {_shown(part)} is not a number or a range such as 1-4 or 01-10"
+        )
+    low, high = found[1], found[2] or found[1]
+    one = _Range(int(low), int(high), len(low))
+    if one.low > one.high:
+        raise HostListError(f"{_shown(expression)}: range {_shown(part)} runs backwards")
+    if one.size > LIMIT:
+        raise HostListError(f"{_shown(expression)} stands for more than {LIMIT} names")
+    return one
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def _brackets(prefix: str, numbers: set[str]) -> str:

@@ -100,7 +100,7 @@ def _object(part: str) -> dict[str, Any]:
     data = _decode(part)
     try:
         value: object = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise JwtError("not a token: a part is not a JSON object") from error
     if not isinstance(value, dict):
         raise JwtError("not a token: a part is not a JSON object")

@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
+import structlog
+
 from penstock.slurm.known import Unknown
 from penstock.slurm.model import BUSY, Job, Node, drains
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.slurm.rest.errors import AuthError, SlurmError
+from penstock.slurm.rest.errors import AuthError, BadReplyError, SlurmError
 from penstock.slurm.snapshot import (
     LATE,
     NOT_ASKED,
@@ -36,6 +38,8 @@ from penstock.slurm.snapshot import (
     changed,
     reusing,
 )
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -265,6 +269,10 @@ async def _answer(call: Callable[[int | None], Awaitable[T]], since: int | None)
         return await call(since)
     except SlurmError as error:
         return error
+    except Exception as error:
+        # One answer that nobody thought of must not end the view of a whole cluster.
+        log.exception("slurmrestd's answer cannot be processed")
+        return BadReplyError(f"slurmrestd's answer cannot be processed: {type(error).__name__}")
 
 
 async def _uptime(client: Slurmrestd) -> Uptime | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from penstock.slurm.conf import Document, Record, diff
@@ -19,6 +20,9 @@ NODES = "Nodes"
 ALL = "ALL"
 DEFAULT = "DEFAULT"
 MARK = "penstock"
+MOST_DEFAULTS = 64
+"""Keys that DEFAULT lines may give to others; Slurm knows fewer, and refuses any that it does not
+know. Each partition after them has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +94,20 @@ def declared(text: str) -> dict[str, Declared]:
     return dict(_declared(text))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _declared(text: str) -> Mapping[str, Declared]:
     defaults: dict[str, str] = {}
     found: dict[str, Declared] = {}
     for record in Document.parse(text).records(PARTITION):
         keys = {one.key.lower(): one.value for one in record.settings}
         if record.name.upper() == DEFAULT:
-            defaults |= keys
+            defaults = dict(islice((defaults | keys).items(), MOST_DEFAULTS))
             continue
         found[record.name] = Declared(record.name, defaults | keys)
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def changes(old_text: str, new_text: str) -> tuple[Change, ...]:
     """The partitions that differ, sorted by name; comments and spelling do not count."""
     old, new = declared(old_text), declared(new_text)
@@ -114,7 +118,7 @@ def changes(old_text: str, new_text: str) -> tuple[Change, ...]:
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def live_only(old_text: str, new_text: str) -> bool:
     """Whether two texts of slurm.conf differ in nothing but what can be changed in slurmctld.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.slurm import hostlist
-from penstock.slurm.conf import Document
+from penstock.slurm.conf import Document, Record
 from penstock.slurm.model import Node
 from penstock.slurm.partition import (
     ALL,
@@ -52,16 +52,18 @@ def expected_nodes(
     `members` are the nodes that some node sets are to have, whatever their features are by now.
     Raises HostListError.
     """
-    return _expected(Document.parse(text), name, nodes, members)
+    document = Document.parse(text)
+    line = document.record(PARTITION, name)
+    sets = {one.name: one for one in document.records(NODE_SET)}
+    return _expected(line, sets, nodes, members) if line is not None else None
 
 
 def _expected(
-    document: Document, name: str, nodes: Mapping[str, Node], members: Mapping[str, frozenset[str]]
-) -> frozenset[str] | None:
-    line = document.record(PARTITION, name)
-    if line is None:
-        return None
-    sets = {one.name: one for one in document.records(NODE_SET)}
+    line: Record,
+    sets: Mapping[str, Record],
+    nodes: Mapping[str, Node],
+    members: Mapping[str, frozenset[str]],
+) -> frozenset[str]:
     found: set[str] = set()
     for word in hostlist.split(line.get(NODES) or ""):
         if word.upper() == ALL:
@@ -71,9 +73,9 @@ def _expected(
         elif word in sets:
             feature = sets[word].get("Feature")
             found |= {n for n, node in nodes.items() if feature and feature in node.features}
-            found |= set(hostlist.expand(sets[word].get("Nodes") or ""))
+            found |= hostlist.among(sets[word].get("Nodes") or "", nodes.keys())
         else:
-            found |= set(hostlist.expand(word))
+            found |= hostlist.among(word, nodes.keys())
     return frozenset(found)
 
 
@@ -99,12 +101,14 @@ def drifts(
     """
     found: dict[str, tuple[Difference, ...]] = {}
     wanted, first, document = declared(text), default_partition(text), Document.parse(text)
+    lines = {one.name: one for one in document.records(PARTITION)}
+    sets = {one.name: one for one in document.records(NODE_SET)}
     for name, one in wanted.items():
         live = records.get(name)
         if live is None:
             found[name] = (Difference(PARTITION, "", name),)
             continue
-        there = _expected(document, name, nodes, members) if nodes is not None else None
+        there = _expected(lines[name], sets, nodes, members) if nodes is not None else None
         found[name] = tuple(
             d for d in differences(one, live, there) if d.key != "Default" or first in (None, name)
         )

@@ -17,7 +17,9 @@ from penstock.slurm.rest.wire import Partition
 Words = Mapping[str, str | None]
 """Values by the key as slurm.conf spells it; None takes a key away."""
 
-_WORD = re.compile(r'(\s*)([\w.]+)(\s*=\s*)("[^"\n]*"|(?:[^\s\\#]|\\[^\n])+)')
+_WORD = re.compile(r'(\s*+)([\w.]++)(\s*+=\s*+)("[^"\n]*"|(?:[^\s\\#]++|\\[^\n])++)')
+_NO_WORD = re.compile(r"\s*+[\w.]++|\s++|.", re.DOTALL)
+"""What is passed over where no word begins: all of it, or its end would be read again and again."""
 _COMMENT = re.compile(r"(?<!\\)#")
 _PRIORITIES = ("PriorityJobFactor", "PriorityTier")
 
@@ -126,7 +128,14 @@ def _edited(raw: str, words: Words) -> str:
         seen.add(key.lower())
         return f"{gap}{key}{equals}{quoted(value)}"
 
-    changed = _WORD.sub(one, body.rstrip())
+    text, at, parts = body.rstrip(), 0, list[str]()
+    while at < len(text):
+        if (found := _WORD.match(text, at)) is not None:
+            parts.append(one(found))
+        elif (found := _NO_WORD.match(text, at)) is not None:
+            parts.append(found[0])
+        at = found.end() if found is not None else len(text)
+    changed = "".join(parts)
     more = [
         f" {k}={quoted(v)}" for low, (k, v) in left.items() if v is not None and low not in seen
     ]

@@ -81,7 +81,7 @@ class ReservationMirror:
         try:
             table = {one.name: _read(one) for one in await client.reservations()}
             found = Known(MappingProxyType(table), asked_at)
-        except SlurmError as error:
+        except (SlurmError, hostlist.HostListError) as error:
             found = Unknown(str(error))
         late = isinstance(self._fact, Known) and self._fact.as_of > asked_at
         if client is not self._client or late or not self._needed:

@@ -46,7 +46,7 @@ class Snapshot:
         """The jobs that hold this node."""
         if isinstance(self.jobs, Unknown):
             return self.jobs
-        return Known(tuple(j for j in self.jobs.value if name in j.nodes), self.jobs.as_of)
+        return Known(tuple(j for j in self.jobs.value if j.holds(name)), self.jobs.as_of)
 
 
 class Belief(Generic[T]):
@@ -209,6 +209,7 @@ def changed(old: Snapshot, new: Snapshot) -> frozenset[str] | None:
         if old.jobs.value is not new.jobs.value:
             jobs = set(old.jobs.value).symmetric_difference(new.jobs.value)
             names.update(name for job in jobs for name in job.nodes)
+            turned = any(job.everywhere for job in jobs)
     elif old.jobs != new.jobs:
         turned = True
     if turned:

@@ -22,6 +22,7 @@ from penstock.api.slinky.shared import (
     EXTERNAL_CONFIG,
     GROUP,
     KEPT_JWT_KEY,
+    LONGEST_CONF,
     NO_HOST_NETWORK,
     VERSION,
     Container,
@@ -69,7 +70,9 @@ class AccountingSpec(KubeStruct, frozen=True):
         PodTemplate()
     )
     storage_config: Annotated[StorageConfig | None, about("Database of slurmdbd.")] = None
-    extra_conf: Annotated[str, about("Lines added at the end of slurmdbd.conf.")] = ""
+    extra_conf: Annotated[
+        str, about("Lines added at the end of slurmdbd.conf.", {"maxLength": LONGEST_CONF})
+    ] = ""
     service: Annotated[ServiceSpec, about("Overrides of the Service.")] = ServiceSpec()
 
     @property

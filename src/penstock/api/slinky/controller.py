@@ -24,6 +24,7 @@ from penstock.api.slinky.shared import (
     EXTERNAL_CONFIG,
     GROUP,
     LOCAL_REF,
+    LONGEST_CONF,
     NO_HOST_NETWORK,
     SSSD_NAME,
     VERSION,
@@ -158,7 +159,9 @@ class ControllerSpec(KubeStruct, frozen=True):
     template: Annotated[PodTemplate, about("Overrides of the slurmctld pod.", NO_HOST_NETWORK)] = (
         PodTemplate()
     )
-    extra_conf: Annotated[str, about("Lines added at the end of slurm.conf.")] = ""
+    extra_conf: Annotated[
+        str, about("Lines added at the end of slurm.conf.", {"maxLength": LONGEST_CONF})
+    ] = ""
     sssd_conf_ref: Annotated[
         SecretKeySelector | None,
         about(

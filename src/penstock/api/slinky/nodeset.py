@@ -24,6 +24,7 @@ from penstock.api.schema import (
 from penstock.api.slinky.shared import (
     FIXED_REF,
     GROUP,
+    LONGEST_LINE,
     NON_EMPTY_REF,
     VERSION,
     Container,
@@ -55,7 +56,7 @@ class NodeSetPartition(KubeStruct, frozen=True):
         str,
         about(
             "Rest of the PartitionName line, such as `MaxTime=INFINITE Default=YES`.",
-            {"pattern": r"^[^\n]+$"},
+            {"pattern": r"^[^\n]+$", "maxLength": LONGEST_LINE},
         ),
     ] = ""
 
@@ -160,7 +161,7 @@ class NodeSetSpec(KubeStruct, frozen=True):
         about(
             "Parameters of these nodes as in slurm.conf's NodeName line: Key=Value, separated by "
             "blanks.",
-            {"maxLength": 32768},
+            {"maxLength": LONGEST_LINE},
             rule(
                 r"self.matches('^\\s*([^\\s=]+=\\S*(\\s+|$))*$')",
                 "extraConf must be Key=Value words separated by blanks",

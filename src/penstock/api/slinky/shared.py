@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import field
 
@@ -23,6 +23,11 @@ from penstock.api.schema import (
 GROUP = "slinky.slurm.net"
 VERSION = "v1beta1"
 
+LONGEST_CONF: Final = 131_072
+"""Characters of lines that a user adds to a file of Slurm. With two thousand NodeName lines a
+slurm.conf has about as many."""
+LONGEST_LINE: Final = 32_768
+"""Characters of one line of a file of Slurm."""
 _NAME: Json = {DEFAULT: "", "maxLength": 253}
 _IMAGE: Json = {
     "properties": {

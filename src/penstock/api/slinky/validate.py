@@ -32,6 +32,8 @@ from penstock.api.slinky.schedule import schedule_problems
 from penstock.api.slinky.served import not_served as not_served
 from penstock.api.slinky.shared import (
     HOSTNAME_PATTERN,
+    LONGEST_CONF,
+    LONGEST_LINE,
     ControllerRef,
     ExternalConfig,
     LocalObjectReference,
@@ -44,7 +46,6 @@ HOST_LABEL_LIMIT = 63
 MOST_PROBLEMS = 100
 """Problems of one object that are reported; a message has room for fewer."""
 
-_WORDS = re.compile(r"\s*([^\s=]+=\S*(\s+|$))*")
 _PERCENT = re.compile(r"[0-9]*[1-9][0-9]*%")
 _HOSTNAME = re.compile(HOSTNAME_PATTERN)
 
@@ -91,6 +92,7 @@ def _controller(obj: Controller) -> Iterator[Problem]:
             f"ClusterName {cluster!r} has {len(cluster)} characters, Slurm takes "
             f"{CLUSTER_NAME_LIMIT}: set a shorter clusterName",
         )
+    yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
     yield from _external(spec.external, spec.external_config)
     claim = spec.persistence.existing_claim if spec.persistence else ""
     if spec.sssd_conf_ref is not None:
@@ -130,7 +132,10 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
     if spec.replicas > MOST_REPLICAS:
         yield Problem("spec.replicas", f"{spec.replicas} are more than {MOST_REPLICAS}")
     yield from _long_names(obj)
-    if not _WORDS.fullmatch(spec.extra_conf):
+    if spec.partition:
+        yield from _long("spec.partition.config", spec.partition.config, LONGEST_LINE)
+    yield from _long("spec.extraConf", spec.extra_conf, LONGEST_LINE)
+    if not all("=" in word[1:] for word in spec.extra_conf.split()):
         yield Problem(
             "spec.extraConf", "write Key=Value words separated by blanks, such as Weight=10"
         )
@@ -181,6 +186,7 @@ def _restapi(obj: RestApi) -> Iterator[Problem]:
 
 def _accounting(obj: Accounting) -> Iterator[Problem]:
     spec = obj.spec
+    yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
     yield from _external(spec.external, spec.external_config)
     if not spec.external:
         if spec.slurm_key_ref is None:
@@ -302,6 +308,11 @@ def _duplicates(path: str, found: Iterable[str]) -> Iterator[Problem]:
     for name, count in Counter(found).items():
         if count > 1:
             yield Problem(path, f"{name!r} is there {count} times: keep one")
+
+
+def _long(path: str, text: str, most: int) -> Iterator[Problem]:
+    if len(text) > most:
+        yield Problem(path, f"{len(text)} characters are more than {most}: write fewer")
 
 
 def _named(path: str, name: str) -> Iterator[Problem]:

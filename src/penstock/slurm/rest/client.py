@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from penstock.slurm.hostlist import HostListError
 from penstock.slurm.model import Job, Node
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.errors import BadReplyError, NotFoundError
@@ -14,6 +13,9 @@ from penstock.slurm.rest.http import Exchange, exchange, unfenced
 from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
 from penstock.slurm.rest.transport import SLURMDBD, TIMEOUT_S, Transport
 from penstock.slurm.versions import Version, of_parser
+
+MOST_HELD = 1_000_000
+"""Names of nodes that the jobs of one answer have together; jobs beyond that hold every node."""
 
 
 class Slurmrestd:
@@ -85,11 +87,13 @@ class Slurmrestd:
             return None
         if reply.jobs is None or not last_update:
             raise BadReplyError("slurmrestd's answer has no list of jobs")
-        try:
-            items = tuple(record.job() for record in reply.jobs if not record.finished())
-        except HostListError as error:
-            raise BadReplyError(f"slurmrestd's answer cannot be read: {error}") from error
-        return wire.Listing(items, last_update)
+        items: list[Job] = []
+        room = MOST_HELD
+        for record in reply.jobs:
+            if not record.finished():
+                items.append(record.job(room))
+                room -= len(items[-1].nodes)
+        return wire.Listing(tuple(items), last_update)
 
     async def update_node(
         self,

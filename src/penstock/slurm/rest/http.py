@@ -9,13 +9,22 @@ is left. At a request or two per second, keeping connections alive would gain no
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
 LARGEST_HEAD = 65536
+LARGEST = 64 * 2**20
+"""Bytes of a reply's body, for a cluster of few nodes: a node has about 5 kB, a job 10."""
+LARGEST_PER_NODE = 32 * 2**10
+"""Bytes more for each node, for its record and the jobs that wait for it."""
+
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
+_LENGTH = re.compile(r"[0-9]{1,12}")
+_STATUS = re.compile(r"[1-5][0-9]{2}")
+_PIECE = 65536
 
 
 class HttpFormatError(ValueError):
@@ -52,6 +61,27 @@ class Exchange(Protocol):
         ...
 
 
+def largest_reply(nodes: int) -> int:
+    """How many bytes a reply may have in clusters of so many nodes."""
+    return LARGEST + nodes * LARGEST_PER_NODE
+
+
+def bounded(largest: Callable[[], int]) -> Exchange:
+    """An `exchange` whose replies are no larger than `largest` says when they are asked for."""
+
+    async def bounded_exchange(
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
+    ) -> Answer:
+        return await exchange(url, method, headers, body, fence, largest=largest())
+
+    return bounded_exchange
+
+
 def unfenced() -> None:
     """The fence of a request that anybody may send."""
 
@@ -62,6 +92,8 @@ async def exchange(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
     fence: Callable[[], None] = unfenced,
+    *,
+    largest: int = LARGEST,
 ) -> Answer:
     """Send one request and read the reply. It has no time limit: cancel it.
 
@@ -69,7 +101,7 @@ async def exchange(
     is sent; if it raises, nothing is sent.
 
     Raises OSError when the connection cannot be made or breaks, EOFError when it ends too soon,
-    HttpFormatError when the reply is not HTTP.
+    HttpFormatError when the reply is not HTTP, or its body has more bytes than `largest`.
     """
     parts = urlsplit(url)
     secure = parts.scheme == "https"
@@ -88,14 +120,13 @@ async def exchange(
         fence()
         writer.write("\r\n".join([*head, "", ""]).encode() + body)
         await writer.drain()
-        return await _read(reader)
+        return await _read(reader, largest)
     finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
+        # Nothing is left to be said, and an orderly end would wait for the other side.
+        writer.transport.abort()
 
 
-async def _read(reader: asyncio.StreamReader) -> Answer:
+async def _read(reader: asyncio.StreamReader, largest: int) -> Answer:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError as error:
@@ -103,7 +134,7 @@ async def _read(reader: asyncio.StreamReader) -> Answer:
     first, *lines = head.rstrip("\r\n").split("\r\n")
     version, _, rest = first.partition(" ")
     status = rest[:3]
-    if not version.startswith("HTTP/1.") or not status.isdigit():
+    if not version.startswith("HTTP/1.") or not _STATUS.fullmatch(status):
         raise HttpFormatError("the reply is not HTTP/1")
     fields = {
         name.strip().lower(): text.strip()
@@ -113,23 +144,48 @@ async def _read(reader: asyncio.StreamReader) -> Answer:
     if status in {"204", "304"}:
         body = b""
     elif fields.get("transfer-encoding", "").lower() == "chunked":
-        body = await _chunks(reader)
-    elif length.isdigit():
-        body = await reader.readexactly(int(length))
+        body = await _chunks(reader, largest)
+    elif not length:
+        body = await _rest(reader, largest)
+    elif not _LENGTH.fullmatch(length):
+        raise HttpFormatError("the reply's Content-Length is no number")
+    elif int(length) > largest:
+        raise _too_large(largest)
     else:
-        body = await reader.read()
+        body = await reader.readexactly(int(length))
     return Answer(int(status), fields.get("content-type", ""), body)
 
 
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    parts: list[bytes] = []
+async def _chunks(reader: asyncio.StreamReader, largest: int) -> bytes:
+    # One growing buffer: a list of chunks of a byte each would take fifty times their size.
+    body = bytearray()
     while True:
-        line = await reader.readuntil(b"\r\n")
         try:
-            size = int(line.partition(b";")[0], 16)
-        except ValueError as error:
-            raise HttpFormatError("the reply's chunk has no size") from error
+            line = await reader.readuntil(b"\r\n")
+        except asyncio.LimitOverrunError as error:
+            raise HttpFormatError("the line of the reply's chunk is too long") from error
+        written = line.partition(b";")[0].strip()
+        if not _CHUNK_SIZE.fullmatch(written):
+            raise HttpFormatError("the reply's chunk has no size")
+        size = int(written, 16)
         if size == 0:
-            return b"".join(parts)
-        parts.append(await reader.readexactly(size))
-        await reader.readexactly(2)
+            return bytes(body)
+        if len(body) + size > largest:
+            raise _too_large(largest)
+        body += await reader.readexactly(size)
+        if await reader.readexactly(2) != b"\r\n":
+            raise HttpFormatError("the reply's chunk is longer than its size")
+
+
+async def _rest(reader: asyncio.StreamReader, largest: int) -> bytes:
+    """All up to the end of the connection."""
+    body = bytearray()
+    while piece := await reader.read(_PIECE):
+        body += piece
+        if len(body) > largest:
+            raise _too_large(largest)
+    return bytes(body)
+
+
+def _too_large(largest: int) -> HttpFormatError:
+    return HttpFormatError(f"the reply has more than {largest // 2**20} MiB")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.slurm import hostlist
+from penstock.slurm.rest.errors import BadReplyError
 from penstock.slurm.rest.wire import Number, Reply, Strings, Wire
 
 
@@ -43,13 +44,19 @@ _MOVING = frozenset({"ALL_NODES", "PART_NODES"})
 
 
 def reserved(reservations: Iterable[Reservation]) -> frozenset[str]:
-    """The nodes that reservations name one by one, whether they have begun or not."""
-    return frozenset(
-        name
-        for one in reservations
-        if not _MOVING.intersection(one.flags or ())
-        for name in hostlist.expand(one.node_list)
-    )
+    """The nodes that reservations name one by one, whether they have begun or not.
+
+    Raises BadReplyError for nodes that cannot be read.
+    """
+    try:
+        return frozenset(
+            name
+            for one in reservations
+            if not _MOVING.intersection(one.flags or ())
+            for name in hostlist.expand(one.node_list)
+        )
+    except hostlist.HostListError as error:
+        raise BadReplyError(f"the nodes of a reservation cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

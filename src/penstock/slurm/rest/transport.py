@@ -39,11 +39,14 @@ TIMEOUT_S = 12.0
 
 SLURMCTLD, SLURMDBD = "slurm", "slurmdb"
 """The two halves of the API: slurmctld's, and slurmdbd's, which slurmrestd has with accounting."""
+_SHOWN = 300
+"""Characters of an error that a message quotes."""
 
 OTHERS = 10
 """So many replies of another release have the parser chosen again, one time each."""
 
 R = TypeVar("R", bound=wire.Reply)
+D = TypeVar("D")
 
 
 class Transport:
@@ -138,12 +141,7 @@ class Transport:
             answer = await self._send("GET", "/openapi/v3")
             if not answer.json:
                 raise _plain(answer.status, answer.body)
-            try:
-                document = msgspec.json.decode(answer.body, type=wire.OpenApi)
-            except msgspec.MsgspecError as error:
-                raise BadReplyError(
-                    f"slurmrestd's OpenAPI document cannot be read: {error}"
-                ) from error
+            document = _decoded(wire.OpenApi, answer)
             offered, self._release = document.parsers, document.release
             self.parser = next((p for p in PARSERS if p in offered), None)
             if self.parser is None:
@@ -204,17 +202,29 @@ def _read(type_: type[R], answer: Answer) -> R:
     status = answer.status
     if not answer.json:
         raise _plain(status, answer.body)
-    try:
-        reply = msgspec.json.decode(answer.body, type=type_)
-    except msgspec.MsgspecError as error:
-        raise BadReplyError(
-            f"slurmrestd's answer cannot be read: {error}", status=status
-        ) from error
+    reply = _decoded(type_, answer)
     if reply.errors:
         raise _slurm_error(reply.errors, status)
     if status >= HTTPStatus.BAD_REQUEST:
         raise _plain(status, b"")
     return reply
+
+
+def _decoded(type_: type[D], answer: Answer) -> D:
+    """A reply's JSON. Names of jobs, users and nodes may have bytes that are not UTF-8.
+
+    slurmrestd passes them on as they are. They are replaced: whoever may submit a job could else
+    hide all jobs and nodes of the cluster. Raises BadReplyError.
+    """
+    try:
+        try:
+            return msgspec.json.decode(answer.body, type=type_)
+        except UnicodeDecodeError:
+            return msgspec.json.decode(answer.body.decode(errors="replace"), type=type_)
+    except (ValueError, RecursionError) as error:
+        # msgspec's own errors are ValueErrors too.
+        words = f"slurmrestd's answer cannot be read: {str(error)[:_SHOWN]}"
+        raise BadReplyError(words, status=answer.status) from error
 
 
 def _plain(status: int, data: bytes) -> SlurmError:

@@ -8,6 +8,7 @@ which means unknown and never a value.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,6 +18,8 @@ from penstock.slurm import hostlist
 from penstock.slurm.model import FINISHED, Job, Node
 
 T = TypeVar("T")
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+"""In the place of bytes that are not UTF-8: several names may look the same."""
 Strings = tuple[str, ...]
 
 
@@ -151,12 +154,21 @@ class WireJob(Wire, frozen=True):
         """Whether it ended and left its nodes."""
         return bool(FINISHED.intersection(self.job_state)) and "COMPLETING" not in self.job_state
 
-    def job(self) -> Job:
-        """The record as decisions read it."""
+    def job(self, most: int = hostlist.LIMIT) -> Job:
+        """The record as decisions read it.
+
+        One whose nodes cannot be read, or are more than `most`, holds every node.
+        """
+        nodes: tuple[str, ...] = ()
+        everywhere = True
+        with contextlib.suppress(hostlist.HostListError):
+            if hostlist.count(self.nodes) <= most:
+                nodes, everywhere = tuple(hostlist.expand(self.nodes)), _REPLACED in self.nodes
         return Job(
             id=self.job_id,
             state=frozenset(self.job_state),
-            nodes=tuple(hostlist.expand(self.nodes)),
+            nodes=nodes,
+            everywhere=everywhere,
             start_time=self.start_time.value() or None,
             time_limit=self.time_limit.value(),
             name=self.name,
