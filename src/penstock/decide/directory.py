@@ -26,6 +26,8 @@ _SEARCH = "Search result: "
 _BASE = ", base: ["
 LONGEST_LINE = 4096
 """Characters of a line that are read; sssd's own lines have a few hundred."""
+MOST_LINES = 4096
+"""Lines of a log that are read at once; the operator asks for fewer."""
 MOST_BASES = 64
 """Search bases that are remembered; a domain of sssd has at most ten."""
 _SUCCESS = "0"
@@ -74,7 +76,7 @@ class Said:
         """The same, once it has said more; lines that were counted may come again."""
         connection, bind, bases = self.connection, "", dict(self.bases)
         # Only a line feed ends a line: a name in it may have any other separator of Unicode.
-        for whole in log.split("\n"):
+        for whole in log.split("\n")[-MOST_LINES:]:
             line = whole[:LONGEST_LINE]
             if told := _bound(line):
                 bind = told

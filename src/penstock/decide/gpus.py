@@ -99,8 +99,13 @@ def gres(of: Declared) -> int:
 def listed(gres_conf: str, node: str) -> int | None:
     """How many GPUs gres.conf has for a node; None when slurmd finds them, or it has no line."""
     found: int | None = None
+    if len(gres_conf) > LONGEST_CONF:
+        # Nobody writes one of that length, and it is read in each reconcile.
+        return None
     for line in Document.parse(gres_conf).lines:
         keys = {one.key.lower(): one.value for one in line.settings}
+        if not keys:
+            continue
         try:
             mine = hostlist.contains(keys.get("nodename", node), node)
             files = hostlist.count(keys["file"]) if "file" in keys else 0

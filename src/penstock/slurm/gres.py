@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_PLACE = re.compile(r"\([^)]*\)")
+_PLACE = re.compile(r"\([^()]*+\)")
 _COUNT = re.compile(r"([0-9]{1,18})([KMGTP]?)", re.IGNORECASE)
 """slurmctld keeps counts in 64 bits."""
 _UNITS = "KMGTP"

@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 LIMIT = 65536
 """Names one expression may stand for; Slurm has the same order of limit (MaxNodeCount)."""
@@ -60,18 +60,25 @@ class _Numbers:
     def __init__(self, piece: str, expression: str) -> None:
         self.ranges = [_range(part, expression) for part in piece.split(",")]
         self.size = sum(one.size for one in self.ranges)
-        widths = {len(str(one.high).zfill(one.width)) for one in self.ranges}
-        self.longest = max(widths)
-        self._by_low = sorted(self.ranges, key=lambda one: one.low)
-        self._lows = [one.low for one in self._by_low]
-        # By position the highest number of all ranges up to there: what may hold a number ends.
-        self._reach = list(itertools.accumulate((one.high for one in self._by_low), max))
+
+    @cached_property
+    def longest(self) -> int:
+        """Digits of the longest number."""
+        return max(len(str(one.high).zfill(one.width)) for one in self.ranges)
+
+    @cached_property
+    def _sorted(self) -> tuple[list[_Range], list[int], list[int]]:
+        """The ranges by their lowest number, these, and how far all up to each one reach."""
+        ranges = sorted(self.ranges, key=lambda one: one.low)
+        reach = itertools.accumulate((one.high for one in ranges), max)
+        return ranges, [one.low for one in ranges], list(reach)
 
     def has(self, number: str) -> bool:
         value = int(number)
-        at = bisect.bisect_right(self._lows, value) - 1
-        while at >= 0 and self._reach[at] >= value:
-            if self._by_low[at].has(number):
+        ranges, lows, reach = self._sorted
+        at = bisect.bisect_right(lows, value) - 1
+        while at >= 0 and reach[at] >= value:
+            if ranges[at].has(number):
                 return True
             at -= 1
         return False
@@ -91,22 +98,29 @@ def expand(text: str) -> list[str]:
 
 def each(text: str) -> Iterator[str]:
     """The names of `expand`, one after the other. Raises what it raises, before the first."""
-    count(text)
-    return itertools.chain.from_iterable(map(_names, split(text)))
+    return itertools.chain.from_iterable(map(_names, _counted(text)[0]))
 
 
 def count(text: str) -> int:
     """How many names a text stands for. Raises HostListError, also for more than LIMIT."""
+    return _counted(text)[1]
+
+
+def _counted(text: str) -> tuple[list[tuple[_Piece, ...]], int]:
+    """The pieces of each expression, and how many names they make. Raises what `count` does."""
     total = 0
+    every: list[tuple[_Piece, ...]] = []
     for expression in split(text):
+        pieces = _pieces(expression)
         size = 1
-        for piece in _pieces(expression):
+        for piece in pieces:
             if isinstance(piece, _Numbers):
                 size *= piece.size
             if total + size > LIMIT:
                 raise HostListError(f"{_shown(text)} stands for more than {LIMIT} names")
         total += size
-    return total
+        every.append(pieces)
+    return every, total
 
 
 def among(text: str, names: Collection[str]) -> set[str]:
@@ -116,18 +130,17 @@ def among(text: str, names: Collection[str]) -> set[str]:
     """
     found: set[str] = set()
     for expression in split(text):
-        if count(expression) <= 2 * len(names):
-            found.update(name for name in _names(expression) if name in names)
+        (pieces,), size = _counted(expression)
+        if size <= 2 * len(names):
+            found.update(name for name in _names(pieces) if name in names)
         else:
-            pieces = _pieces(expression)
             found.update(name for name in names if _is_of(name, pieces))
     return found
 
 
 def contains(text: str, name: str) -> bool:
     """Whether a text stands for a name, among others. Raises HostListError."""
-    count(text)
-    return any(_is_of(name, _pieces(one)) for one in split(text))
+    return any(_is_of(name, pieces) for pieces in _counted(text)[0])
 
 
 def compress(names: Iterable[str]) -> str:
@@ -185,8 +198,8 @@ def _read(expression: str) -> tuple[_Piece, ...]:
     return tuple(_Numbers(one, expression) if at % 2 else one for at, one in enumerate(parts))
 
 
-def _names(expression: str) -> Iterator[str]:
-    pools = ((one,) if isinstance(one, str) else one for one in _pieces(expression))
+def _names(pieces: tuple[_Piece, ...]) -> Iterator[str]:
+    pools = ((one,) if isinstance(one, str) else one for one in pieces)
     return map("".join, itertools.product(*pools))
 
 

@@ -1,0 +1,173 @@
+"""Every text that a user may put before the operator, at its worst size: time and memory.
+
+The time is compared with that of a loop of this machine that takes about 100 ms, so that the bound
+moves with the machine.Figures go to the end of the run.
+"""
+
+# ruff: noqa: E501  (one input, one line)
+
+from __future__ import annotations
+
+import contextlib
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from penstock.api.core import Pod
+from penstock.api.penstock.partition import Partition, PartitionSpec
+from penstock.api.penstock.validate import partition_problems
+from penstock.api.quantity import is_quantity, same_quantity
+from penstock.api.slinky import shapes, wellknown
+from penstock.api.slinky.shared import LONGEST_CONF, LONGEST_LINE
+from penstock.decide import directory, gpus, live_conf, records, scale_in_order, topology
+from penstock.kube import nesting
+from penstock.kube.client import LOG_BYTES
+from penstock.render import merge, sshd_config
+from penstock.slurm import gres, hostlist, jwt
+from penstock.slurm.conf import Document, diff
+from penstock.slurm.partition import Difference, changes, declared
+from penstock.slurm.partition_words import with_differences
+from penstock.slurm.rest import wire
+from penstock.slurm.rest.http import Answer
+from penstock.slurm.rest.transport import _decoded  # pyright: ignore[reportPrivateUsage]
+
+MOST_BYTES = 10 * 2**20
+LOOP = 10_000_000
+"""Steps of the reference: 100 ms on the machine on which the bounds were set."""
+ETCD = 1_500_000
+"""Characters of the largest object that the API server stores."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One reader, and what it is given; what it raises on purpose is no failure."""
+
+    name: str
+    read: Callable[[str], object]
+    texts: tuple[str, ...]
+    size: int
+    refuses: tuple[type[Exception], ...] = ()
+
+    def at_worst(self, text: str) -> str:
+        return text * (self.size // len(text))
+
+
+def _made(cost: str) -> Pod:
+    meta = {"name": "p", "namespace": "n", "annotations": {wellknown.POD_DELETION_COST: cost}}
+    return msgspec.convert({"metadata": meta}, Pod)
+
+
+def _partition(text: str) -> list[tuple[str, str]]:
+    entries = tuple(f"n{i:04}-[{text}]" for i in range(1024))
+    return list(partition_problems(Partition(spec=PartitionSpec(nodes=entries))))
+
+
+def _edit(text: str) -> object:
+    conf = f"PartitionName=a {text}\n"
+    return with_differences(conf, "a", [Difference("MaxTime", "7", "5")])
+
+
+def _nested(text: str) -> object:
+    found: object = text
+    for _ in range(9_000):
+        found = {"a": found}
+    return list(shapes.excess("spec", found))
+
+
+def _jobs(text: str) -> object:
+    body = b'{"jobs":[{"job_id":1,"name":"%s","nodes":"n1"}]}' % text.encode("latin-1")
+    return _decoded(wire.JobsReply, Answer(200, "application/json", body))
+
+
+LINES = (
+    "a\\\n",
+    "a=1 ",
+    "aa=11 ",
+    "a=1\n",
+    "\n",
+    "PartitionName=a\n",
+    "slurmctldhost=a\n",
+    'a="x ',
+)
+LINES += ("\\#", "\\", " ", "a", "#", "include ", "=", "a= ", '"', "ä=ö ")
+SEARCH = "Search result: (0), base: ["
+INPUTS = (
+    Input("a quantity", is_quantity, ("9", "1e1", " "), ETCD),
+    Input("two quantities", lambda t: same_quantity(f"1e{t}", "1"), ("9", "1"), ETCD),
+    Input("extraConf", lambda t: Document.parse(t).problems(), LINES, LONGEST_CONF),
+    Input("extraConf in effect", lambda t: Document.parse(t).effective(), LINES, LONGEST_CONF),
+    Input("two extraConf", lambda t: diff(Document.parse(t), Document()), LINES, LONGEST_CONF // 2),
+    Input("partitions of extraConf", declared, LINES, LONGEST_CONF),
+    Input(
+        "partitions after a DEFAULT line",
+        lambda t: declared(f"PartitionName=DEFAULT {' '.join(f'k{i}=1' for i in range(7000))}\n{t}"),
+        ("PartitionName=x\n",),
+        LONGEST_CONF // 2,
+    ),
+    Input("changed partitions", lambda t: changes(t, ""), ("PartitionName=a\n",), LONGEST_CONF),
+    Input("a partition's line", _edit, ("a", " ", "a=", "a ", 'a="', "a=\\a", "=", "a= "), LONGEST_LINE),
+    Input("a NodeSet's extraConf", live_conf.read, ("Weight=9", "9", "Gres=a:9,", "a ", "Feature=a,"), LONGEST_LINE),
+    Input("counts of resources", gres.counts, ("9", "a:9,", "(", "()", ":"), LONGEST_LINE),
+    Input("a host list", hostlist.expand, ("[", "]", "a,", "9", "[1-65536]", "n[1-65536],", "[1"), LONGEST_CONF, (hostlist.HostListError,)),
+    Input("one bracket", lambda t: hostlist.expand(f"n[{t}1]"), ("1-65536,", "9", "1,", "-"), LONGEST_CONF // 2, (hostlist.HostListError,)),
+    Input("a Partition's nodes", _partition, ("1-65536", "9", "1,"), 7),
+    Input("gres.conf", lambda t: gpus.listed(t, "n1"), ("NodeName=n[1-65536] Name=gpu File=/d[0-65535]\n", "Count=9", "\n"), LONGEST_CONF),
+    Input("sssd.conf", directory.asks, ("\n", " ", "id_provider", "id_provider=", "\t\n"), 1_000_000),
+    Input("sssd's log", lambda t: directory.Said().after(t), (SEARCH, "Search result: (0)", "Bind result: ", "Bind result: (", "Unable to establish connection [1", "\n", SEARCH + "a]\n", "\u2028"), LOG_BYTES),
+    Input("sshd_config", lambda t: sshd_config.sshd_config(sshd_config.LOGIN, t), ("\n", "a\n", "match\n", " ", "="), LONGEST_CONF),
+    Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology.LARGEST_FILE),
+    Input("a node's comment", lambda t: records.read(f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
+    Input("a token", lambda t: jwt.signed_claims(b"k", t), ("W1tb", ".", "e30.", "a"), 1_000_000, (jwt.JwtError,)),
+    Input("a deletion cost", lambda t: scale_in_order.deletion_cost(_made(t)), ("9", "-", "0"), 262_144),
+    Input("nested JSON", lambda t: nesting.shallow(t.encode()), ('{"a":', "[", '"', "[],", "\\"), 65_536),
+    Input("a nested pod template", _nested, ("a",), 1),
+    Input("a list of variables", lambda t: merge.by_key([], [{"name": f"{t}{i}"} for i in range(shapes.MOST_ITEMS)], "name"), ("a",), 1),
+    Input("a list of ports", lambda t: merge.ports([], [{"name": f"{t}{i}", "containerPort": i} for i in range(shapes.MOST_ITEMS)]), ("a",), 1),
+    Input("a list of mounts", lambda t: merge.union([], [{"name": f"{t}{i}"} for i in range(shapes.MOST_ITEMS)]), ("a",), 1),
+    Input("a job's name", _jobs, ("\xff", "a\xc3"), LONGEST_CONF),
+)  # fmt: skip
+
+
+def _spent(call: Callable[[], object], refuses: tuple[type[Exception], ...]) -> float:
+    started = time.process_time()
+    with contextlib.suppress(*refuses):
+        call()
+    return time.process_time() - started
+
+
+def _reference() -> float:
+    def count() -> None:
+        for _ in range(LOOP):
+            pass
+
+    return min(_spent(count, ()) for _ in range(3))
+
+
+@pytest.mark.parametrize("one", INPUTS, ids=lambda one: one.name)
+def test_an_input_at_its_worst_size_takes_neither_time_nor_memory_from_others(
+    one: Input, figure: Callable[[str], None]
+) -> None:
+    reference, worst, most = _reference(), 0.0, 0
+    for text in one.texts:
+        given = one.at_worst(text)
+        # The smaller of two: this machine has other work as well.
+        spent = _spent(lambda given=given: one.read(given), one.refuses)
+        if spent > reference / 2:
+            spent = min(spent, _spent(lambda given=given: one.read(given + " "), one.refuses))
+        tracemalloc.start()
+        try:
+            _spent(lambda given=given: one.read(given + "  "), one.refuses)
+            memory = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        worst, most = max(worst, spent), max(most, memory)
+        assert spent < reference, f"{text!r}: {spent / reference:.2f} of the reference"
+        assert memory < MOST_BYTES, f"{text!r}: {memory / 2**20:.1f} MiB"
+    figure(
+        f"hostile {one.name}: {1000 * worst:.1f} ms, {worst / reference:.2f} of the reference, "
+        f"{most / 2**20:.1f} MiB"
+    )
