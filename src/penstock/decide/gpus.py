@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from penstock.api.conditions import Check, find
 from penstock.api.meta import Condition
+from penstock.api.slinky.shared import LONGEST_CONF
 from penstock.slurm import hostlist
 from penstock.slurm.conf import Document
 from penstock.slurm.gres import counts

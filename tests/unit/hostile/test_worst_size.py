@@ -92,8 +92,17 @@ LINES = (
     "PartitionName=a\n",
     "slurmctldhost=a\n",
     'a="x ',
+    "\\#",
+    "\\",
+    " ",
+    "a",
+    "#",
+    "include ",
+    "=",
+    "a= ",
+    '"',
+    "ä=ö ",
 )
-LINES += ("\\#", "\\", " ", "a", "#", "include ", "=", "a= ", '"', "ä=ö ")
 SEARCH = "Search result: (0), base: ["
 INPUTS = (
     Input("a quantity", is_quantity, ("9", "1e1", " "), ETCD),

@@ -7,7 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock.slurm.rest import Slurmrestd, UnreachableError
-from penstock.slurm.rest.http import Answer, HttpFormatError, exchange
+from penstock.slurm.rest.http import (
+    Answer,
+    HttpFormatError,
+    bounded,
+    exchange,
+    largest_reply,
+)
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -84,12 +90,57 @@ async def test_a_reply_that_ends_too_soon_is_no_reply(sent: bytes):
         b"SSH-2.0-OpenSSH\r\n\r\n",
         CHUNKED + b"xyz\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
+        CHUNKED + b"-1\r\n",
+        CHUNKED + b"f" * 100_000,
+        CHUNKED + b"1\r\nab\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: \N{SUPERSCRIPT TWO}\r\n\r\n".encode("latin-1"),
+        "HTTP/1.1 \N{SUPERSCRIPT TWO}00 OK\r\n\r\n".encode("latin-1"),
     ],
 )
 async def test_what_is_not_http_is_told(sent: bytes):
     async with raw(sent) as url:
         with pytest.raises(HttpFormatError):
             await exchange(url)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 600000000\r\n\r\n",
+        CHUNKED + b"800\r\n" + b"x" * 2048 + b"\r\n",
+        CHUNKED + b"7fffffff\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 2048,
+    ],
+)
+async def test_a_reply_has_a_largest_size(sent: bytes):
+    async with raw(sent) as url:
+        with pytest.raises(HttpFormatError, match="more than"):
+            await exchange(url, largest=1024)
+        with pytest.raises(HttpFormatError, match="more than"):
+            await bounded(lambda: 1024)(url, "GET", {}, b"")
+
+
+def test_the_largest_reply_grows_with_the_cluster():
+    assert largest_reply(0) == 64 * 2**20
+    assert largest_reply(5_000) > 200 * 2**20
+
+
+async def test_a_reply_that_trickles_ends_with_the_time_limit():
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head)
+        while not writer.is_closing():
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(UnreachableError, match="did not answer within"):
+            await Slurmrestd(url, lambda: "t", timeout_s=0.2).nodes()
 
 
 async def test_a_request_carries_method_query_headers_and_host():

@@ -1,0 +1,75 @@
+"""What any user of Slurm can put into slurmrestd's answers costs nobody the view of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from penstock.decide.slurm_view import SlurmView
+from penstock.slurm.known import Known
+from penstock.slurm.model import Node
+from penstock.slurm.rest import BadReplyError, Slurmrestd
+from penstock.slurm.rest.http import Answer
+from penstock.slurm.snapshot import Snapshot
+
+OPENAPI = b'{"info":{"x-slurm":{"data_parsers":[{"plugin":"data_parser/v0.0.45"}]}}}'
+TIME = b'"last_update":{"set":true,"number":9}'
+
+
+def says(body: bytes) -> Slurmrestd:
+    """A slurmrestd that answers everything with these bytes."""
+
+    async def exchange(url: str, method: str, headers: Mapping[str, str], data: bytes, /) -> Answer:
+        del method, headers, data
+        known = OPENAPI if url.endswith("/openapi/v3") else body
+        return Answer(200, "application/json", known)
+
+    return Slurmrestd("http://rest", lambda: "t", exchange=exchange)
+
+
+def jobs(*records: bytes) -> bytes:
+    return b'{"jobs":[' + b",".join(records) + b"]," + TIME + b"}"
+
+
+GOOD = b'{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-2]"}'
+
+
+async def test_bytes_that_are_not_utf8_in_a_job_hide_no_other_job():
+    bad = b'{"job_id":1,"name":"\xff","user_name":"\xc3","job_state":["RUNNING"],"nodes":"n3"}'
+    listing = await says(jobs(bad, GOOD)).jobs()
+    assert listing is not None
+    assert [(job.id, job.nodes) for job in listing.items] == [(1, ("n3",)), (2, ("n1", "n2"))]
+
+
+async def test_bytes_that_are_not_utf8_in_a_node_hide_no_other_node():
+    body = b'{"nodes":[{"name":"a\xff","reason":"\xfe"},{"name":"b"}],' + TIME + b"}"
+    listing = await says(body).nodes()
+    assert listing is not None
+    assert [node.name for node in listing.items][1] == "b"
+
+
+@pytest.mark.parametrize(
+    "nodes", [b"c-[" + b"9" * 5_000 + b"]", b"n[1-", b"n[1-99999999]", b"n\xff1"]
+)
+async def test_a_job_whose_nodes_cannot_be_read_holds_every_node(nodes: bytes):
+    bad = b'{"job_id":1,"job_state":["RUNNING"],"nodes":"' + nodes + b'"}'
+    listing = await says(jobs(bad, GOOD)).jobs()
+    assert listing is not None
+    known = Known({"n1": Node("n1"), "n9": Node("n9")}, 0.0)
+    held = Known(listing.items, 0.0)
+    view = SlurmView.of(known, held)
+    for name, ids in (("n1", [1, 2]), ("n9", [1]), ("unknown", [1])):
+        assert [job.id for job in view.jobs(name) or ()] == ids
+        on = Snapshot(known, held).jobs_on(name)
+        assert isinstance(on, Known)
+        assert [job.id for job in on.value] == ids
+
+
+@pytest.mark.parametrize(
+    "body", [jobs(b"[" * 100_000), b"{" * 10, jobs(b'{"job_id":' + b"9" * 10_000 + b"}")]
+)
+async def test_an_answer_that_cannot_be_read_is_no_fact_and_says_why(body: bytes):
+    with pytest.raises(BadReplyError, match="cannot be read") as caught:
+        await says(body).jobs()
+    assert len(str(caught.value)) < 500
