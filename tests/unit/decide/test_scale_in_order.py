@@ -10,7 +10,7 @@ from penstock.api.core import Pod
 from penstock.api.slinky.wellknown import CORDONED_FOR
 from penstock.decide import ordinals
 from penstock.decide.drain import Cause
-from penstock.decide.scale_in_order import deletion_cost, victims
+from penstock.decide.scale_in_order import cost_check, deletion_cost, victims
 from penstock.decide.slurm_view import SlurmView
 from penstock.slurm.known import Known
 from penstock.slurm.model import Job, Node
@@ -115,3 +115,11 @@ def test_the_lowest_free_ordinals_are_used(
     replicas: int, kept: tuple[int, ...], wanted: tuple[int, ...]
 ) -> None:
     assert ordinals.wanted(replicas, kept) == wanted
+
+
+def test_a_cost_that_is_no_number_is_reported_and_a_good_one_is_not() -> None:
+    pods = [pod(annotations={COST: "-1"}), pod(annotations={COST: "9" * 5_000}), pod()]
+    (found,) = cost_check(pods)
+    assert (found.ok, found.reason) == (True, "DeletionCostIgnored")
+    assert "'99999999999999999999'" in found.message
+    assert cost_check(pods[:1]) == []

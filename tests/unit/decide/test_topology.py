@@ -185,3 +185,12 @@ def test_the_rest_of_a_node_does_not_wait_for_its_topology() -> None:
     old = node(0, topology="", comment="")
     _, decided = look("nosuch:s1", worker("nosuch:s1"), old, refused_topologies=refused())
     assert comments(decided.actions) == [None]
+
+
+def test_a_topology_of_aliases_is_read_as_it_is_written() -> None:
+    """A kilobyte of aliases stands for more than any memory holds."""
+    bomb = "".join(f"  x{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30))
+    text = f"- topology: a\n  x0: &a0 [x,x]\n{bomb}  tree:\n    switches:\n    - switch: s1\n"
+    assert topology.exists("a:s1", {"topology.yaml": text})
+    assert not topology.exists("a:x", {"topology.yaml": text})
+    assert not topology.exists("a:s1", {"topology.yaml": "[" * 1000 + text})

@@ -25,6 +25,11 @@ def test_equal_objects_have_equal_bytes_and_hashes():
     assert canonical.digest("x") == hashlib.sha256(b"x").hexdigest() == canonical.digest(b"x")
 
 
+def test_a_file_that_is_not_utf8_has_the_hash_of_its_bytes():
+    text = b"\xff\x00".decode(errors="surrogateescape")
+    assert canonical.digest(text) == canonical.digest(b"\xff\x00")
+
+
 def test_a_secrets_hash_is_over_its_decoded_values_in_the_order_of_its_keys():
     data = {"b": base64.b64encode(b"2").decode(), "a": base64.b64encode(b"1").decode()}
     assert canonical.secret_digest(data) == hashlib.sha256(b"12").hexdigest()
