@@ -90,14 +90,14 @@ class Job:
     id: int
     state: frozenset[str] = frozenset()
     nodes: tuple[str, ...] = ()
-    everywhere: bool = False
-    """Whether its nodes cannot be read, so that it counts as one that holds every node."""
     start_time: int | None = None
     time_limit: int | None = None
     """Minutes; None means unlimited."""
     name: str = ""
     user: str = ""
     partition: str = ""
+    everywhere: bool = False
+    """Whether its nodes cannot be read, so that it counts as one that holds every node."""
 
     def holds(self, node: str) -> bool:
         """Whether it may be on a node of that name."""

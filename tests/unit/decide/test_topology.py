@@ -12,7 +12,7 @@ from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky import wellknown
-from penstock.decide import records
+from penstock.decide import records, topology
 from penstock.decide.action import (
     Action,
     PatchPod,
