@@ -129,18 +129,23 @@ def test_the_largest_reply_grows_with_the_cluster():
 async def test_a_reply_that_trickles_ends_with_the_time_limit():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
 
+    ended = asyncio.Event()
+
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(head)
-        while not writer.is_closing():
-            writer.write(b"x")
-            await asyncio.sleep(0.01)
+        sent = 0
+        while not reader.at_eof() and not writer.is_closing():
+            writer.write(head[sent : sent + 1] or b"x")
+            sent += 1
+            await asyncio.sleep(0.002)
+        writer.close()
+        ended.set()
 
     server = await asyncio.start_server(trickle, "127.0.0.1", 0)
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with pytest.raises(UnreachableError, match="did not answer within"):
             await Slurmrestd(url, lambda: "t", timeout_s=0.2).nodes()
+        await ended.wait()
 
 
 async def test_a_request_carries_method_query_headers_and_host():
