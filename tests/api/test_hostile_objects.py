@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import msgspec
 import pytest
+import structlog
 
 from penstock.api.meta import Json
 from penstock.kube import InvalidError
@@ -11,7 +15,18 @@ from support.operator_kit import Lab, Node, lab
 pytestmark = pytest.mark.api
 
 API = "slinky.slurm.net/v1beta1"
+DEEPER = b'{"a":' * 3_000 + b"1" + b"}" * 3_000
+"""Deeper than Python encodes by itself."""
 REF: Json = {"controllerRef": {"name": "slurm"}}
+
+
+@pytest.fixture(autouse=True)
+def plain_log() -> Iterator[None]:
+    """As the operator logs in a cluster: structlog's own renderer prints each local variable."""
+    shown = [structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()]
+    structlog.configure(processors=shown)
+    yield
+    structlog.reset_defaults()
 
 
 def an(kind: str, name: str, spec: Json) -> Json:
@@ -38,11 +53,13 @@ async def test_hostile_objects_of_one_namespace_leave_the_others_alone(api_node:
         await lab_.apply(
             an("NodeSet", "amounts", {**REF, "slurmd": {"resources": limits}}),
             an("NodeSet", "deep", {**REF, "template": {"spec": nested(500)}}),
+            an("NodeSet", "deeper", {**REF, "template": {"spec": msgspec.Raw(DEEPER)}}),
             an("NodeSet", "wide", {**REF, "slurmd": {"args": ["a"] * 100_000}}),
             an("LoginSet", "amounts", {**REF, "login": {"resources": limits}}),
         )
         await lab_.until(lambda: invalid(lab_, "NodeSet", "amounts", "limits.cpu"))
         await lab_.until(lambda: invalid(lab_, "NodeSet", "deep", "nested in more than"))
+        await lab_.until(lambda: invalid(lab_, "NodeSet", "deeper", "nested in more than"))
         await lab_.until(lambda: invalid(lab_, "NodeSet", "wide", "a list of 100000 items"))
         await lab_.until(lambda: invalid(lab_, "LoginSet", "amounts", "limits.cpu"))
         # Another namespace gets its cluster meanwhile.
@@ -54,7 +71,13 @@ async def test_hostile_objects_of_one_namespace_leave_the_others_alone(api_node:
             await lab_.apply(one, namespace=other)
         await lab_.until(lambda: lab_.ready("NodeSet", "compute", other), within=60)
         # Put right, the object works.
-        await lab_.apply(an("NodeSet", "amounts", {**REF, "replicas": 1, "slurmd": {}}))
+        await lab_.apply(
+            an(
+                "NodeSet",
+                "amounts",
+                {**REF, "replicas": 1, "slurmd": {"resources": {"limits": {"cpu": "1e0"}}}},
+            )
+        )
         await lab_.until(lambda: lab_.ready("NodeSet", "amounts"), within=60)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import msgspec
+import structlog
 
 from penstock.api.conditions import Check, conditions, set_conditions
 from penstock.api.meta import KubeObject
@@ -33,6 +33,8 @@ from penstock.kube import (
 from penstock.slurm.rest.errors import SlurmError
 
 T = TypeVar("T", bound=KubeObject)
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 REFUSED = (BadRequestError, InvalidError, ForbiddenError, NotOursError)
 """What the API server says no to for a reason that only a user can remove."""
@@ -89,8 +91,10 @@ class Reporter(ABC, Generic[T]):
         except Exception as error:
             obj = self._cache.get(key)
             if obj is not None:
-                with contextlib.suppress(KubeError):
+                try:
                     await self._report_failure(obj, error)
+                except KubeError as refused:
+                    log.warning("failure not reported", key=key, error=str(refused))
             raise
 
     @abstractmethod

@@ -28,8 +28,8 @@ async def write_status(client: Client, resource: Resource[T], obj: T, new: Statu
     patch = merge_patch(_plain(status_of(obj)), wanted)
     if not patch:
         return False
-    if not TOGETHER.isdisjoint(patch):
-        # So is the first status: a count of zero is news then.
+    if not TOGETHER.isdisjoint(patch) or not status_of(obj).conditions:
+        # So is the first status: a count of zero is news then, and some fields must be there.
         patch = wanted | patch
     meta = obj.metadata
     try:

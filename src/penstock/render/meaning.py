@@ -90,13 +90,13 @@ def of_revision(nodeset: NodeSet, data: Json) -> bytes:
 @lru_cache(maxsize=256)
 def _of_revision(text: bytes) -> bytes:
     place, data = msgspec.json.decode(text, type=tuple[Json, Json])
-    parts: Json = {
-        key: {k: v for k, v in cast("Json", value).items() if k != _PATCH}
-        if isinstance(value, dict)
-        else value
-        for key, value in merge.prune(data.get("spec") or {}).items()
-    }
     try:
+        parts: Json = {
+            key: {k: v for k, v in cast("Json", value).items() if k != _PATCH}
+            if isinstance(value, dict)
+            else value
+            for key, value in merge.prune(data.get("spec") or {}).items()
+        }
         nodeset = msgspec.convert(
             {
                 "apiVersion": "slinky.slurm.net/v1beta1",
@@ -112,7 +112,6 @@ def _of_revision(text: bytes) -> bytes:
             NodeSet,
         )
         pod = worker.pod(_NOBODY, nodeset, 0, revision_hash="-")
-    except (ValueError, TypeError, AttributeError, KeyError):
+        return canonical_json({"padding": nodeset.spec.ordinal_padding, "pod": bare(pod)})
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return text
-    shown = {"padding": nodeset.spec.ordinal_padding, "pod": bare(pod)}
-    return canonical_json(shown)
