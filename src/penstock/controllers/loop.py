@@ -113,7 +113,7 @@ class Reporter(ABC, Generic[T]):
         new = set_conditions(old, conditions(checks), obj.metadata.generation, when)
         self.events.turned(obj, old, new)
         status = msgspec.structs.replace(status_of(obj), conditions=new)
-        await write_status(self.client, self._resource, obj, status)
+        await write_status(self.client, self._resource, obj, status, first=not old)
 
     def outdated(self, obj: T) -> frozenset[str]:
         """Types of conditions that say nothing of the object any more."""

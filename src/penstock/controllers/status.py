@@ -16,11 +16,14 @@ TOGETHER = frozenset({"observedGeneration", "nodeSetHash"})
 """Fields that say what the rest is about: with one of them the whole status is sent."""
 
 
-async def write_status(client: Client, resource: Resource[T], obj: T, new: Status) -> bool:
+async def write_status(
+    client: Client, resource: Resource[T], obj: T, new: Status, *, first: bool = False
+) -> bool:
     """Send what differs from the cached object's status as one merge patch.
 
     The cache may not show our last write yet. So a status of another generation is sent whole, or
-    it would be a mixture: the new generation with what was found of the one before.
+    it would be a mixture: the new generation with what was found of the one before. So is the
+    `first` one of an object.
 
     Returns whether anything was sent. An object that is gone needs no status.
     """
@@ -28,7 +31,7 @@ async def write_status(client: Client, resource: Resource[T], obj: T, new: Statu
     patch = merge_patch(_plain(status_of(obj)), wanted)
     if not patch:
         return False
-    if not TOGETHER.isdisjoint(patch) or not status_of(obj).conditions:
+    if first or not TOGETHER.isdisjoint(patch):
         # So is the first status: a count of zero is news then, and some fields must be there.
         patch = wanted | patch
     meta = obj.metadata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -20,8 +20,15 @@ TIME = b'"last_update":{"set":true,"number":9}'
 def says(body: bytes) -> Slurmrestd:
     """A slurmrestd that answers everything with these bytes."""
 
-    async def exchange(url: str, method: str, headers: Mapping[str, str], data: bytes, /) -> Answer:
-        del method, headers, data
+    async def exchange(
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        data: bytes,
+        fence: Callable[[], None],
+        /,
+    ) -> Answer:
+        del method, headers, data, fence
         known = OPENAPI if url.endswith("/openapi/v3") else body
         return Answer(200, "application/json", known)
 

@@ -118,7 +118,7 @@ async def test_a_reply_has_a_largest_size(sent: bytes):
         with pytest.raises(HttpFormatError, match="more than"):
             await exchange(url, largest=1024)
         with pytest.raises(HttpFormatError, match="more than"):
-            await bounded(lambda: 1024)(url, "GET", {}, b"")
+            await bounded(lambda: 1024)(url, "GET", {}, b"", lambda: None)
 
 
 def test_the_largest_reply_grows_with_the_cluster():
