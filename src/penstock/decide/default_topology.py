@@ -126,7 +126,12 @@ def _default(found: Iterable[Topology]) -> Topology | None:
 
 
 def _has(one: Topology, node: Node) -> bool:
-    """Whether a node is in a unit, by its record or by the file."""
+    """Whether a node is in a unit, by its record or by the file.
+
+    A slurmrestd whose parser has no topologies says nothing of it.
+    """
+    if node.topology is None:
+        return True
     parts = (part.strip().partition(":") for part in node.topology.split(","))
     if any(name == one.name and units for name, _, units in parts):
         return True

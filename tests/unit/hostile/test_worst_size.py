@@ -79,7 +79,7 @@ def _nested(text: str) -> object:
 
 
 def _jobs(text: str) -> object:
-    body = b'{"jobs":[{"job_id":1,"name":"%s","nodes":"n1"}]}' % text.encode("latin-1")
+    body = b'{"jobs":[],"errors":[{"source":"%s"}]}' % text.encode("latin-1")
     return _decoded(wire.JobsReply, Answer(200, "application/json", body))
 
 

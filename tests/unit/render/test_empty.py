@@ -46,28 +46,28 @@ def test_an_empty_value_that_takes_something_of_ours_away_is_a_wish() -> None:
     assert merge.container(base, wish) == wish
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"volumes": [{"name": "x", "emptyDir": {}}]},
-        {"nodeSelector": {"node-role.kubernetes.io/worker": ""}},
-        {"topologySpreadConstraints": [{"labelSelector": {}}]},
-        {"volumes": [{"name": "x", "ephemeral": {"spec": {"storageClassName": ""}}}]},
-    ],
-)
+SAYS_SOMETHING: list[Json] = [
+    {"volumes": [{"name": "x", "emptyDir": {}}]},
+    {"nodeSelector": {"node-role.kubernetes.io/worker": ""}},
+    {"topologySpreadConstraints": [{"labelSelector": {}}]},
+    {"volumes": [{"name": "x", "ephemeral": {"spec": {"storageClassName": ""}}}]},
+]
+
+
+@pytest.mark.parametrize("spec", SAYS_SOMETHING)
 def test_empty_values_that_say_something_stay(spec: Json) -> None:
     assert merge.pod_spec({}, spec) == spec
 
 
-@pytest.mark.parametrize(
-    ("live", "kept"),
-    [
-        ({"resources": {}}, {"resources": {}}),
-        ({"securityContext": {"capabilities": {}}}, {"securityContext": {"capabilities": {}}}),
-        ({"nodeSelector": {"a": "b"}}, {}),
-        ({"volumes": [{"name": "v", "emptyDir": {}}]}, {}),
-    ],
-)
+LIVE: list[tuple[Json, Json]] = [
+    ({"resources": {}}, {"resources": {}}),
+    ({"securityContext": {"capabilities": {}}}, {"securityContext": {"capabilities": {}}}),
+    ({"nodeSelector": {"a": "b"}}, {}),
+    ({"volumes": [{"name": "v", "emptyDir": {}}]}, {}),
+]
+
+
+@pytest.mark.parametrize(("live", "kept"), LIVE)
 def test_only_what_says_nothing_is_kept_of_a_live_template(live: Json, kept: Json) -> None:
     wanted: Json = {"hostNetwork": True}
     assert empty.spelt_as(copy.deepcopy(wanted), live) == wanted | kept

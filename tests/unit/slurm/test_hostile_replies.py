@@ -35,22 +35,38 @@ def says(body: bytes) -> Slurmrestd:
     return Slurmrestd("http://rest", lambda: "t", exchange=exchange)
 
 
+def job(number: int, nodes: bytes, name: bytes = b"a", user: bytes = b"u") -> bytes:
+    return (
+        b'{"job_id":%d,"job_state":["RUNNING"],"nodes":"%s","name":"%s","user_name":"%s",'
+        b'"partition":"p","start_time":{},"time_limit":{}}' % (number, nodes, name, user)
+    )
+
+
 def jobs(*records: bytes) -> bytes:
     return b'{"jobs":[' + b",".join(records) + b"]," + TIME + b"}"
 
 
-GOOD = b'{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-2]"}'
+def node(name: bytes, reason: bytes = b"") -> bytes:
+    return (
+        b'{"name":"%s","state":["IDLE"],"reason":"%s","reason_set_by_user":"",'
+        b'"reason_changed_at":{},"comment":"","features":[],"active_features":[],"partitions":[],'
+        b'"address":"","hostname":"","weight":1,"gres":"","gres_used":"","boot_time":{},'
+        b'"slurmd_start_time":{}}' % (name, reason)
+    )
+
+
+GOOD = job(2, b"n[1-2]")
 
 
 async def test_bytes_that_are_not_utf8_in_a_job_hide_no_other_job():
-    bad = b'{"job_id":1,"name":"\xff","user_name":"\xc3","job_state":["RUNNING"],"nodes":"n3"}'
+    bad = job(1, b"n3", b"\xff", b"\xc3")
     listing = await says(jobs(bad, GOOD)).jobs()
     assert listing is not None
     assert [(job.id, job.nodes) for job in listing.items] == [(1, ("n3",)), (2, ("n1", "n2"))]
 
 
 async def test_bytes_that_are_not_utf8_in_a_node_hide_no_other_node():
-    body = b'{"nodes":[{"name":"a\xff","reason":"\xfe"},{"name":"b"}],' + TIME + b"}"
+    body = b'{"nodes":[%s,%s],' % (node(b"a\xff", b"\xfe"), node(b"b")) + TIME + b"}"
     listing = await says(body).nodes()
     assert listing is not None
     assert [node.name for node in listing.items][1] == "b"
@@ -60,7 +76,7 @@ async def test_bytes_that_are_not_utf8_in_a_node_hide_no_other_node():
     "nodes", [b"c-[" + b"9" * 5_000 + b"]", b"n[1-", b"n[1-99999999]", b"n\xff1"]
 )
 async def test_a_job_whose_nodes_cannot_be_read_holds_every_node(nodes: bytes):
-    bad = b'{"job_id":1,"job_state":["RUNNING"],"nodes":"' + nodes + b'"}'
+    bad = job(1, nodes)
     listing = await says(jobs(bad, GOOD)).jobs()
     assert listing is not None
     known = Known({"n1": Node("n1"), "n9": Node("n9")}, 0.0)
