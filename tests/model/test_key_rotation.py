@@ -53,10 +53,10 @@ def settled(world: World, key: bytes) -> bool:
 
 
 async def until(holds: Callable[[], bool], seconds: float = 3600.0) -> None:
-    for _ in range(int(seconds)):
+    for _ in range(int(seconds / 0.1)):
         if holds():
             return
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.1)
     raise AssertionError("it did not come about")
 
 

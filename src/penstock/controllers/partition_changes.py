@@ -200,8 +200,15 @@ class PartitionChanges:
         self._tidy(state, old, wanted)
         world.freed_partitions[uid] = state.freed
         link = self._links.get(key)
-        if await self._free(controller, cluster, link, (old, wanted), events):
-            cluster = replace(cluster, freed=world.freed_partitions[uid])
+        accepted, text = cluster, wanted
+        if (found := world.accepted(controller)) is not None:
+            # A removed partition does not wait for somebody's mistake in the Controller's lines.
+            accepted = replace(found, kept_partitions=frozenset[str]())
+            text = slurm_conf(accepted)
+            if invalid:
+                text = keep_partitions(state.base(old), text, invalid)
+        if await self._free(controller, accepted, link, (old, text), events):
+            cluster = replace(accepted, freed=world.freed_partitions[uid])
             wanted = slurm_conf(cluster)
             if invalid:
                 wanted = keep_partitions(state.base(old), wanted, invalid)

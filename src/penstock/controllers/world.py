@@ -123,17 +123,24 @@ class World:
         long as anything beside them is on its way: NodeSets and Partitions do not wait for
         somebody's mistake.
         """
-        cluster, text = self.declared(controller), self.slurm_conf(controller)
-        if text is None or not self.refused(controller):
+        cluster, held = self.declared(controller), self.accepted(controller)
+        if held is None:
             return cluster
-        # What slurmctld was told since then may be in no file yet.
-        _, told = self.kept_partitions.get(controller.metadata.uid, (frozenset[str](), ""))
-        spec = replace(controller.spec, extra_conf=extra_conf_of(told or text))
-        held = dataclasses.replace(cluster, controller=replace(controller, spec=spec))
         data, space = files(held), controller.metadata.namespace
         ours = (names.config_map(controller), names.config_map_alias(controller))
         there = [self.config_map(f"{space}/{name}") for name in ours]
         return cluster if all(one is not None and one.data == data for one in there) else held
+
+    def accepted(self, controller: Controller) -> Cluster | None:
+        """The cluster with the Controller's own lines that Slurm has, while it refuses others."""
+        text = self.slurm_conf(controller)
+        if text is None or not self.refused(controller):
+            return None
+        # What slurmctld was told since then may be in no file yet.
+        _, told = self.kept_partitions.get(controller.metadata.uid, (frozenset[str](), ""))
+        spec = replace(controller.spec, extra_conf=extra_conf_of(told or text))
+        declared = self.declared(controller)
+        return dataclasses.replace(declared, controller=replace(controller, spec=spec))
 
     def refused(self, controller: Controller) -> str:
         """The words with which Slurm refuses what is declared now; empty when it does not.
