@@ -65,6 +65,20 @@ async def test_a_broken_rule_is_named_and_changes_nothing(api_node: Node, kind: 
                 await _breaks(lab_, one)
 
 
+def _condition(type_: str) -> Json:
+    at = "2026-01-01T00:00:00Z"
+    one = {"type": type_, "status": "True", "reason": "Test", "message": ""}
+    return {"conditions": [{**one, "lastTransitionTime": at}]}
+
+
+USED: Mapping[str, Json] = {
+    "Controller": _condition("ConfigApplied"),
+    "Accounting": _condition("Ready"),
+    "Token": {"issuedAt": "2026-01-01T00:00:00Z"},
+}
+"""The status by which a kind's reference to a key is in use."""
+
+
 async def _breaks(lab_: Lab, one: Breach) -> None:
     before, after = one.specs
     if before is None:
@@ -74,8 +88,11 @@ async def _breaks(lab_: Lab, one: Breach) -> None:
         return
     path = BY_KIND[one.kind].path(lab_.namespace)
     made = await _send(lab_, "POST", path, _placed(lab_, one.kind, before))
-    changed = {**made, "spec": _placed(lab_, one.kind, after)["spec"]}
     name = f"{path}/{samples.NAMES[one.kind]}"
+    if one.kind in USED:
+        # A reference is fixed once something worked with it.
+        made = await _send(lab_, "PUT", f"{name}/status", {**made, "status": USED[one.kind]})
+    changed = {**made, "spec": _placed(lab_, one.kind, after)["spec"]}
     refused = await _send(lab_, "PUT", name, changed)
     assert one.words in refused["message"], one
     assert await _send(lab_, "GET", name) == made
