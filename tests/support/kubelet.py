@@ -27,7 +27,7 @@ from penstock.decide.pods import slurm_node_name
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
 from penstock.render.canonical import digest
 from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.workloads import TEMPLATE, node_conf, pod_of, running
+from penstock.testing.workloads import TEMPLATE, node_conf, pod_of, revision_label, running
 
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
 MACHINE = "machine"
@@ -169,6 +169,8 @@ class Kubelet:
             "availableReplicas": ready,
             "updatedReplicas": len(pods),
         }
+        if resource is STATEFUL_SETS:
+            status["updateRevision"] = revision_label(revision)
         if status != _told(one):
             await self._client.patch(
                 resource, meta.namespace, meta.name, {"status": status}, subresource="status"
@@ -191,4 +193,4 @@ def _told(one: Workload) -> Json:
         "readyReplicas": status.ready_replicas or 0,
         "availableReplicas": status.available_replicas or 0,
         "updatedReplicas": status.updated_replicas or 0,
-    }
+    } | ({"updateRevision": status.update_revision} if isinstance(one, StatefulSet) else {})

@@ -11,7 +11,7 @@ import asyncio
 from penstock.api.meta import Json
 from penstock.render.canonical import digest
 from penstock.testing.apiserver import ApiServer, Change
-from penstock.testing.workloads import TEMPLATE, pod_of
+from penstock.testing.workloads import TEMPLATE, pod_of, revision_label
 
 KINDS = {"apps/statefulsets": "StatefulSet", "apps/deployments": "Deployment"}
 
@@ -77,7 +77,7 @@ class WorkloadControllers:
             "updatedReplicas": len(pods),
         }
         if workload["kind"] == "StatefulSet":
-            status["updateRevision"] = digest(workload["spec"]["template"])
+            status["updateRevision"] = revision_label(digest(workload["spec"]["template"]))
         plural = resource.partition("/")[2]
         path = f"/apis/apps/v1/namespaces/{meta['namespace']}/{plural}/{meta['name']}/status"
         self._server.ask("PATCH", path, {"status": status})

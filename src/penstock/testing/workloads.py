@@ -116,10 +116,15 @@ def image_missing(pod: Json) -> Json:
     }
 
 
+def revision_label(revision: str) -> str:
+    """A template's hash as the value of a label, which has 63 characters at most."""
+    return revision[:40]
+
+
 def _revision(workload: Json, revision: str) -> dict[str, str]:
     """The label that a StatefulSet's pods have. Source: Kubernetes documentation, StatefulSets."""
     stateful = workload["kind"] == "StatefulSet"
-    return {"controller-revision-hash": revision} if stateful else {}
+    return {"controller-revision-hash": revision_label(revision)} if stateful else {}
 
 
 def pod_of(workload: Json, name: str, revision: str) -> Json:
