@@ -219,7 +219,10 @@ class Lab:
         # slurmrestd is left to that.
         told = declared(text).keys() <= slurm.partitions.keys()
         if before is None or not live_only(before, text) or not told:
+            # slurmctld began before anybody asked the container: it has what it was told since.
+            since = dict(slurm.partitions) if before is None else {}
             slurm.read(text)
+            slurm.partitions.update({k: v for k, v in since.items() if k not in slurm.partitions})
 
     def _slurm_of(self, namespace: str) -> FakeSlurmctld | None:
         found = self.clusters.get(namespace)
