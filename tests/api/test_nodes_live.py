@@ -87,7 +87,7 @@ async def test_workers_follow_the_annotation_of_their_machine(api_node: Node) ->
             await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
             await annotate(lab_, None)
             await lab_.until(lambda: topologies(lab_) == {""})
-            await lab_.until(lambda: copied(lab_) == {""})
+            await lab_.until(lambda: copied(lab_) == {"-"})
         finally:
             await annotate(lab_, None)
         await lab_.quiet()

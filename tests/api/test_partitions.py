@@ -172,18 +172,21 @@ async def test_what_slurmctld_refuses_is_told_and_touches_nothing_else(api_node:
 
 
 async def test_a_partition_with_jobs_stays_until_they_have_ended(api_node: Node) -> None:
-    async with lab(api_node) as lab_, lab_.operator() as running:
+    async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         await lab_.apply(partition(nodeSets=["compute"]))
         await lab_.until(lambda: "PartitionName=part" in conf(lab_))
         job = lab_.slurm.run("compute-0", partition="part")
         await lab_.delete("Partition", "part")
-        await lab_.until(lambda: lab_.says("Controller", "slurm", "PartitionRefused"))
+        await lab_.until(
+            lambda: (
+                (told := lab_.condition("Controller", "slurm", "PartitionsDraining")) is not None
+                and told.reason == "JobsInPartition"
+            )
+        )
+        assert lab_.ready("Controller", "slurm")
         assert "PartitionName=part" in conf(lab_)
         lab_.slurm.finish(job)
-        changes = running.operator._changes  # pyright: ignore[reportPrivateUsage]
-        changes._state(f"{lab_.namespace}/slurm").refused.clear()  # pyright: ignore[reportPrivateUsage]
-        changes.again(f"{lab_.namespace}/slurm", 0)
         await lab_.until(lambda: "PartitionName=part" not in conf(lab_))
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))
 

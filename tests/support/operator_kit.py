@@ -443,7 +443,7 @@ def _plain(one: Json, space: str) -> Json:
     if one["kind"] == "Secret":
         kept["data"] = sorted(kept.get("data", {}))
     text = json.dumps(_stripped(kept), sort_keys=True).replace(space, "NAMESPACE")
-    return json.loads(re.sub(r"\b[0-9a-f]{64}\b", "HASH", text))
+    return json.loads(re.sub(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b", "HASH", text))
 
 
 def _stripped(value: Any) -> Any:
