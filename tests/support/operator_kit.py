@@ -32,6 +32,7 @@ from penstock.api.core import (
 from penstock.api.meta import Condition, Json, KubeObject
 from penstock.api.penstock.partition import PARTITIONS
 from penstock.api.resource import Resource
+from penstock.api.slinky import wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
@@ -51,6 +52,8 @@ from support.kubelet import MACHINE, Kubelet
 
 VOLATILE = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"}
 ASSIGNED = {"clusterIP", "clusterIPs", "nodeName", "nodePort"}
+PASSING = {wellknown.CONFIG_CANDIDATE}
+"""What was tried last, which is nothing where slurmctld began with the last files."""
 ROOT = Path(__file__).parents[2]
 IDENTITY = "system:serviceaccount:penstock-system:penstock-operator"
 OPERATOR_NAMESPACE = "penstock-system"
@@ -449,7 +452,9 @@ def _plain(one: Json, space: str) -> Json:
 def _stripped(value: Any) -> Any:
     if isinstance(value, dict):
         fields = cast("Json", value)
-        return {k: _stripped(v) for k, v in fields.items() if k not in VOLATILE | ASSIGNED}
+        return {
+            k: _stripped(v) for k, v in fields.items() if k not in VOLATILE | ASSIGNED | PASSING
+        }
     if isinstance(value, list):
         return [_stripped(one) for one in cast("list[Any]", value)]
     return value
