@@ -163,3 +163,15 @@ def test_a_new_controller_of_the_same_name_has_none_of_the_formers_memory() -> N
         await _until("it is Ready", lambda: _condition(world, "Ready").get("status") == "True")
 
     simulate(scenario())
+
+
+def test_a_removed_partition_goes_while_slurmctld_refuses_another_one() -> None:
+    async def scenario() -> None:
+        world = await _settled()
+        _conf(world, OLD + "PartitionName=wide Nodes=ALL\n")
+        await _until("wide is there", lambda: "wide" in world.slurm.ctld.partitions)
+        _conf(world, "PartitionName=wide Nodes=ALL AllowQos=nosuch\n")
+        await _until("old goes", lambda: "old" not in world.slurm.ctld.partitions)
+        await _until("the file follows", lambda: "old" not in _file(world))
+
+    simulate(scenario())

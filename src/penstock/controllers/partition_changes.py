@@ -272,7 +272,9 @@ class PartitionChanges:
             if is_drained(old, name)
             and not (name in state.kept_by and state.kept_by[name].at > now - AGAIN_S)
         }
-        settled = live_only(old, wanted) and not changes(old, wanted) and self._taken(controller)
+        # What slurmctld refuses of another partition does not keep this one.
+        differing = {one.name for one in changes(old, wanted)} - state.refused.keys()
+        settled = live_only(old, wanted) and not differing and self._taken(controller)
         client = link.client if link is not None else None
         if not waiting or link is None or client is None or not settled or self.reads(key):
             return False
