@@ -16,13 +16,14 @@ from penstock.slurm.known import Fact, Known, Unknown
 from penstock.slurm.registration import Registration
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
-from penstock.slurm.snapshot import LATE, NOT_ASKED
+from penstock.slurm.snapshot import NOT_ASKED
 
 PACE_S = 60.0
 """Seconds between two calls while the cluster is registered; one call each."""
 SOON_S = 5.0
 """Seconds between two calls while it is not, or while nothing is known."""
 STALE_S = 90.0
+"""For so long a registration counts after the last answer that did not fail."""
 
 
 class RegistrationMirror:
@@ -39,15 +40,17 @@ class RegistrationMirror:
         self._client: Slurmrestd | None = None
         self._cluster = self._slurmdbd = ""
         self._fact: Fact[Registration] = Unknown(NOT_ASKED)
+        self._failing = False
+        """Whether the last answer failed, and what was known before still counts."""
         self._wake = asyncio.Event()
 
     @property
     def registration(self) -> Fact[Registration]:
-        """What slurmdbd last answered; `as_of` is when it was asked."""
-        found = self._fact
-        if isinstance(found, Known) and self._clock() - found.as_of > STALE_S:
-            return Unknown(LATE)
-        return found
+        """What slurmdbd last answered; `as_of` is when it was asked.
+
+        It does not grow old by itself: whoever reads it is woken by each change.
+        """
+        return self._fact
 
     def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
         """Ask this slurmrestd from now on; without one nothing is known, because of `why`."""
@@ -73,7 +76,7 @@ class RegistrationMirror:
             if asks:
                 await self._ask()
             found = self._fact
-            calm = isinstance(found, Known) and found.value.complete
+            calm = isinstance(found, Known) and found.value.complete and not self._failing
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout((PACE_S if calm else SOON_S) if asks else None):
                     await self._wake.wait()
@@ -86,8 +89,10 @@ class RegistrationMirror:
         try:
             records = await client.clusters()
         except SlurmError as error:
+            self._failing = True
             found: Fact[Registration] = self._failed(str(error), asked_at)
         else:
+            self._failing = False
             one = next((one.controller for one in records if one.name == cluster), None)
             found = Known(self._read(one.host, one.port) if one else self._read(), asked_at)
         if (client, of) != (self._client, (self._cluster, self._slurmdbd)):

@@ -88,7 +88,9 @@ def test_another_clusters_registration_is_not_its_own() -> None:
 
 
 def test_one_failure_does_not_end_what_is_known_and_several_do() -> None:
-    async def scene(rest: InMemorySlurmrestd, mirror: RegistrationMirror, _: list[float]) -> None:
+    async def scene(
+        rest: InMemorySlurmrestd, mirror: RegistrationMirror, changes: list[float]
+    ) -> None:
         mirror.need("blue", "records:6819")
         await asyncio.sleep(1)
         rest.fault = Fault.REFUSE
@@ -97,6 +99,11 @@ def test_one_failure_does_not_end_what_is_known_and_several_do() -> None:
         await asyncio.sleep(2 * PACE_S)
         assert isinstance(found := mirror.registration, Unknown)
         assert "refused" in found.why
+        rest.fault = Fault.NONE
+        await asyncio.sleep(2 * SOON_S)
+        assert isinstance(mirror.registration, Known)
+        # Each change wakes whoever reports it: known, unknown, and known again.
+        assert len(changes) == 3
 
     play(scene)
 
