@@ -260,6 +260,8 @@ class Links:
             group.create_task(self._keep(key, link.registration.run)),
         )
         self._links[key] = link
+        # Its Controller may have been reconciled before there was anybody to ask.
+        self.registration_changed(key)
         return link
 
     async def _keep(self, key: str, run: Callable[[], Awaitable[None]]) -> None:
