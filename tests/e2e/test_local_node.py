@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.local import record
+from penstock.local import inotify, record
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.golang import Program, compiled
@@ -23,6 +23,7 @@ from penstock.local.linux import why_not
 from penstock.local.node import Node
 from penstock.local.process import Process
 from penstock.local.single import archive
+from support.room import room
 
 IMAGE = "test.local/probe:1"
 PROBE = Program("probe", ".", {}, source=Path(__file__).parents[1] / "fixtures/probe")
@@ -216,7 +217,7 @@ def test_a_killed_api_server_comes_back_with_what_it_knew(web: Node) -> None:
 
 
 def test_a_second_node_lives_and_goes_beside_the_first(web: Node) -> None:
-    with Node("test-second") as second:
+    with room(inotify.FIRST_NODE), Node("test-second") as second:
         second.up(Size.NODE)
         wire = link(second.name)
         assert wire.exists()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from penstock.local import inotify
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.golang import Program, compiled
@@ -21,6 +22,7 @@ from penstock.local.linux import why_not
 from penstock.local.node import Node
 from penstock.local.process import load
 from penstock.local.single import archive
+from support.room import room
 
 IMAGE = "test.local/probe:1"
 PROBE = Program("probe", ".", {}, source=Path(__file__).parents[1] / "fixtures/probe")
@@ -119,7 +121,26 @@ def probe(node: Node, pod: str, *arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def several() -> Generator[Node]:
+def alone() -> Generator[None]:
+    """The module with the most nodes at a time: four here, one of the process."""
+    with room(inotify.FIRST_NODE + 3 * inotify.FURTHER_NODE):
+        yield
+
+
+def test_down_removes_a_cluster_whose_first_node_was_killed(alone: None) -> None:
+    with Node("test-orphans") as node:
+        node.up(Size.NODE, nodes=2)
+        assert set(ready(node)) == {"test-orphans", "test-orphans-2"}
+        first = load(Layout(node.name).pid)
+        assert first is not None
+        os.kill(first.pid, 9)
+        assert first.wait(30)
+        assert [one.state for one in node.nodes()] == ["dead", "running"]
+    assert left_of("test-orphans") == []
+
+
+@pytest.fixture(scope="module")
+def several(alone: None) -> Generator[Node]:
     with Node("test-several") as node:
         node.up(Size.NODE, nodes=3, names=NAMES)
         image = Layout(node.name).folder / "probe.tar"
@@ -219,15 +240,3 @@ def test_an_add_that_was_killed_is_done_again_by_the_next(several: Node) -> None
     assert ready(several)["killed"]
     several.delete("killed")
     assert "killed" not in ready(several)
-
-
-def test_down_removes_a_cluster_whose_first_node_was_killed(several: Node) -> None:
-    with Node("test-orphans") as node:
-        node.up(Size.NODE, nodes=2)
-        assert set(ready(node)) == {"test-orphans", "test-orphans-2"}
-        first = load(Layout(node.name).pid)
-        assert first is not None
-        os.kill(first.pid, 9)
-        assert first.wait(30)
-        assert [one.state for one in node.nodes()] == ["dead", "running"]
-    assert left_of("test-orphans") == []
