@@ -175,3 +175,44 @@ def test_a_removed_partition_goes_while_slurmctld_refuses_another_one() -> None:
         await _until("the file follows", lambda: "old" not in _file(world))
 
     simulate(scenario())
+
+
+@pytest.mark.parametrize("key", ["", "SchedulerTimeSlice=11\n"], ids=["rest", "reconfigure"])
+def test_a_partition_that_was_declared_again_is_not_taken_for_the_empty_one_of_before(
+    key: str,
+) -> None:
+    async def scenario() -> None:
+        world = await _settled()
+        ctld = world.slurm.ctld
+        _conf(world, "")
+        await _until("it is gone", lambda: "old" not in ctld.partitions)
+        _conf(world, OLD + key)
+        await _until("it is back", lambda: "old" in ctld.partitions)
+        job = ctld.run(f"{NODESET}-0", partition="old")
+        _conf(world, key)
+        await asyncio.sleep(90.0)
+        assert (ctld.defunct, job.state) == ([], {"RUNNING"})
+        ctld.finish(job)
+        await _until("it goes with its job", lambda: "old" not in ctld.partitions)
+        await world.crash(world.processes[0])
+
+    simulate(scenario())
+
+
+def test_a_slurmctld_whose_pod_is_leaving_is_told_of_no_partition_that_its_next_file_lacks() -> (
+    None
+):
+    async def scenario() -> None:
+        world = await _settled("")
+        ctld = world.slurm.ctld
+        pod = world.find("/pods", "slurm-controller-0") or {}
+        world.ask("DELETE", f"/api/v1/namespaces/{SPACE}/pods/{pod['metadata']['name']}", {})
+        await asyncio.sleep(0.5)
+        _conf(world, NEW)
+        await _until("it is told", lambda: "new" in ctld.partitions)
+        job = ctld.run(f"{NODESET}-0", partition="new")
+        await asyncio.sleep(60.0)
+        assert (ctld.defunct, job.state) == ([], {"RUNNING"})
+        await world.crash(world.processes[0])
+
+    simulate(scenario())

@@ -186,7 +186,7 @@ class ControllerLoop(Loop[Controller]):
         stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
         self.configuration.note(key, decision, view.wanted.hash, asked=asked)
         self._note(obj, cluster, view, decision)
-        if view.real is not None and view.alias is not None and view.real != view.alias:
+        if view.real is not None and view.alias is not None:
             self.partitions.expect(key, view.real, view.alias)
         if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
             # Before the alias says that slurmctld has it all.

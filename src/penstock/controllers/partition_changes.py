@@ -100,10 +100,9 @@ class PartitionChanges:
 
     def expect(self, key: str, real: Version, alias: Version) -> None:
         """Slurmctld is to have the real configuration, and had the alias before."""
-        names = [one.name for one in changes(_conf(alias), _conf(real))]
         self._state(key)
-        if names:
-            self._proof.expect(key, real.hash, _conf(alias), names)
+        if real != alias or self._proof.waits(key):
+            self._proof.expect(key, real.hash, _conf(real), _conf(alias))
 
     async def prove(self, controller: Controller, cluster: Cluster, events: Events) -> None:
         """See that slurmctld, which runs with its file by now, still has what it was told."""
@@ -220,7 +219,7 @@ class PartitionChanges:
             self.again(key, SOON_S)
             return self._keeping(controller, cluster, old)
         self._judged.add(key)
-        if changed and live_only(old, wanted) and self.reads(key):
+        if changed and live_only(old, wanted) and self._reads_soon(controller):
             names = invalid | state.refused.keys() | {one.name for one in changed}
             world.kept_partitions[uid] = names, state.base(old)
             self.again(key, SOON_S)
@@ -276,7 +275,9 @@ class PartitionChanges:
         differing = {one.name for one in changes(old, wanted)} - state.refused.keys()
         settled = live_only(old, wanted) and not differing and self._taken(controller)
         client = link.client if link is not None else None
-        if not waiting or link is None or client is None or not settled or self.reads(key):
+        if not waiting or link is None or client is None or not settled:
+            return False
+        if self._reads_soon(controller):
             return False
         if not empty(waiting, link.mirror.snapshot.jobs):
             return False
@@ -297,6 +298,7 @@ class PartitionChanges:
                 continue
             state.kept_by.pop(name, None)
             state.sent[name] = None
+            state.deleted.add(name)
             gone.append(name)
         world.freed_partitions[controller.metadata.uid] = state.freed
         if not gone:
@@ -308,6 +310,12 @@ class PartitionChanges:
         link.partitions.poke()
         self.done(key)
         return True
+
+    def _reads_soon(self, controller: Controller) -> bool:
+        """Whether slurmctld would forget what it is told now: it reads its files, or ends."""
+        pods = self._world.slurmctld_pods(controller)[:1]
+        leaves = any(pod.metadata.deleting for pod in pods)
+        return leaves or self.reads(controller.metadata.key)
 
     def _taken(self, controller: Controller) -> bool:
         """Whether slurmctld was seen to run with its file."""
@@ -375,6 +383,8 @@ class PartitionChanges:
         before, now = declared_in(old), declared_in(wanted)
         for name in [n for n, sent in state.sent.items() if before.get(n) == sent]:
             del state.sent[name]
+        # Of one that was declared again since, nobody knows whether a job is in it.
+        state.deleted = {name for name in state.deleted if name in before and name not in now}
         state.dropped = {name for name in state.dropped if name in before and name not in now}
         for name in [n for n in state.kept_by if not is_drained(old, n) or n not in now]:
             del state.kept_by[name]

@@ -6,18 +6,20 @@ them, and nothing that comes later would have it read the file again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.controllers.links import Link
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
-from penstock.slurm.partition import NODES, Difference
+from penstock.slurm.partition import NODES, Difference, changes
 from penstock.slurm.partition_drift import drifts
 from penstock.slurm.rest.errors import SlurmError
 
 TRIES = 3
 """After so many it is left to those who look for drift."""
+_EARLIER = 8
+"""So many slurm.conf are remembered that slurmctld may have read since its last known one."""
 
 Revert = Callable[[str, tuple[Difference, ...]], Awaitable[str]]
 """Puts a partition back as it is declared; why that is not possible, or nothing."""
@@ -25,10 +27,12 @@ Revert = Callable[[str, tuple[Difference, ...]], Awaitable[str]]
 
 @dataclass(slots=True)
 class _Expected:
-    """What slurmctld is to have: by the hash of a configuration, and the slurm.conf before it."""
+    """What slurmctld is to have: by the hash of a configuration, and its slurm.conf."""
 
     config: str
-    before: str
+    text: str
+    earlier: tuple[str, ...]
+    """Each slurm.conf that slurmctld may have read instead: it may restart between any two."""
     tries: dict[str, int]
     """The partitions that are to be looked at, with how often they were."""
 
@@ -39,15 +43,20 @@ class PartitionProof:
     def __init__(self) -> None:
         self._expected: dict[str, _Expected] = {}
 
-    def expect(self, key: str, config: str, before: str, names: Iterable[str]) -> None:
-        """These are other ones in the configuration of that hash, which slurmctld is to have.
+    def expect(self, key: str, config: str, text: str, before: str) -> None:
+        """Slurmctld is to have the configuration of that hash, with this slurm.conf.
 
-        `before` is the slurm.conf that it had.
+        `before` is the last slurm.conf that it was seen to have.
         """
         old = self._expected.get(key)
-        if old is None or old.config != config:
-            tries = (old.tries if old else {}) | dict.fromkeys(names, 0)
-            self._expected[key] = _Expected(config, before, tries)
+        if old is not None and old.config == config:
+            return
+        known = (*old.earlier, old.text) if old and old.tries else ()
+        earlier = tuple(dict.fromkeys((*known, before)))[-_EARLIER:]
+        names = [one.name for other in earlier for one in changes(other, text)]
+        tries = (old.tries if old else {}) | dict.fromkeys(names, 0)
+        if tries:
+            self._expected[key] = _Expected(config, text, earlier, tries)
 
     def waits(self, key: str) -> frozenset[str]:
         """The partitions of a cluster that were not looked at yet."""
@@ -69,7 +78,7 @@ class PartitionProof:
         """Look at them, for a slurmctld that runs with this slurm.conf; those that were put back.
 
         Those that could not be looked at or put back wait for the next time. What is neither as it
-        was nor as it is declared was changed by somebody, and is left.
+        was in any file since nor as it is declared was changed by somebody, and is left.
         """
         expected, client = self._expected.get(key), link.client
         if expected is None or not expected.tries or client is None:
@@ -83,9 +92,10 @@ class PartitionProof:
         there = nodes.value if isinstance(nodes, Known) else None
         try:
             lost = drifts(text, records, there, members)
-            others = drifts(expected.before, records, None, members).keys()
+            changed = [drifts(one, records, None, members).keys() for one in expected.earlier]
         except HostListError:
-            lost, others = {}, frozenset[str]()
+            lost, changed = {}, [dict[str, object]().keys()]
+        others = set(changed[0]).intersection(*changed)
         back: list[str] = []
         for name, tries in list(waiting.items()):
             waiting[name] = tries + 1

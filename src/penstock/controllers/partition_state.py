@@ -58,10 +58,12 @@ class State:
     by_file: str = ""
     kept_by: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
     """Why slurmctld did not delete partitions that are declared no more."""
+    deleted: set[str] = field(default_factory=set[str])
+    """Partitions that slurmctld deleted, being empty, and that nobody declared since."""
     dropped: set[str] = field(default_factory=set[str])
     """Empty partitions that only the file can take from slurmctld."""
 
     @property
     def freed(self) -> frozenset[str]:
         """Partitions that may leave the file, as no job is in them."""
-        return frozenset(name for name, sent in self.sent.items() if sent is None) | self.dropped
+        return frozenset(self.deleted | self.dropped)

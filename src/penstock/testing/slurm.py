@@ -18,7 +18,7 @@ from penstock.testing import faults
 from penstock.testing.faults import Fault
 from penstock.testing.keys import Keys, read, understand
 from penstock.testing.slurm_answers import JSON, Asked
-from penstock.testing.slurmctld import FakeJob, FakeNode, FakeSlurmctld
+from penstock.testing.slurmctld import UNFINISHED, FakeJob, FakeNode, FakeSlurmctld
 from penstock.testing.slurmrestd import InMemorySlurmrestd
 from penstock.testing.workloads import SILENT, NodeConf
 
@@ -318,6 +318,14 @@ class SimulatedSlurm:
     def stop(self) -> None:
         """Slurmctld ends. The jobs run on."""
         self.up = False
+
+    def died(self) -> None:
+        """It ended by itself: jobs are lost of a partition that it was told and its file lacks."""
+        for job in self.ctld.jobs.values():
+            unsaved = job.partition and self.ctld.in_file.isdisjoint(job.partition.split(","))
+            if job.state & UNFINISHED and unsaved:
+                self.lost_jobs.append(job)
+                self.ctld.finish(job, NODE_FAIL)
 
 
 class SlurmLine:

@@ -107,6 +107,8 @@ class FakeSlurmctld:
         """By partition its nodes as they were given."""
         self._sets: dict[str, str] = {}
         """Features by the node set that slurm.conf makes of them."""
+        self.in_file: frozenset[str] = frozenset()
+        """Partitions of the last file that it read."""
         self.defunct: list[FakeJob] = []
         """Jobs that ended because a file that was read did not have their partition any more."""
         self.reservations: dict[str, dict[str, Any]] = {}
@@ -199,7 +201,8 @@ class FakeSlurmctld:
             self.partitions[name] = record
             self._placed[name] = one.keys.get(NODES.lower(), "")
         self._moved = True
-        self._end_defunct(before - self._partitions.keys())
+        self.in_file = frozenset(self._partitions)
+        self._end_defunct(before - self.in_file)
 
     def _end_defunct(self, gone: frozenset[str]) -> None:
         for job in self.jobs.values():
