@@ -12,12 +12,9 @@ from __future__ import annotations
 from functools import partial
 
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, crowded
+from penstock.testing.plans.plan import Family, Happening
 from penstock.testing.plans.world import World
 
-APART = 12 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.05
 DELAYS_S = (1.0, 2.0, 10.2, 20.5, 90.0)
 """kube-proxy's refusal, a machine that is gone, one name and two that do not resolve, and never."""
 
@@ -33,15 +30,13 @@ def _seconds(dice: Dice) -> float:
     return round(dice.expovariate(1 / 60), 1)
 
 
-ABSENT = {
-    "absent_standby": Happening(
-        1, lambda d: (d.choice(DELAYS_S), _seconds(d), d.choice([0, 0, 1])), absent_standby
-    ),
-}
-"""What goes wrong."""
-
-
-def absent(plan: Plan) -> Plan:
-    """The plan, with a standby that is absent for a while if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    return crowded(plan, dice, ABSENT) if dice.random() < SHARE else plan
+FAMILY = Family(
+    "a standby that is absent for a while",
+    dice=12,
+    share=0.05,
+    faults={
+        "absent_standby": Happening(
+            1, lambda d: (d.choice(DELAYS_S), _seconds(d), d.choice([0, 0, 1])), absent_standby
+        ),
+    },
+)

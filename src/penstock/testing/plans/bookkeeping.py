@@ -6,19 +6,17 @@ They are drawn by dice of their own, so a seed has the same steps as it would wi
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from penstock.api.meta import Json
 from penstock.testing.plans.acts import again
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, crowded
+from penstock.testing.plans.plan import Family, Happening, Plan, crowded
 from penstock.testing.plans.specs import DATABASE, RECORDS
 from penstock.testing.plans.world import World, path_of
 
-APART = 3 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.12
 WORKLOAD = f"{RECORDS}-accounting"
 DELETIONS = (
     ("/api/v1", f"pods/{WORKLOAD}-0"),
@@ -111,30 +109,32 @@ def _while(dice: Dice) -> float:
     return round(dice.expovariate(1 / 30), 1)
 
 
-BOOKKEEPING = {
-    "password": Happening(4, lambda d: (d.randint(1, 9), _which(d)), password),
-    "tune": Happening(3, lambda d: (d.randint(0, 9), _which(d)), tune),
-    "mistune": Happening(3, lambda d: (d.randint(1, 9), _while(d), _which(d)), mistune),
-    "remake_accounting": Happening(3, lambda d: (_while(d), _which(d)), remake_accounting),
-    "leave_accounting": Happening(3, lambda d: (_while(d), _which(d)), leave_accounting),
-    "edit_slurmdbd": Happening(3, lambda d: (d.randrange(len(EDITS)), _which(d)), edit_slurmdbd),
-    "delete_slurmdbd": Happening(
-        3, lambda d: (d.randrange(len(DELETIONS)), _which(d)), delete_slurmdbd
-    ),
-}
-"""What users do."""
-SLURMDBD = {
-    "database": Happening(3, lambda d: (2 * _while(d), _which(d)), database),
-    "empty_database": Happening(2, lambda d: (_which(d),), empty_database),
-    "deaf_slurmdbd": Happening(3, lambda d: (2 * _while(d), _which(d)), deaf_slurmdbd),
-}
-"""What goes wrong."""
-
-
-def accounted(plan: Plan) -> Plan:
-    """The plan, with an Accounting if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    if dice.random() >= SHARE:
-        return plan
+def _draw(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
     layout = replace(plan.layout, accounted=True)
-    return crowded(replace(plan, layout=layout), dice, {**BOOKKEEPING, **SLURMDBD})
+    return crowded(replace(plan, layout=layout), dice, happenings)
+
+
+FAMILY = Family(
+    "an Accounting",
+    dice=3,
+    share=0.12,
+    users={
+        "password": Happening(4, lambda d: (d.randint(1, 9), _which(d)), password),
+        "tune": Happening(3, lambda d: (d.randint(0, 9), _which(d)), tune),
+        "mistune": Happening(3, lambda d: (d.randint(1, 9), _while(d), _which(d)), mistune),
+        "remake_accounting": Happening(3, lambda d: (_while(d), _which(d)), remake_accounting),
+        "leave_accounting": Happening(3, lambda d: (_while(d), _which(d)), leave_accounting),
+        "edit_slurmdbd": Happening(
+            3, lambda d: (d.randrange(len(EDITS)), _which(d)), edit_slurmdbd
+        ),
+        "delete_slurmdbd": Happening(
+            3, lambda d: (d.randrange(len(DELETIONS)), _which(d)), delete_slurmdbd
+        ),
+    },
+    faults={
+        "database": Happening(3, lambda d: (2 * _while(d), _which(d)), database),
+        "empty_database": Happening(2, lambda d: (_which(d),), empty_database),
+        "deaf_slurmdbd": Happening(3, lambda d: (2 * _while(d), _which(d)), deaf_slurmdbd),
+    },
+    draw=_draw,
+)

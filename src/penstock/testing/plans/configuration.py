@@ -9,13 +9,9 @@ from functools import partial
 
 from penstock.testing.plans.acts import configure
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, crowded
+from penstock.testing.plans.plan import Family, Happening
 from penstock.testing.plans.world import GROUP, World
 from penstock.testing.sidecar import ENDS, HANGS, REBINDS
-
-APART = 11 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.2
 
 
 def rebind(world: World, option: str, number: int, seconds: float) -> None:
@@ -58,22 +54,19 @@ def _while(dice: Dice) -> float:
     return round(dice.expovariate(1 / 40), 1)
 
 
-RESTARTS = {
-    "rebind": Happening(
-        4, lambda d: (d.choice(["", ENDS, ENDS, HANGS]), d.randint(1, 9), 2 * _while(d)), rebind
-    ),
-}
-"""What users do."""
-UNHEARD = {
-    "unheard": Happening(2, lambda d: (d.choice([403, 500]), 4 * _while(d), _which(d)), unheard),
-    "unsure": Happening(2, lambda d: (2 * _while(d), _which(d)), unsure),
-}
-"""What goes wrong."""
-
-
-def reconfigured(plan: Plan) -> Plan:
-    """The plan, with such changes if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    if dice.random() >= SHARE:
-        return plan
-    return crowded(plan, dice, {**RESTARTS, **UNHEARD})
+FAMILY = Family(
+    "restarts for a configuration, and nobody who can be asked of it",
+    dice=11,
+    share=0.2,
+    users={
+        "rebind": Happening(
+            4, lambda d: (d.choice(["", ENDS, ENDS, HANGS]), d.randint(1, 9), 2 * _while(d)), rebind
+        ),
+    },
+    faults={
+        "unheard": Happening(
+            2, lambda d: (d.choice([403, 500]), 4 * _while(d), _which(d)), unheard
+        ),
+        "unsure": Happening(2, lambda d: (2 * _while(d), _which(d)), unsure),
+    },
+)

@@ -5,6 +5,7 @@ Its objects have the names that plans give theirs, so users do the same to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +14,11 @@ from penstock.testing.apiserver import ApiServer, Change
 from penstock.testing.lives import PODS
 from penstock.testing.plans.claims import POLICY
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Layout, Plan
+from penstock.testing.plans.plan import Family, Happening, Layout, Plan
 from penstock.testing.plans.process import OPERATOR
 from penstock.testing.plans.specs import DATABASE, RECORDS, TOKEN, USER
 from penstock.testing.upstream import ACTIVE, MANAGER, Upstream, chart_made
 
-APART = 6 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.05
 RUNS_S = 60.0
 """After which all that was left runs."""
 NOT_OF_IT = frozenset({"remake_nodeset", "rekey", "rekey_jwt"})
@@ -40,15 +38,6 @@ _KINDS = {
     "NodeSet": "compute",
     "Token": USER,
 }
-
-
-def left_over(plan: Plan) -> Plan:
-    """The plan, of a cluster that slurm-operator left if its seed says so."""
-    if Dice(plan.seed + APART).random() >= SHARE:
-        return plan
-    layout = Layout(left=True, login=True, accounted=True, tokens=True, leased=plan.layout.leased)
-    steps = tuple(one for one in plan.steps if one.name not in NOT_OF_IT)
-    return replace(plan, layout=layout, steps=steps)
 
 
 def leave(server: ApiServer, space: str, replicas: int) -> None:
@@ -174,3 +163,13 @@ def _template(nodeset: Json) -> Json:
 
 
 _NOT_OF_PODS = frozenset({"replicas", "partition", "updateStrategy", "pinToNode", POLICY})
+
+
+def _draw(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
+    """The same steps happen to a cluster that slurm-operator left."""
+    layout = Layout(left=True, login=True, accounted=True, tokens=True, leased=plan.layout.leased)
+    steps = tuple(one for one in plan.steps if one.name not in NOT_OF_IT)
+    return replace(plan, layout=layout, steps=steps)
+
+
+FAMILY = Family("a cluster that slurm-operator left", dice=6, share=0.05, draw=_draw)

@@ -5,16 +5,13 @@ They are drawn by dice of their own, so a seed has the same steps as it would wi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from penstock.slurm.versions import PARSERS
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, Step
+from penstock.testing.plans.plan import Family, Happening, Plan, Step
 from penstock.testing.plans.world import World
 
-APART = 7 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.1
 FIELDS = (
     ("nodes", "state"),
     ("nodes", "reason"),
@@ -54,28 +51,28 @@ def _while(dice: Dice) -> float:
     return round(dice.expovariate(1 / dice.choice([10, 60, 600])), 1)
 
 
-PARSERS_CHANGE = {
-    "older_slurmrestd": Happening(
-        1,
-        lambda d: (d.choice(list(PARSERS)[1:]), _while(d), d.choice([0, 0, 1])),
-        older,
-    ),
-    "lacking": Happening(
-        1, lambda d: (*d.choice(FIELDS), min(_while(d), 60.0), d.choice([0, 0, 1])), lacking
-    ),
-}
-
-
-def parsed(plan: Plan) -> Plan:
-    """The plan, with older and lacking data parsers if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    if dice.random() >= SHARE:
-        return plan
+def _draw(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
     end = max(plan.steps[-1].at, 20.0)
-    names = [dice.choice(list(PARSERS_CHANGE)) for _ in range(dice.choice([1, 2, 3]))]
+    names = [dice.choice(list(happenings)) for _ in range(dice.choice([1, 2, 3]))]
     more = [
-        Step(round(dice.between(0.0, end), 2), name, PARSERS_CHANGE[name].draw(dice))
-        for name in names
+        Step(round(dice.between(0.0, end), 2), name, happenings[name].draw(dice)) for name in names
     ]
-    steps = sorted((*plan.steps, *more), key=lambda one: one.at)
-    return replace(plan, steps=tuple(steps))
+    return plan.with_steps(more)
+
+
+FAMILY = Family(
+    "older and lacking data parsers",
+    dice=7,  # Also those of nodes that are forgotten: another number would change its plans.
+    share=0.1,
+    faults={
+        "older_slurmrestd": Happening(
+            1,
+            lambda d: (d.choice(list(PARSERS)[1:]), _while(d), d.choice([0, 0, 1])),
+            older,
+        ),
+        "lacking": Happening(
+            1, lambda d: (*d.choice(FIELDS), min(_while(d), 60.0), d.choice([0, 0, 1])), lacking
+        ),
+    },
+    draw=_draw,
+)

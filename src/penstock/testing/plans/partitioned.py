@@ -8,12 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, crowded
+from penstock.testing.plans.plan import Family, Happening
 from penstock.testing.plans.world import GROUP, World
 
-APART = 9 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.3
 NAMES = ("", "old", "new", "All")
 KEYS = (
     "",
@@ -47,16 +44,15 @@ def _while(dice: Dice) -> float:
     return round(dice.expovariate(1 / 30), 1)
 
 
-PARTITIONED = {
-    "rename": Happening(3, lambda d: (d.choice(NAMES), d.choice(KEYS), _while(d)), rename),
-    "disable": Happening(2, lambda d: (_while(d), d.choice([0, 0, 1, 2])), disable),
-}
-
-
-def partitioned(plan: Plan) -> Plan:
-    """The plan, with changes of partitions if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    return crowded(plan, dice, PARTITIONED) if dice.random() < SHARE else plan
+FAMILY = Family(
+    "partitions that are removed and renamed under jobs",
+    dice=9,
+    share=0.3,
+    users={
+        "rename": Happening(3, lambda d: (d.choice(NAMES), d.choice(KEYS), _while(d)), rename),
+        "disable": Happening(2, lambda d: (_while(d), d.choice([0, 0, 1, 2])), disable),
+    },
+)
 
 
 def broken(world: World) -> list[str]:

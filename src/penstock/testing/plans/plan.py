@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.testing.plans.dice import Dice
@@ -79,6 +79,11 @@ class Plan:
     steps: tuple[Step, ...]
     layout: Layout = Layout()
 
+    def with_steps(self, more: Iterable[Step]) -> Plan:
+        """The plan with further steps, each at its time."""
+        steps = sorted((*self.steps, *more), key=lambda one: one.at)
+        return replace(self, steps=tuple(steps))
+
     def __str__(self) -> str:
         steps = "\n".join(f"  {step}" for step in self.steps)
         return f"plan {self.seed}: {self.replicas} workers, {self.layout}\n{steps}"
@@ -120,4 +125,37 @@ def crowded(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan
         Step(round(dice.between(0.0, end), 2), name, happenings[name].draw(dice))
         for name in dice.choices(names, weights, k=dice.randint(1, 4))
     ]
-    return replace(plan, steps=tuple(sorted((*plan.steps, *more), key=lambda one: one.at)))
+    return plan.with_steps(more)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Happenings that only some plans have, drawn by dice of their own.
+
+    So a seed has the same other steps with the family as without it. What users do is left where
+    nothing goes wrong.
+    """
+
+    name: str
+    dice: int
+    """Number of its dice; a new family takes one that no other has."""
+    share: float | None
+    """Of the plans that have it; None where `draw` decides."""
+    users: Mapping[str, Happening] = field(default_factory=dict[str, Happening])
+    """Happenings that users cause."""
+    faults: Mapping[str, Happening] = field(default_factory=dict[str, Happening])
+    """Happenings that go wrong."""
+    draw: Callable[[Plan, Dice, Mapping[str, Happening]], Plan] = crowded
+    """Adds the family to a plan, given its dice and its happenings."""
+
+    @property
+    def happenings(self) -> Mapping[str, Happening]:
+        """All that happens, by name."""
+        return {**self.users, **self.faults}
+
+    def added(self, plan: Plan) -> Plan:
+        """The plan, with this family if its seed says so."""
+        dice = Dice(plan.seed + (self.dice << 40))
+        if self.share is not None and dice.random() >= self.share:
+            return plan
+        return self.draw(plan, dice, self.happenings)

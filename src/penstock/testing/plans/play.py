@@ -14,51 +14,13 @@ from functools import lru_cache
 import msgspec
 
 from penstock.testing.loop import simulate
-from penstock.testing.plans import expected, served
-from penstock.testing.plans import partitioned as partitions
-from penstock.testing.plans.absent import ABSENT, absent
-from penstock.testing.plans.acts import ACTS
-from penstock.testing.plans.bookkeeping import BOOKKEEPING, SLURMDBD, accounted
-from penstock.testing.plans.configuration import RESTARTS, UNHEARD, reconfigured
-from penstock.testing.plans.deposed import DEPOSED, deposed
-from penstock.testing.plans.forgotten import FORGOTTEN, forgetful
-from penstock.testing.plans.left import RUNS_S, left_over
+from penstock.testing.plans import expected, partitioned, rotation, served
+from penstock.testing.plans.families import DRAWN, FAMILIES, HAPPENINGS, USERS
+from penstock.testing.plans.left import RUNS_S
 from penstock.testing.plans.lockout import Lockouts
-from penstock.testing.plans.mishaps import MISHAPS
-from penstock.testing.plans.parsers import PARSERS_CHANGE, parsed
-from penstock.testing.plans.partitioned import PARTITIONED, partitioned
 from penstock.testing.plans.plan import Layout, Plan, Step, draw
-from penstock.testing.plans.rotation import ROTATION, rotated
-from penstock.testing.plans.storage import STORAGE, furnished
-from penstock.testing.plans.tokens import TOKENS, tokened
-from penstock.testing.plans.upkeep import UPKEEP, scheduled
 from penstock.testing.plans.world import Declared, World
 
-DRAWN = {**ACTS, **MISHAPS}
-"""What all plans are drawn from; one more would make each of them another one."""
-_OF_THEIR_OWN = {
-    **FORGOTTEN,
-    **DEPOSED,
-    **RESTARTS,
-    **UNHEARD,
-    **PARTITIONED,
-    **ABSENT,
-    **PARSERS_CHANGE,
-}
-"""What only some plans have, by dice of their own."""
-HAPPENINGS = {
-    **DRAWN,
-    **STORAGE,
-    **UPKEEP,
-    **BOOKKEEPING,
-    **SLURMDBD,
-    **TOKENS,
-    **ROTATION,
-    **_OF_THEIR_OWN,
-}
-_BY_USERS = (ACTS, STORAGE, UPKEEP, BOOKKEEPING, TOKENS, ROTATION, RESTARTS, PARTITIONED)
-USERS = frozenset(name for one in _BY_USERS for name in one)
-"""What is left where nothing goes wrong."""
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
 PATIENCE_S = 1200.0
@@ -92,20 +54,9 @@ class Outcome:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    plan = scheduled(furnished(draw(seed, DRAWN)))
-    for more in (
-        accounted,
-        tokened,
-        rotated,
-        forgetful,
-        deposed,
-        reconfigured,
-        partitioned,
-        left_over,
-        absent,
-        parsed,
-    ):
-        plan = more(plan)
+    plan = draw(seed, DRAWN)
+    for family in FAMILIES:
+        plan = family.added(plan)
     return plan
 
 
@@ -209,7 +160,7 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     loop = asyncio.get_running_loop()
     begun = loop.time()
     lockouts = Lockouts(world)
-    rekeyed = any(step.name in ROTATION for step in plan.steps)
+    rekeyed = any(step.name in rotation.FAMILY.happenings for step in plan.steps)
     watching = asyncio.create_task(lockouts.run()) if rekeyed else None
     async with asyncio.TaskGroup() as group:
         for step in plan.steps:
@@ -234,7 +185,7 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     if watching is not None:
         watching.cancel()
     outcome.broken += lockouts.broken
-    outcome.broken += partitions.broken(world)
+    outcome.broken += partitioned.broken(world)
     outcome.declared, outcome.kept = world.declared(), expected.owned(world)
     for process in list(world.processes):
         await world.crash(process)

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 from penstock.testing.lives import PODS
 from penstock.testing.plans import lockout
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, Step
+from penstock.testing.plans.plan import Family, Happening, Plan, Step
 from penstock.testing.plans.specs import SLURM_SECRET
 from penstock.testing.plans.world import World
 
-APART = 5 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.05
 PATIENCE_S = 60.0
 """For so long it is waited for all pods to run; then the key stays."""
 
@@ -53,24 +49,23 @@ def _all_run(world: World, space: str) -> bool:
     return world.slurms[space].up and bool(world.processes) and sum(ready) == len(pods)
 
 
-ROTATION = {
-    "rekey": Happening(1, lambda d: (d.randint(1, 3), d.choice([0, 0, 1])), rekey),
-}
-
-
-def rotated(plan: Plan) -> Plan:
-    """The plan, with changes of slurm.key if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    if dice.random() >= SHARE:
-        return plan
+def _draw(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
     end = max(plan.steps[-1].at, 20.0)
     more = [
         # Before there is a key there is nothing to change.
-        Step(round(dice.between(5.0, end), 2), "rekey", ROTATION["rekey"].draw(dice))
+        Step(round(dice.between(5.0, end), 2), "rekey", happenings["rekey"].draw(dice))
         for _ in range(dice.choice([1, 1, 2]))
     ]
-    steps = sorted((*plan.steps, *more), key=lambda one: one.at)
-    return replace(plan, steps=tuple(steps))
+    return plan.with_steps(more)
+
+
+FAMILY = Family(
+    "changes of slurm.key",
+    dice=5,
+    share=0.05,
+    users={"rekey": Happening(1, lambda d: (d.randint(1, 3), d.choice([0, 0, 1])), rekey)},
+    draw=_draw,
+)
 
 
 def missing(world: World) -> Iterator[str]:

@@ -5,16 +5,15 @@ They are drawn by dice of their own, so a seed has the same steps as it would wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.testing.plans.claims import DELETE, POLICY, RETAIN
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import LARGEST, Happening, Plan, Step
+from penstock.testing.plans.plan import LARGEST, Family, Happening, Plan, Step
 from penstock.testing.plans.world import World
 from penstock.testing.volumes import PODS, claims_of
 
-APART = 1 << 40
-"""Added to a seed for dice of its own."""
 SHARE_OF_CLAIMS, SHARE_OF_PINS = 0.2, 0.15
 
 
@@ -37,22 +36,8 @@ def pin(world: World, on: bool, which: int) -> None:
     world.edit_nodeset(which, {"spec": {"pinToNode": on}})
 
 
-STORAGE = {
-    "delete_claim": Happening(
-        1, lambda d: (d.randrange(LARGEST) + LARGEST * d.choice([0, 0, 1]),), delete_claim
-    ),
-    "retain": Happening(
-        1,
-        lambda d: (d.choice([RETAIN, DELETE]), d.choice([RETAIN, DELETE]), d.choice([0, 0, 1])),
-        retain,
-    ),
-    "pin": Happening(1, lambda d: (d.random() < 0.5, d.choice([0, 0, 1])), pin),
-}
-
-
-def furnished(plan: Plan) -> Plan:
-    """The plan, with claims and pins if its seed says so."""
-    dice = Dice(plan.seed + APART)
+def _draw(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
+    """Claims, pins, both or neither, each as often as its share says."""
     claims = dice.random() < SHARE_OF_CLAIMS
     pins = dice.random() < SHARE_OF_PINS
     if not claims and not pins:
@@ -61,8 +46,27 @@ def furnished(plan: Plan) -> Plan:
     layout = replace(plan.layout, claims=policy if claims else None, pinned=pins)
     names = [*(("delete_claim", "retain") if claims else ()), *(("pin",) if pins else ())]
     end = plan.steps[-1].at
-    steps = list(plan.steps)
+    more: list[Step] = []
     for _ in range(dice.randint(0, 3)):
         name = dice.choice(names)
-        steps.append(Step(round(dice.between(0.0, end), 2), name, STORAGE[name].draw(dice)))
-    return replace(plan, layout=layout, steps=tuple(sorted(steps, key=lambda one: one.at)))
+        more.append(Step(round(dice.between(0.0, end), 2), name, happenings[name].draw(dice)))
+    return replace(plan, layout=layout).with_steps(more)
+
+
+FAMILY = Family(
+    "claims and pins",
+    dice=1,
+    share=None,
+    users={
+        "delete_claim": Happening(
+            1, lambda d: (d.randrange(LARGEST) + LARGEST * d.choice([0, 0, 1]),), delete_claim
+        ),
+        "retain": Happening(
+            1,
+            lambda d: (d.choice([RETAIN, DELETE]), d.choice([RETAIN, DELETE]), d.choice([0, 0, 1])),
+            retain,
+        ),
+        "pin": Happening(1, lambda d: (d.random() < 0.5, d.choice([0, 0, 1])), pin),
+    },
+    draw=_draw,
+)

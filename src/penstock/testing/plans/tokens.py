@@ -6,18 +6,16 @@ They are drawn by dice of their own, so a seed has the same steps as it would wi
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from penstock.testing.plans.acts import again
 from penstock.testing.plans.dice import Dice
-from penstock.testing.plans.plan import Happening, Plan, crowded
+from penstock.testing.plans.plan import Family, Happening, Plan, crowded
 from penstock.testing.plans.specs import JWT_SECRET, USER
 from penstock.testing.plans.world import World, path_of
 
-APART = 4 << 40
-"""Added to a seed for dice of its own."""
-SHARE = 0.1
 SECRET = f"{USER}-jwt-{USER}"
 LIFETIMES = ("90s", "5m", "15m")
 
@@ -63,21 +61,23 @@ def _which(dice: Dice) -> int:
     return dice.choice([0, 0, 1])
 
 
-TOKENS = {
-    "edit_token": Happening(2, lambda d: (d.choice(["", "no token"]), _which(d)), edit_token),
-    "delete_token": Happening(2, lambda d: (_which(d),), delete_token),
-    "lifetime": Happening(2, lambda d: (d.choice(LIFETIMES), _which(d)), lifetime),
-    "remake_token": Happening(
-        1, lambda d: (round(d.expovariate(1 / 30), 1), _which(d)), remake_token
-    ),
-    "rekey_jwt": Happening(2, lambda d: (d.randrange(4), _which(d)), rekey_jwt),
-}
-
-
-def tokened(plan: Plan) -> Plan:
-    """The plan, with Tokens if its seed says so."""
-    dice = Dice(plan.seed + APART)
-    if dice.random() >= SHARE:
-        return plan
+def _draw(plan: Plan, dice: Dice, happenings: Mapping[str, Happening]) -> Plan:
     layout = replace(plan.layout, tokens=True)
-    return crowded(replace(plan, layout=layout), dice, TOKENS)
+    return crowded(replace(plan, layout=layout), dice, happenings)
+
+
+FAMILY = Family(
+    "Tokens",
+    dice=4,
+    share=0.1,
+    users={
+        "edit_token": Happening(2, lambda d: (d.choice(["", "no token"]), _which(d)), edit_token),
+        "delete_token": Happening(2, lambda d: (_which(d),), delete_token),
+        "lifetime": Happening(2, lambda d: (d.choice(LIFETIMES), _which(d)), lifetime),
+        "remake_token": Happening(
+            1, lambda d: (round(d.expovariate(1 / 30), 1), _which(d)), remake_token
+        ),
+        "rekey_jwt": Happening(2, lambda d: (d.randrange(4), _which(d)), rekey_jwt),
+    },
+    draw=_draw,
+)

@@ -1,0 +1,19 @@
+"""The table of happenings that only some plans have."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from penstock.testing.plans.families import DRAWN, FAMILIES, HAPPENINGS
+
+
+def test_no_two_happenings_have_the_same_name() -> None:
+    named = Counter([*DRAWN, *(name for family in FAMILIES for name in family.happenings)])
+    assert [name for name, times in named.items() if times > 1] == []
+    assert len(named) == len(HAPPENINGS)
+
+
+def test_a_new_family_has_dice_of_its_own() -> None:
+    """Two families with the same dice are drawn together: 7 is shared for the plans that exist."""
+    dice = Counter(family.dice for family in FAMILIES)
+    assert [one for one, times in dice.items() if times > 1] == [7]
