@@ -28,6 +28,10 @@ from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.model import Node
 
 _UNITS: Final = {"tree": ("switches", "switch"), "block": ("blocks", "block")}
+_TRUE: Final = frozenset(
+    form for word in ("true", "yes", "on") for form in (word, word.capitalize(), word.upper())
+)
+"""Source: YAML 1.1, bool."""
 _NAMED: Final = re.compile(r"(?i)\bTopology=([^\s,]+)")
 
 
@@ -96,12 +100,16 @@ def check(
 
 
 def topologies(text: str) -> tuple[Topology, ...]:
-    """The topologies of a topology.yaml; none for one that cannot be judged."""
-    return tuple(_topology(one) for one in topology_file.topologies(text))
+    """The topologies of a topology.yaml; none for one that cannot be judged.
+
+    What an alias stands for may name any unit, so a file with one is not judged.
+    """
+    found = topology_file.read(text)
+    return () if found.aliased else tuple(_topology(one) for one in found.topologies)
 
 
 def _topology(given: Mapping[str, Any]) -> Topology:
-    name, default = str(given.get("topology")), given.get("cluster_default") is True
+    name, default = str(given.get("topology")), str(given.get("cluster_default")) in _TRUE
     for kind, (many, one) in _UNITS.items():
         if kind in given:
             units = list(_units(given[kind], many, one))

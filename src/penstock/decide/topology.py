@@ -10,12 +10,8 @@ seen.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-
-import yaml
 
 from penstock.api.conditions import Check
 from penstock.api.core import Node as KubernetesNode
@@ -27,13 +23,6 @@ from penstock.decide.pods import slurm_node_name
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.words import some
 from penstock.slurm.model import Node
-
-LARGEST_FILE = 65_536
-"""Characters of a topology.yaml that is read. Two hundred switches of 25 nodes have 15,000."""
-DEEPEST = 64
-_ITEM = 2
-"""Levels of the mapping that is one topology of the list."""
-_BRACKETS = re.compile(r"[\[\]{}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,64 +121,11 @@ def exists(place: str, files: Mapping[str, str]) -> bool:
     """Whether a topology.yaml has every unit of a place, so that Slurm cannot refuse it.
 
     A place is `NAME:UNIT[:UNIT...]` for each topology, joined by commas. Source: slurmd(8) and
-    scontrol(1), Topology; topology.yaml(5). Of a file that is longer than LARGEST_FILE, or nested
-    deeper than DEEPEST, nothing is known: the place is told once the node has registered.
+    scontrol(1), Topology; topology.yaml(5). Of a file that `topology_file` does not read nothing is
+    known: the place is told once the node has registered.
     """
-    known = _units(files.get(topology_file.FILE, ""))
+    known = topology_file.read(files.get(topology_file.FILE, "")).units()
     parts = [one.strip().split(":") for one in place.split(",")]
     return all(
         name in known and bool(units) and known[name].issuperset(units) for name, *units in parts
     )
-
-
-@lru_cache(maxsize=8)
-def _units(text: str) -> Mapping[str, frozenset[str]]:
-    """By topology the names of switches, blocks and rings anywhere below it.
-
-    Read as a stream of events, in which an alias is only a name: a text of a kilobyte may stand for
-    a document that fits into no memory.
-    """
-    if len(text) > LARGEST_FILE or _is_deep(text):
-        return {}
-    found: dict[str, set[str]] = {}
-    name, units = "", set[str]()
-    # Of each mapping the key whose value comes next; None in a list, and where a key comes next.
-    keys: list[tuple[bool, str | None]] = []
-    try:
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                keys.append((isinstance(event, yaml.MappingStartEvent), None))
-                if len(keys) == _ITEM:
-                    name, units = "", set[str]()
-                continue
-            if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                if len(keys) == _ITEM and name:
-                    found.setdefault(name, set()).update(units)
-                keys.pop()
-            elif not isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
-                continue
-            if not keys or not keys[-1][0]:
-                continue
-            value = event.value if isinstance(event, yaml.ScalarEvent) else ""
-            key = keys[-1][1]
-            if key is None:
-                keys[-1] = (True, value)
-                continue
-            keys[-1] = (True, None)
-            if key == "topology" and len(keys) == _ITEM:
-                name = value
-            elif key in ("switch", "block", "ring") and value:
-                units.add(value)
-    except yaml.YAMLError:
-        return {}
-    return {name: frozenset(units) for name, units in found.items()}
-
-
-def _is_deep(text: str) -> bool:
-    """Whether brackets are nested so deeply that libyaml takes time by the square of the depth."""
-    level = 0
-    for bracket in _BRACKETS.findall(text):
-        level += 1 if bracket in "[{" else -1
-        if level > DEEPEST:
-            return True
-    return False

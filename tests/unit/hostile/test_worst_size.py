@@ -23,7 +23,15 @@ from penstock.api.penstock.validate import partition_problems
 from penstock.api.quantity import is_quantity, same_quantity
 from penstock.api.slinky import shapes, wellknown
 from penstock.api.slinky.shared import LONGEST_CONF, LONGEST_LINE
-from penstock.decide import directory, gpus, live_conf, records, scale_in_order, topology
+from penstock.decide import (
+    directory,
+    gpus,
+    live_conf,
+    records,
+    scale_in_order,
+    topology,
+    topology_file,
+)
 from penstock.kube import nesting
 from penstock.kube.client import LOG_BYTES
 from penstock.render import merge, sshd_config
@@ -128,7 +136,7 @@ INPUTS = (
     Input("sssd.conf", directory.asks, ("\n", " ", "id_provider", "id_provider=", "\t\n"), 1_000_000),
     Input("sssd's log", lambda t: directory.Said().after(t), (SEARCH, "Search result: (0)", "Bind result: ", "Bind result: (", "Unable to establish connection [1", "\n", SEARCH + "a]\n", "\u2028"), LOG_BYTES),
     Input("sshd_config", lambda t: sshd_config.sshd_config(sshd_config.LOGIN, t), ("\n", "a\n", "match\n", " ", "="), LONGEST_CONF),
-    Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology.LARGEST_FILE),
+    Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology_file.MOST_CHARACTERS),
     Input("a node's comment", lambda t: records.read(f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
     Input("a token", lambda t: jwt.signed_claims(b"k", t), ("W1tb", ".", "e30.", "a"), 1_000_000, (jwt.JwtError,)),
     Input("a deletion cost", lambda t: scale_in_order.deletion_cost(_made(t)), ("9", "-", "0"), 262_144),
