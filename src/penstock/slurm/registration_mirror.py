@@ -7,12 +7,11 @@ dropped by slurmdbd, without a word to the user. So slurmdbd itself is asked.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 
 from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.polled_mirror import PolledMirror
 from penstock.slurm.registration import Registration
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
@@ -26,7 +25,7 @@ STALE_S = 90.0
 """For so long a registration counts after the last answer that did not fail."""
 
 
-class RegistrationMirror:
+class RegistrationMirror(PolledMirror):
     """The registration of one cluster, used from one event loop. `clock` gives monotonic seconds.
 
     `changed` is called when an answer differs from the one before.
@@ -35,14 +34,12 @@ class RegistrationMirror:
     def __init__(
         self, changed: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        super().__init__(clock=clock)
         self._changed = changed
-        self._clock = clock
-        self._client: Slurmrestd | None = None
         self._cluster = self._slurmdbd = ""
         self._fact: Fact[Registration] = Unknown(NOT_ASKED)
         self._failing = False
         """Whether the last answer failed, and what was known before still counts."""
-        self._wake = asyncio.Event()
 
     @property
     def registration(self) -> Fact[Registration]:
@@ -52,40 +49,24 @@ class RegistrationMirror:
         """
         return self._fact
 
-    def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
-        """Ask this slurmrestd from now on; without one nothing is known, because of `why`."""
-        if client is not self._client or client is None:
-            self._client = client
-            self._forget(why or NOT_ASKED)
-
     def need(self, cluster: str, slurmdbd: str) -> None:
         """Poll for the cluster of this name at a slurmdbd; an empty name ends the polling."""
         if (cluster, slurmdbd) != (self._cluster, self._slurmdbd):
             self._cluster, self._slurmdbd = cluster, slurmdbd
             self._forget(NOT_ASKED)
+            self._wake.set()
 
-    def poke(self) -> None:
-        """Slurmctld was reconfigured: ask now."""
-        self._wake.set()
+    async def _poll(self, client: Slurmrestd) -> float | None:
+        if not self._cluster:
+            return None
+        await self._ask(client)
+        found = self._fact
+        calm = isinstance(found, Known) and found.value.complete and not self._failing
+        return PACE_S if calm else SOON_S
 
-    async def run(self) -> None:
-        """Poll until cancelled."""
-        while True:
-            self._wake.clear()
-            asks = self._client is not None and bool(self._cluster)
-            if asks:
-                await self._ask()
-            found = self._fact
-            calm = isinstance(found, Known) and found.value.complete and not self._failing
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout((PACE_S if calm else SOON_S) if asks else None):
-                    await self._wake.wait()
-
-    async def _ask(self) -> None:
-        client, asked_at = self._client, self._clock()
-        of, cluster = (self._cluster, self._slurmdbd), self._cluster
-        if client is None:
-            return
+    async def _ask(self, client: Slurmrestd) -> None:
+        asked_at, cluster = self._clock(), self._cluster
+        of = (cluster, self._slurmdbd)
         try:
             records = await client.clusters()
         except SlurmError as error:
@@ -118,7 +99,6 @@ class RegistrationMirror:
 
     def _forget(self, why: str) -> None:
         self._fact = Unknown(why)
-        self._wake.set()
 
 
 def _value(fact: Fact[Registration]) -> Registration | str:

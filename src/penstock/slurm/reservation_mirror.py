@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from penstock.slurm import hostlist
 from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.polled_mirror import PolledMirror
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.rest import reservation as wire
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
-from penstock.slurm.snapshot import LATE, NOT_ASKED
+from penstock.slurm.snapshot import NOT_ASKED
 
 PACE_S = 10.0
 """Seconds between two questions; one call each."""
@@ -23,7 +22,7 @@ STALE_S = 30.0
 Reservations = Mapping[str, Reservation]
 
 
-class ReservationMirror:
+class ReservationMirror(PolledMirror):
     """The reservations of one cluster, used from one event loop. `clock` gives monotonic seconds.
 
     `changed` is called when an answer or a failure says something new.
@@ -32,21 +31,16 @@ class ReservationMirror:
     def __init__(
         self, changed: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        super().__init__(clock=clock)
         self._changed = changed
-        self._clock = clock
-        self._client: Slurmrestd | None = None
         self._fact: Fact[Reservations] = Unknown(NOT_ASKED)
         self._heard = False
         self._needed: set[str] = set()
-        self._wake = asyncio.Event()
 
     @property
     def records(self) -> Fact[Reservations]:
         """The reservations by name; `as_of` is when they were asked for."""
-        found = self._fact
-        if isinstance(found, Known) and self._clock() - found.as_of > STALE_S:
-            return Unknown(LATE)
-        return found
+        return self._recent(self._fact, STALE_S)
 
     @property
     def asked(self) -> bool:
@@ -62,15 +56,8 @@ class ReservationMirror:
         else:
             self._needed.discard(who)
         if not self._needed:
-            self._fact, self._heard = Unknown(NOT_ASKED), False
+            self._forget(NOT_ASKED)
         self._wake.set()
-
-    def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
-        """Ask this slurmrestd from now on; without one nothing is known, because of `why`."""
-        if client is not self._client or client is None:
-            self._client = client
-            self._fact, self._heard = Unknown(why or NOT_ASKED), False
-            self._wake.set()
 
     async def fresh(self) -> None:
         """Ask now: something was changed. What older questions hear counts no more."""
@@ -90,16 +77,14 @@ class ReservationMirror:
         if not _alike(before, found):
             self._changed()
 
-    async def run(self) -> None:
-        """Ask again and again until cancelled."""
-        while True:
-            self._wake.clear()
-            asks = self._client is not None and bool(self._needed)
-            if asks:
-                await self.fresh()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PACE_S if asks else None):
-                    await self._wake.wait()
+    def _forget(self, why: str) -> None:
+        self._fact, self._heard = Unknown(why), False
+
+    async def _poll(self, client: Slurmrestd) -> float | None:
+        if not self._needed:
+            return None
+        await self.fresh()
+        return PACE_S
 
 
 def _read(one: wire.Reservation) -> Reservation:
