@@ -56,10 +56,10 @@ class AccountingLoop(Loop[Accounting]):
         super().__init__(tools, ACCOUNTINGS, tools.world.accountings, events)
         self._anew = Anew(tools.client)
         self._reach = tools.reach
-        self._waits: dict[str, _Wait] = {}
-        self._has: dict[str, tuple[str, str]] = {}
+        self._waits = self.lifetimes.by_key(dict[str, _Wait]())
+        self._has = self.lifetimes.by_key(dict[str, tuple[str, str]]())
         """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
-        self._soon: dict[str, float] = {}
+        self._soon = self.lifetimes.by_key(dict[str, float]())
 
     async def bring(self, obj: Accounting) -> list[Check]:
         """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
@@ -95,13 +95,6 @@ class AccountingLoop(Loop[Accounting]):
     def again(self, obj: Accounting) -> float | None:
         """Soon while an answer of slurmdbd's container is waited for."""
         return self._soon.get(obj.metadata.key)
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop what is remembered of its slurmdbd."""
-        del uid
-        self._waits.pop(key, None)
-        self._has.pop(key, None)
-        self._soon.pop(key, None)
 
     async def _outside(self, obj: Accounting) -> list[Check]:
         """Nothing is made for an outside slurmdbd, and what was made for one inside goes."""

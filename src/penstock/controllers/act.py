@@ -73,6 +73,11 @@ class Actor:
         self.reservations = Reservations(tools.client.clock)
         self.registrations = NodeRegistrations(tools.client.clock)
 
+    def forget(self, key: str) -> None:
+        """The NodeSet is gone."""
+        for one in (self.refusals, self.reservations, self.registrations):
+            one.forget(key)
+
     async def act(
         self,
         nodeset: NodeSet,

@@ -78,24 +78,27 @@ class ControllerLoop(Loop[Controller]):
         drift: PartitionDrift,
     ) -> None:
         super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
-        self.partitions = partitions
+        own = self.lifetimes
+        self.partitions = own.owner(partitions)
         self.drift = drift
+        own.add(lambda _, uid: drift.forget(uid))
         self.anew = Anew(tools.client)
-        self.outside = Outside(tools, links)
+        self.outside = own.owner(Outside(tools, links))
         self.monitor = Monitor(tools)
-        self.backups = Backups(tools, links)
+        self.backups = own.owner(Backups(tools, links))
         self.configuration = Configuration(tools)
+        own.add(self.configuration.forget)
         partitions.reads = self.configuration.reads
         self.triggers = Triggers(tools)
         self.generated = GeneratedKeys(tools)
-        self.keys = KeyRing(tools, links)
-        self.registrations = Registrations(tools, links)
+        self.keys = own.owner(KeyRing(tools, links))
+        self.registrations = own.owner(Registrations(tools, links))
         self._links = links
-        self._decided: dict[str, Decision] = {}
-        self._learned: dict[str, _Learned] = {}
-        self._refused: dict[str, str] = {}
+        self._decided = own.by_key(dict[str, Decision]())
+        self._learned = own.by_key(dict[str, _Learned]())
+        self._refused = own.by_key(dict[str, str]())
         """What Slurm said of what is declared, while something else is on its way."""
-        self._triggered: dict[str, Triggered] = {}
+        self._triggered = own.by_key(dict[str, Triggered]())
 
     async def reconcile(self, key: str) -> Result:
         """Look at one Controller.
@@ -109,20 +112,6 @@ class ControllerLoop(Loop[Controller]):
         if obj is not None and told and not self.outside.heard(obj):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop decisions, refusals and waits of a cluster: another one may have its name by now."""
-        self.drift.forget(uid)
-        self.registrations.forget(key)
-        self.partitions.forget(key)
-        self._decided.pop(key, None)
-        self._refused.pop(key, None)
-        self._triggered.pop(key, None)
-        self.configuration.forget(key, uid)
-        self._learned.pop(key, None)
-        self.outside.forget(key)
-        self.backups.forget(key)
-        self.keys.forget(key)
 
     async def bring(self, obj: Controller) -> list[Check]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""

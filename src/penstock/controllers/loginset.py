@@ -28,12 +28,7 @@ class LoginSetLoop(Loop[LoginSet]):
 
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
-        self._directories = Directories(tools)
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop what was read in the logs of its pods."""
-        del uid
-        self._directories.forget(key)
+        self._directories = self.lifetimes.owner(Directories(tools))
 
     async def bring(self, obj: LoginSet) -> list[Check]:
         """Make host keys once, then ConfigMap, Service and Deployment."""

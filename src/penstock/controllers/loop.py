@@ -62,7 +62,7 @@ class Reporter(ABC, Generic[T]):
         self.events = events
         self._resource = resource
         self._cache = cache
-        self.lifetimes = Lifetimes(self.forget)
+        self.lifetimes = Lifetimes()
 
     async def report(self, obj: T, checks: list[Check], new: Status) -> None:
         """Write status and conditions if they changed; an event when it got worse."""
@@ -73,10 +73,6 @@ class Reporter(ABC, Generic[T]):
         generation = obj.metadata.generation
         new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
         await write_status(self.client, self._resource, obj, new)
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop all state of an object that is gone: another one may have its name by now."""
-        del key, uid
 
     async def guarded(self, key: str) -> Result:
         """`reconcile`, with an unexpected failure reported on the object before it is raised.

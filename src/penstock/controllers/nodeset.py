@@ -63,14 +63,16 @@ class NodeSetLoop(Reporter[NodeSet]):
         super().__init__(tools, NODESETS, tools.world.nodesets, events)
         self._links = links
         self._drift = drift
-        self._written = Expectations[Pod](tools.world.pods, tools.client.clock)
-        self._quiet: dict[str, Quiet] = {}
-        self._actor = Actor(tools, events, self._written)
-        self._nodes = NodeDrifts(tools.client, events)
-        self._shares: set[str] = set()
+        own = self.lifetimes
+        self._written = own.owner(Expectations[Pod](tools.world.pods, tools.client.clock))
+        self._quiet = own.by_key(dict[str, Quiet]())
+        self._actor = own.owner(Actor(tools, events, self._written))
+        self._nodes = own.owner(NodeDrifts(tools.client, events))
+        self._shares = own.by_key(set[str]())
         """NodeSets whose cgroup.conf machines outside have as well."""
-        self._rollbacks = Rollbacks(tools, events)
-        self._keys = RefusedKeys(tools)
+        self._rollbacks = own.owner(Rollbacks(tools, events))
+        self._keys = own.owner(RefusedKeys(tools))
+        own.add(lambda key, _: self._links.need_reservations(key, needs=False))
 
     async def reconcile(self, key: str) -> Result:
         """Look at one NodeSet; a deleted one is drained before it goes."""
@@ -146,20 +148,6 @@ class NodeSetLoop(Reporter[NodeSet]):
             self._keys.again(key, unready),
         ]
         return Result(requeue_after=min(filter(None, waits), default=None))
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop what is remembered of its pods, of its Slurm nodes and of what Slurm rejected."""
-        del uid
-        self._written.forget(key)
-        self._quiet.pop(key, None)
-        self._nodes.forget(key)
-        self._shares.discard(key)
-        self._actor.refusals.forget(key)
-        self._actor.reservations.forget(key)
-        self._actor.registrations.forget(key)
-        self._rollbacks.forget(key)
-        self._keys.forget(key)
-        self._links.need_reservations(key, needs=False)
 
     async def _drifted(self, view: NodeSetView, cluster: Cluster, link: Link | None) -> list[Check]:
         """What was changed in Slurm of its nodes and of its own partition."""

@@ -30,13 +30,8 @@ class RestApiLoop(Loop[RestApi]):
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, RESTAPIS, tools.world.restapis, events)
         self._anew = Anew(tools.client)
-        self._kept: set[str] = set()
+        self._kept = self.lifetimes.by_uid(set[str]())
         """Uids of those whose deletion waits, which an event tells once."""
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop that its deletion waited."""
-        del key
-        self._kept.discard(uid)
 
     async def reconcile(self, key: str) -> Result:
         """Bring one RestApi about; keep a deleted one while workers are drained by it."""

@@ -34,16 +34,10 @@ class TokenLoop(Loop[Token]):
 
     def __init__(self, tools: Tools, events: Events) -> None:
         super().__init__(tools, TOKENS, tools.world.tokens, events)
-        self._held: dict[str, Held] = {}
+        self._held = self.lifetimes.by_uid(dict[str, Held]())
         """By the Token's uid what its Secret holds."""
-        self._made: dict[str, str] = {}
+        self._made = self.lifetimes.by_uid(dict[str, str]())
         """By the Token's uid the last token that we made: the cache may not show it yet."""
-
-    def forget(self, key: str, uid: str) -> None:
-        """Drop the token that was made for it."""
-        del key
-        self._held.pop(uid, None)
-        self._made.pop(uid, None)
 
     async def bring(self, obj: Token) -> list[Check]:
         """Make the Secret, or put a new token into it."""
