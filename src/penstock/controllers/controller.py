@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -12,7 +12,7 @@ from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
 from penstock.api.slinky.shared import Status
-from penstock.controllers import claim_templates, hold, missing, partition_gone
+from penstock.controllers import claim_templates, hold, missing, partition_gone, releases
 from penstock.controllers.anew import Anew
 from penstock.controllers.backups import Backups
 from penstock.controllers.config import Configuration
@@ -26,6 +26,7 @@ from penstock.controllers.partition_changes import PartitionChanges
 from penstock.controllers.partition_drift import PartitionDrift
 from penstock.controllers.partition_state import Brought
 from penstock.controllers.registration import Registrations
+from penstock.controllers.releases import Releases
 from penstock.controllers.report import Events
 from penstock.controllers.triggers import Triggers
 from penstock.controllers.world import World
@@ -51,19 +52,9 @@ from penstock.render.config import (
 )
 from penstock.render.context import Cluster
 from penstock.slurm.force import SLURM_CONF
-from penstock.slurm.versions import Version, of_image, of_parser
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 _OF_OURS = frozenset({config_checks.VALID, config_checks.APPLIED, DRIFTED})
-
-
-@dataclass(frozen=True, slots=True)
-class _Learned:
-    """What slurmctld's image said of its version, and which version served last."""
-
-    image: str = ""
-    version: str = ""
-    state: str = ""
 
 
 class ControllerLoop(Loop[Controller]):
@@ -93,9 +84,8 @@ class ControllerLoop(Loop[Controller]):
         self.generated = GeneratedKeys(tools)
         self.keys = own.owner(KeyRing(tools, links))
         self.registrations = own.owner(Registrations(tools, links))
-        self._links = links
+        self.releases = own.owner(Releases(tools.world, links, self.configuration))
         self._decided = own.by_key(dict[str, Decision]())
-        self._learned = own.by_key(dict[str, _Learned]())
         self._refused = own.by_key(dict[str, str]())
         """What Slurm said of what is declared, while something else is on its way."""
         self._triggered = own.by_key(dict[str, Triggered]())
@@ -147,7 +137,53 @@ class ControllerLoop(Loop[Controller]):
 
     async def _inside(self, obj: Controller, brought: Brought, keys: list[Check]) -> list[Check]:
         """A slurmctld of ours: its configuration, its objects, and what is said of them."""
-        key, cluster = obj.metadata.key, brought.cluster
+        cluster = brought.cluster
+        pods, runs, late = await self._daemons(obj, cluster)
+        serves = workload("slurmctld", 1, pods[:1])
+        asked = pending(obj.metadata.annotations, self._noted(obj))
+        manifest = render.stateful_set(cluster)
+        pod = hold.look(self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked)
+        trial = releases.trial(manifest)
+        view, decision = await self.configuration.look(
+            obj,
+            cluster,
+            worked=_worked(obj) or pod.foreign,
+            runs=serves,
+            ask=asked,
+            live=brought.live,
+            held=pod.stays,
+            parser=self.releases.parser(obj.metadata.key),
+            other_release=bool(trial),
+        )
+        self.configuration.note(obj.metadata.key, decision, view.wanted.hash, asked=asked)
+        self._note(obj, cluster, view, decision)
+        await self._prove(obj, cluster, view, decision)
+        refused, kept = await self._make(obj, cluster, decision, pod)
+        self.releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
+        await self._hand_over(obj, view, decision)
+        monitored = await self.monitor.bring(obj, cluster, self.events)
+        if asked and _worked(obj):
+            self._triggered[obj.metadata.key] = await self.triggers.look(obj, self.events, view)
+        settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
+        of_config = [
+            *accounting.checks(obj, cluster.accounting, worked=_worked(obj)),
+            *self._told(obj, view, decision),
+        ]
+        drifted = await self._drifted(obj, cluster)
+        recorded = await self.registrations.bring(obj, cluster, self.events, settled=settled)
+        users = await self._sssd(obj, pods)
+        draining = filter(None, [self.partitions.held(obj)])
+        return [
+            *(*late, *refused, runs, *of_config, *recorded, *trial),
+            *(*users, *self.partitions.checks(obj), *kept, *keys, *draining),
+            *config_files.hidden(missing.of_user(cluster)),
+            *(*monitored, *drifted, *pod.checks),
+        ]
+
+    async def _daemons(
+        self, obj: Controller, cluster: Cluster
+    ) -> tuple[tuple[Pod, ...], Check, list[Check]]:
+        """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
         pods = self.world.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods)
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
@@ -155,31 +191,23 @@ class ControllerLoop(Loop[Controller]):
             await self.backups.look(obj, cluster, self.events)
             pods = self.world.slurmctld_pods(obj)
             late += [] if runs.ok else await self.backups.claim(obj)
-        active = workload("slurmctld", 1, pods[:1])
-        asked = pending(obj.metadata.annotations, self._noted(obj))
-        workloads = [render.stateful_set(cluster)]
-        pod = hold.look(self.objects, obj, workloads, render.declared_pods(cluster), asked=asked)
-        trial = release.trial(*_releases(workloads[0]))
-        view, decision = await self.configuration.look(
-            obj,
-            cluster,
-            worked=_worked(obj) or pod.foreign,
-            runs=active,
-            ask=asked,
-            live=brought.live,
-            held=pod.stays,
-            parser=self._parser(key),
-            other_release=bool(trial),
-        )
+        return pods, runs, late
+
+    async def _prove(
+        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+    ) -> None:
+        """See whether slurmctld has the partitions of its file, before the alias says so."""
+        if view.real is not None and view.alias is not None:
+            self.partitions.expect(obj.metadata.key, view.real, view.alias)
+        if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
+            await self.partitions.prove(obj, cluster, self.events)
+
+    async def _make(
+        self, obj: Controller, cluster: Cluster, decision: Decision, pod: hold.Hold
+    ) -> tuple[list[Check], list[Check]]:
+        """Write slurmctld's objects; what is left out of them, and what could not be changed."""
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
         stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
-        self.configuration.note(key, decision, view.wanted.hash, asked=asked)
-        self._note(obj, cluster, view, decision)
-        if view.real is not None and view.alias is not None:
-            self.partitions.expect(key, view.real, view.alias)
-        if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
-            # Before the alias says that slurmctld has it all.
-            await self.partitions.prove(obj, cluster, self.events)
         candidate = declared(cluster).candidate
         contents = Contents(decision.real, decision.alias, candidate, decision.refused)
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
@@ -187,91 +215,16 @@ class ControllerLoop(Loop[Controller]):
             # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
             record = partition_record(cluster, decision.real)
             await self.objects.ensure(obj, self.events, [record])
-        written, refused = self._released(obj, cluster, manifests.apply(stays=stays))
-        self._learned[key] = self._learn(obj, pods[0] if pods else None, serves=bool(active.ok))
-        kept = await self._ensure(obj, written)
+        written, refused = self.releases.withhold(obj, cluster, manifests.apply(stays=stays))
+        return refused, await self._ensure(obj, written)
+
+    async def _hand_over(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
+        """Tell of what went, replace outdated standbys, and have slurmctld read its files."""
         self._tell_gone(obj, view, decision)
         await self.backups.only(obj)
         if decision.stage is Stage.EFFECTIVE:
             await self.backups.retire(obj, self.events)
         await self._deliver(obj, view, decision)
-        monitored = await self.monitor.bring(obj, cluster, self.events)
-        if asked and _worked(obj):
-            self._triggered[key] = await self.triggers.look(obj, self.events, view)
-        told = self._told(obj, view, decision)
-        known = accounting.checks(obj, cluster.accounting, worked=_worked(obj))
-        drifted = await self._drifted(obj, cluster)
-        recorded = await self.registrations.bring(
-            obj,
-            cluster,
-            self.events,
-            settled=bool(active.ok) and decision.stage is Stage.EFFECTIVE,
-        )
-        hidden = config_files.hidden(missing.of_user(cluster))
-        users = await self._sssd(obj, pods)
-        ours = [*users, *self.partitions.checks(obj), *kept, *keys]
-        if (held := self.partitions.held(obj)) is not None:
-            ours.append(held)
-        found = [*late, *refused, runs, *known, *told, *recorded, *trial, *ours]
-        return [*found, *hidden, *monitored, *drifted, *pod.checks]
-
-    def _parser(self, key: str) -> Version | None:
-        """The release whose REST calls slurmrestd has; None while that is not known."""
-        link = self._links.get(key)
-        client = link.client if link is not None else None
-        return of_parser(client.parser) if client is not None else None
-
-    def _released(
-        self, obj: Controller, cluster: Cluster, manifests: list[Json]
-    ) -> tuple[list[Json], list[Check]]:
-        """The manifests, without a slurmctld that could not read its state; why it is left out."""
-        wanted = of_release.of_slurmctld(cluster)
-        why = release.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
-        if not why:
-            return manifests, []
-        raw = self._workload(obj)
-        if raw is None:
-            rest = [one for one in manifests if one["kind"] != "StatefulSet"]
-            return rest, release.check(why, running=False)
-        template = raw["spec"]["template"]
-        if of_release.images(template["spec"]).get("slurmctld") == of_release.slurmctld_image(
-            cluster
-        ):
-            # It came there in another way: slurmctld's own words tell.
-            return manifests, []
-        held = [
-            {**one, "spec": {**one["spec"], "template": template}}
-            if one["kind"] == "StatefulSet" and "template" in one["spec"]
-            else one
-            for one in manifests
-        ]
-        return held, release.check(why, running=True)
-
-    def _workload(self, obj: Controller) -> Json | None:
-        """Slurmctld's StatefulSet as it was last seen."""
-        key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
-        return self.world.stateful_sets.raw(key)
-
-    def _learn(self, obj: Controller, pod: Pod | None, *, serves: bool) -> _Learned:
-        """What is known of the release of slurmctld, from a pod that is as its StatefulSet says."""
-        status, raw = obj.status, self._workload(obj)
-        known = _Learned(status.slurm_image, status.slurm_version, status.state_version)
-        if raw is None or pod is None or pod.metadata.deleting:
-            return known
-        seen: Json = raw.get("status") or {}
-        revision = pod.metadata.labels.get("controller-revision-hash")
-        current = seen.get("observedGeneration") == raw["metadata"].get("generation")
-        if not current or not revision or revision != seen.get("updateRevision"):
-            return known
-        images = of_release.images(raw["spec"]["template"]["spec"])
-        image = images.get("slurmctld", "")
-        said = self.configuration.release(obj, pod) if images.get("reconfigure") == image else ""
-        if said:
-            known = replace(known, image=image, version=said)
-        if serves:
-            found = known.version if known.image == image else str(of_image(image) or "")
-            known = replace(known, state=found)
-        return known
 
     def _note(
         self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
@@ -395,9 +348,7 @@ class ControllerLoop(Loop[Controller]):
         words = self._refused[obj.metadata.key]
         if decision.stage in _REFUSED:
             words = words or decision.words
-        learned = self._learned.get(obj.metadata.key) or _Learned(
-            old.slurm_image, old.slurm_version, old.state_version
-        )
+        learned = self.releases.learned(obj)
         since = old.config_since
         if decision.effective != old.effective_config_hash:
             since = write(self.client.clock.time()) if decision.effective else ""
@@ -439,12 +390,6 @@ class ControllerLoop(Loop[Controller]):
             await self.configuration.restart(controller, self.events, decision)
         else:
             await self.configuration.mark(controller, self.events, view, decision)
-
-
-def _releases(workload: Json) -> tuple[Version | None, Version | None]:
-    """The releases of slurmctld and of the container that tries its files, by their tags."""
-    images = of_release.images(workload["spec"]["template"]["spec"])
-    return of_image(images.get("slurmctld", "")), of_image(images.get("reconfigure", ""))
 
 
 def _worked(controller: Controller) -> bool:
