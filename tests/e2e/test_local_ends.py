@@ -6,16 +6,16 @@ All of it under a state folder of its own, beside whatever else runs on the mach
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from e2e_kit.left import groups, in_use
+from e2e_kit.site import eventually
 from penstock.local.layout import STATE_VARIABLE
 from penstock.local.linux import why_not
 from penstock.local.node import Node
@@ -62,27 +62,12 @@ def blocks(state: Path) -> list[int]:
 def left_of(state: Path, taken: list[int] | None = None) -> list[str]:
     """What is left of the clusters below a state folder, which had these address blocks."""
     found = [str(state)] if state.exists() else []
-    found += [m for m in Path("/proc/self/mounts").read_text().splitlines() if str(state) in m]
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if str(state) in command and int(process.name) != os.getpid():
-            found.append(f"{process.name}: {command}")
+    found += in_use(state)
     for block in taken or []:
         link = Path(f"/sys/class/net/penstock{block}")
         found += [str(link)] if link.exists() else []
-        groups = (Path(at, one) for at, inner, _ in os.walk("/sys/fs/cgroup") for one in inner)
-        found += [str(one) for one in groups if one.match(f"penstock-{block}-*")]
+        found += groups(f"penstock-{block}-*")
     return found
-
-
-def eventually(check: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
-        time.sleep(0.1)
 
 
 def test_all_clusters_are_listed_with_who_started_them_and_ended_together(
@@ -105,7 +90,7 @@ def test_all_includes_a_node_whose_folder_is_gone(state: Path) -> None:
     taken = blocks(state)
     (state / "lost").rename(state.parent / "elsewhere")
     assert "ended lost (pid" in penstock("local", "down", "--all")
-    eventually(lambda: left_of(state, taken) == [], "nothing is left")
+    eventually("nothing is left", lambda: left_of(state, taken) == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -127,7 +112,7 @@ def test_the_processes_of_a_killed_run_end_and_the_next_up_removes_the_rest(stat
         assert run.stdout.readline() == b"up\n"
         taken = blocks(state)
         run.kill()
-    eventually(lambda: left_of(state, taken)[1:] == [], "only the folder is left")
+    eventually("only the folder is left", lambda: left_of(state, taken)[1:] == [])
     assert Node("held").status().state == "dead"
     penstock("local", "up", "--name", "next", "--size", "api")
     assert [one.name for one in state.iterdir() if one.is_dir()] == ["next"]
@@ -166,7 +151,7 @@ def test_a_demo_killed_at_any_step_leaves_nothing_after_down(state: Path, step: 
         taken = blocks(state)
         demo.kill()
     penstock("demo", "down")
-    eventually(lambda: left_of(state, taken) == [], "nothing is left")
+    eventually("nothing is left", lambda: left_of(state, taken) == [])
 
 
 def test_a_second_demo_keeps_what_was_changed_and_a_reset_sets_it_back(state: Path) -> None:

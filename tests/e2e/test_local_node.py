@@ -1,12 +1,10 @@
 """The built-in node serves as Kubernetes does, and leaves nothing behind."""
 
 import json
-import os
 import signal
 import ssl
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator
@@ -14,98 +12,25 @@ from pathlib import Path
 
 import pytest
 
+from e2e_kit.left import left_of
+from e2e_kit.probe import IMAGE, add_web, probe
+from e2e_kit.site import eventually
 from penstock.local import inotify, record
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
-from penstock.local.golang import Program, compiled
 from penstock.local.layout import Layout
 from penstock.local.linux import why_not
 from penstock.local.node import Node
 from penstock.local.process import Process
-from penstock.local.single import archive
 from support.room import room
 
-IMAGE = "test.local/probe:1"
-PROBE = Program("probe", ".", {}, source=Path(__file__).parents[1] / "fixtures/probe")
-
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "can run")
-
-WEB = """
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: shared}
-spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: pods}
-spec: {clusterIP: None, selector: {app: web}}
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: web}
-spec:
-  serviceName: pods
-  replicas: 2
-  podManagementPolicy: Parallel
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      securityContext: {runAsUser: 1234}
-      containers:
-      - name: probe
-        image: test.local/probe:1
-        args: [serve]
-        volumeMounts: [{name: shared, mountPath: /shared}]
-      volumes: [{name: shared, persistentVolumeClaim: {claimName: shared}}]
-"""
-
-
-def eventually(check: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
-        time.sleep(0.1)
-
-
-def remains(name: str) -> list[str]:
-    """Everything that a node of this name may leave on the machine."""
-    folder = Layout(name).folder
-    found = [str(path) for path in (folder, Layout(name).lock) if path.exists()]
-    # Groups of other nodes come and go meanwhile; os.walk passes over what is gone.
-    groups = (Path(at, one) for at, inner, _ in os.walk("/sys/fs/cgroup") for one in inner)
-    found += [str(path) for path in groups if path.match(f"penstock-*-{name}")]
-    found += [m for m in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in m]
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if str(folder) in command and int(process.name) != os.getpid():
-            found.append(f"{process.name}: {command}")
-    return found
 
 
 def link(name: str) -> Path:
     there = record.load(Layout(name))
     assert there is not None
     return Path("/sys/class/net", there.addresses.link)
-
-
-def add_web(node: Node, namespace: str) -> None:
-    image = Layout(node.name).folder / "probe.tar"
-    image.write_bytes(archive(compiled(PROBE), IMAGE, os.uname().machine))
-    node.import_image(image)
-    node.kubectl("create", "namespace", namespace)
-    node.kubectl("apply", "-n", namespace, "-f", "-", stdin=WEB)
-    node.kubectl("-n", namespace, "rollout", "status", "statefulset/web", "--timeout=60s")
 
 
 def fetch(url: str) -> str:
@@ -119,10 +44,6 @@ def fetched(url: str) -> str:
         return fetch(url)
     except OSError:
         return ""
-
-
-def probe(node: Node, pod: str, *arguments: str) -> str:
-    return node.kubectl("-n", "web", "exec", pod, "--", "/probe", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +70,7 @@ def answers(node: Node, url: str) -> str:
 def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
     url = "http://web.web.svc.cluster.local"
     # kube-proxy writes its rules a moment after the first pod is ready, and refuses until then.
-    eventually(lambda: answers(web, url) != "", "the Service is there")
+    eventually("the Service is there", lambda: answers(web, url) != "")
     assert probe(web, "web-0", "get", url) in ("web-0", "web-1")
     assert probe(web, "web-0", "get", "http://web-1.pods:8080") == "web-1"
     assert probe(web, "web-0", "get", "http://web-0.pods:8080") == "web-0"
@@ -159,7 +80,7 @@ def test_the_machine_reaches_cluster_ips_and_pods(web: Node) -> None:
     ip = web.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
     pod = web.kubectl("-n", "web", "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
     both = {"web-0", "web-1"}
-    eventually(lambda: {fetched(f"http://{ip}") for _ in range(20)} == both, "both pods answer")
+    eventually("both pods answer", lambda: {fetched(f"http://{ip}") for _ in range(20)} == both)
     assert fetch(f"http://{pod}:8080") == "web-1"
 
 
@@ -189,14 +110,14 @@ def test_the_audit_log_tells_who_wrote_what(web: Node) -> None:
             if event["objectRef"].get("name") == "noted"
         ]
 
-    eventually(lambda: ("kubernetes-admin", "create") in lines(), "an audit line")
+    eventually("an audit line", lambda: ("kubernetes-admin", "create") in lines())
 
 
 def test_a_restricted_namespace_refuses_a_root_pod(web: Node) -> None:
     label = "pod-security.kubernetes.io/enforce=restricted"
     web.kubectl("create", "namespace", "strict")
     web.kubectl("label", "namespace", "strict", label)
-    eventually(lambda: "default" in web.kubectl("-n", "strict", "get", "sa", "-o", "name"), "sa")
+    eventually("sa", lambda: "default" in web.kubectl("-n", "strict", "get", "sa", "-o", "name"))
     with pytest.raises(LocalError, match="violates PodSecurity"):
         web.kubectl("-n", "strict", "run", "root", f"--image={IMAGE}")
     web.kubectl("delete", "namespace", "strict", "--wait=false")
@@ -205,7 +126,7 @@ def test_a_restricted_namespace_refuses_a_root_pod(web: Node) -> None:
 def test_a_killed_api_server_comes_back_with_what_it_knew(web: Node) -> None:
     before = web.processes()["kube-apiserver"]
     assert before.signal(signal.SIGKILL)
-    eventually(lambda: web.processes().get("kube-apiserver", before) != before, "a new process")
+    eventually("a new process", lambda: web.processes().get("kube-apiserver", before) != before)
 
     def answers() -> bool:
         try:
@@ -213,7 +134,7 @@ def test_a_killed_api_server_comes_back_with_what_it_knew(web: Node) -> None:
         except LocalError:
             return False
 
-    eventually(answers, "an answer")
+    eventually("an answer", answers)
 
 
 def test_a_second_node_lives_and_goes_beside_the_first(web: Node) -> None:
@@ -223,10 +144,10 @@ def test_a_second_node_lives_and_goes_beside_the_first(web: Node) -> None:
         assert wire.exists()
         add_web(second, "web")
         ip = second.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
-        eventually(lambda: fetched(f"http://{ip}") in ("web-0", "web-1"), "the Service is there")
+        eventually("the Service is there", lambda: fetched(f"http://{ip}") in ("web-0", "web-1"))
         assert second.address != web.address
         assert probe(web, "web-0", "get", "http://web.web.svc.cluster.local")
-    assert remains("test-second") == []
+    assert left_of("test-second") == []
     assert not wire.exists()
     assert probe(web, "web-0", "get", "http://web.web.svc.cluster.local")
 
@@ -252,14 +173,14 @@ def test_an_up_killed_in_the_middle_leaves_nothing_after_down(stage: str, kube_n
     command = [sys.executable, "-c", "from penstock.cli.local import app; app()"]
     with subprocess.Popen([*command, "up", "--name", layout.name]) as up:
         try:
-            eventually(lambda: STAGES[stage](layout), stage)
+            eventually(stage, lambda: STAGES[stage](layout), every=0.1)
         finally:
             up.kill()
     assert Node(layout.name).status().state in ("unfinished", "dead")
     wire = link(layout.name)
     Node(layout.name).down()
     # A first process that nobody knew yet gives up by itself, since nobody tells it to go on.
-    eventually(lambda: remains(layout.name) == [], "nothing remains", 60)
+    eventually("nothing remains", lambda: left_of(layout.name) == [])
     assert not wire.exists()
 
 
@@ -274,7 +195,7 @@ def test_a_dead_node_is_replaced_by_up(kube_node: Node) -> None:
         node.up(Size.API)
         assert node.status().state == "ready"
         assert "kubernetes" in node.kubectl("get", "services")
-    assert remains("test-dead") == []
+    assert left_of("test-dead") == []
 
 
 def test_nobody_anonymous_is_served(api_node: Node) -> None:
@@ -303,4 +224,4 @@ spec:
         assert all(" Ready " in line for line in ready)
         node.kubectl("apply", "-f", "-", stdin=pods)
         node.kubectl("rollout", "status", "deployment/many", "--timeout=60s")
-    assert remains("test-fleet") == []
+    assert left_of("test-fleet") == []

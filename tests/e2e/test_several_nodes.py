@@ -6,95 +6,26 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator
-from pathlib import Path
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
+from e2e_kit.left import left_of
+from e2e_kit.probe import IMAGE, add_web, probe
+from e2e_kit.site import eventually
 from penstock.local import inotify
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
-from penstock.local.golang import Program, compiled
 from penstock.local.layout import Layout
 from penstock.local.linux import why_not
 from penstock.local.node import Node
 from penstock.local.process import load
-from penstock.local.single import archive
 from support.room import room
 
-IMAGE = "test.local/probe:1"
-PROBE = Program("probe", ".", {}, source=Path(__file__).parents[1] / "fixtures/probe")
 NAMES = ("front", "gpu-1", "gpu-2")
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "can run")
-
-PODS = """
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: shared}
-spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: pods}
-spec: {clusterIP: None, selector: {app: web}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: web}
-spec:
-  serviceName: pods
-  replicas: 3
-  podManagementPolicy: Parallel
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      securityContext: {runAsUser: 1234}
-      affinity:
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-          - labelSelector: {matchLabels: {app: web}}
-            topologyKey: kubernetes.io/hostname
-      containers:
-      - name: probe
-        image: test.local/probe:1
-        args: [serve]
-        volumeMounts: [{name: shared, mountPath: /shared}]
-      volumes: [{name: shared, persistentVolumeClaim: {claimName: shared}}]
-"""
-
-
-def eventually(check: Callable[[], bool], what: str, timeout: float = 90.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
-        time.sleep(0.1)
-
-
-def left_of(name: str) -> list[str]:
-    """Everything that a cluster of this name may leave on the machine."""
-    folder = Layout(name).folder
-    found = [str(path) for path in (folder, Layout(name).lock) if path.exists()]
-    groups = (Path(at, one) for at, inner, _ in os.walk("/sys/fs/cgroup") for one in inner)
-    found += [str(one) for one in groups if one.match(f"penstock-*-{name}*")]
-    found += [m for m in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in m]
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if str(folder) in command and int(process.name) != os.getpid():
-            found.append(f"{process.name}: {command}")
-    return found
 
 
 def ready(node: Node) -> dict[str, bool]:
@@ -111,13 +42,6 @@ def ready(node: Node) -> dict[str, bool]:
 def pods(node: Node) -> dict[str, dict[str, Any]]:
     items = json.loads(node.kubectl("-n", "web", "get", "pods", "-o", "json"))["items"]
     return {one["metadata"]["name"]: one for one in items}
-
-
-def probe(node: Node, pod: str, *arguments: str) -> str:
-    try:
-        return node.kubectl("-n", "web", "exec", pod, "--", "/probe", *arguments)
-    except LocalError as error:
-        return str(error)
 
 
 @pytest.fixture(scope="module")
@@ -143,12 +67,7 @@ def test_down_removes_a_cluster_whose_first_node_was_killed(alone: None) -> None
 def several(alone: None) -> Generator[Node]:
     with Node("test-several") as node:
         node.up(Size.NODE, nodes=3, names=NAMES)
-        image = Layout(node.name).folder / "probe.tar"
-        image.write_bytes(archive(compiled(PROBE), IMAGE, os.uname().machine))
-        node.import_image(image)
-        node.kubectl("create", "namespace", "web")
-        node.kubectl("apply", "-n", "web", "-f", "-", stdin=PODS)
-        node.kubectl("-n", "web", "rollout", "status", "statefulset/web", "--timeout=90s")
+        add_web(node, "web", replicas=3, apart=True)
         yield node
     assert left_of("test-several") == []
 
@@ -163,12 +82,12 @@ def test_pods_reach_each_other_and_services_across_nodes(several: Node) -> None:
     for one in pods(several):
         for other in pods(several):
             eventually(
-                lambda at=one, to=other: probe(several, at, "get", f"http://{to}.pods:8080") == to,
                 f"{one} reaches {other}",
+                lambda at=one, to=other: probe(several, at, "get", f"http://{to}.pods:8080") == to,
             )
         eventually(
-            lambda at=one: probe(several, at, "get", url) in pods(several),
             f"{one} reaches the Service",
+            lambda at=one: probe(several, at, "get", url) in pods(several),
         )
 
 
@@ -184,11 +103,12 @@ def test_a_stopped_node_is_lost_as_a_machine_is_and_has_its_disk_when_it_starts(
     uid = pods(several)[lost]["metadata"]["uid"]
     several.stop("gpu-2")
     assert [one.state for one in several.nodes()] == ["running", "running", "stopped"]
-    eventually(lambda: not ready(several)["gpu-2"], "the node is not Ready")
+    eventually("the node is not Ready", lambda: not ready(several)["gpu-2"], timeout=90)
     assert ready(several)["gpu-1"]
     several.start("gpu-2")
     assert ready(several)["gpu-2"]
-    eventually(lambda: probe(several, lost, "get", f"http://{lost}.pods:8080") == lost, "it serves")
+    url = f"http://{lost}.pods:8080"
+    eventually("it serves", lambda: probe(several, lost, "get", url) == lost, timeout=90)
     assert pods(several)[lost]["metadata"]["uid"] == uid
 
 
@@ -232,7 +152,7 @@ def test_an_add_that_was_killed_is_done_again_by_the_next(several: Node) -> None
     command = [sys.executable, "-c", "from penstock.cli.local import app; app()"]
     with subprocess.Popen([*command, "node", "add", "killed", "--name", several.name]) as adding:
         try:
-            eventually(lambda: load(layout.pid) is not None, "its first process runs")
+            eventually("its first process runs", lambda: load(layout.pid) is not None, every=0.1)
         finally:
             adding.kill()
     assert several.nodes()[-1].state in ("unfinished", "dead")

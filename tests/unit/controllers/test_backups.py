@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE
 from penstock.testing.loop import simulate
@@ -25,16 +27,30 @@ def writes(lab: Lab) -> int:
     return sum("/events" not in path for _, path in lab.world.writes)
 
 
+@asynccontextmanager
+async def backed(mode: str = "ReadWriteMany") -> AsyncGenerator[Lab]:
+    """A lab with an operator and a slurmctld with a backup, whose state is on an existing PVC.
+
+    With another `mode` no Kubernetes node runs pods.
+    """
+    lab = Lab()
+    body = {"metadata": {"name": "state"}, "spec": {"accessModes": [mode]}}
+    lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
+    lab.world.declare(1)
+    spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "state"}}
+    lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
+    if mode != "ReadWriteMany":
+        lab.world.machines.silent |= {"machine-0", "machine-1", "machine-2"}
+    process = lab.world.operator()
+    try:
+        yield lab
+    finally:
+        await lab.world.crash(process)
+
+
 def test_the_label_follows_who_works_and_a_standby_gets_what_was_changed() -> None:
     async def play() -> None:
-        lab = Lab()
-        body = {"metadata": {"name": "rwx"}, "spec": {"accessModes": ["ReadWriteMany"]}}
-        lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
-        lab.world.declare(1)
-        spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "rwx"}}
-        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
-        process = lab.world.operator()
-        try:
+        async with backed() as lab:
             await lab.ready("controllers", "slurm")
             await lab.until(lambda: active(lab) == [PODS[0]])
             conf = lab.slurm_conf()
@@ -62,8 +78,6 @@ def test_the_label_follows_who_works_and_a_standby_gets_what_was_changed() -> No
             await asyncio.sleep(60)
             assert list(map(lab.uid, PODS)) == uids
             assert writes(lab) == written
-        finally:
-            await lab.world.crash(process)
 
     simulate(play())
 
@@ -74,14 +88,7 @@ def services(lab: Lab) -> list[str]:
 
 def test_services_of_slurmctlds_go_once_no_slurm_conf_names_them() -> None:
     async def play() -> None:
-        lab = Lab()
-        body = {"metadata": {"name": "rwx"}, "spec": {"accessModes": ["ReadWriteMany"]}}
-        lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
-        lab.world.declare(1)
-        spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "rwx"}}
-        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
-        process = lab.world.operator()
-        try:
+        async with backed() as lab:
             await lab.ready("controllers", "slurm")
             await lab.until(lambda: active(lab) == [PODS[0]])
             assert services(lab) == list(PODS)
@@ -95,26 +102,14 @@ def test_services_of_slurmctlds_go_once_no_slurm_conf_names_them() -> None:
 
             await lab.until(gone)
             await lab.ready("controllers", "slurm")
-        finally:
-            await lab.world.crash(process)
 
     simulate(play())
 
 
 def test_a_claim_that_only_one_pod_can_have_is_told() -> None:
     async def play() -> None:
-        lab = Lab()
-        body = {"metadata": {"name": "one"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
-        lab.world.ask("POST", f"{CORE}/persistentvolumeclaims", body)
-        lab.world.declare(1)
-        spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "one"}}
-        lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
-        lab.world.machines.silent |= {"machine-0", "machine-1", "machine-2"}
-        process = lab.world.operator()
-        try:
+        async with backed("ReadWriteOnce") as lab:
             await lab.until(lambda: lab.says("controllers", "slurm")[1] == "ClaimNotShared")
             assert "ReadWriteMany" in lab.says("controllers", "slurm")[2]
-        finally:
-            await lab.world.crash(process)
 
     simulate(play())

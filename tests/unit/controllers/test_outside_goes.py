@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -19,15 +20,22 @@ HELM = ("controllers/slurm", "nodesets/compute", "restapis/slurm")
 """The order of `helm uninstall`: kinds that it does not know, by name."""
 
 
+@asynccontextmanager
+async def served() -> AsyncGenerator[Lab]:
+    """A lab with a free worker of an external slurmctld."""
+    async with operated() as lab:
+        outside(lab)
+        keys(lab)
+        await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SlurmctldAnswers")
+        await lab.until(lambda: ready(lab) and lab.world.slurm.free_nodes())
+        yield lab
+
+
 def played(play: Callable[[Lab, FakeJob], Awaitable[None]]) -> None:
     """Play with a worker of an external slurmctld that has a job."""
 
     async def run() -> None:
-        async with operated() as lab:
-            outside(lab)
-            keys(lab)
-            await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SlurmctldAnswers")
-            await lab.until(lambda: ready(lab) and lab.world.slurm.free_nodes())
+        async with served() as lab:
             job = lab.world.slurm.submit(1)
             assert job is not None
             await asyncio.sleep(10)
@@ -95,11 +103,7 @@ def test_an_external_slurmctld_that_cannot_be_asked_is_waited_for_but_not_for_ev
     """The end of the wait is told, survives the process, and the namespace can go."""
 
     async def run() -> None:
-        async with operated() as lab:
-            outside(lab)
-            keys(lab)
-            await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SlurmctldAnswers")
-            await lab.until(lambda: ready(lab) and lab.world.slurm.free_nodes())
+        async with served() as lab:
             assert lab.world.slurm.submit(1) is not None
             await asyncio.sleep(10)
             delete(lab, *HELM)
@@ -140,11 +144,7 @@ def test_pods_that_somebody_deletes_end_the_wait_at_once() -> None:
     """As the condition says."""
 
     async def run() -> None:
-        async with operated() as lab:
-            outside(lab)
-            keys(lab)
-            await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SlurmctldAnswers")
-            await lab.until(lambda: ready(lab))
+        async with served() as lab:
             lab.world.slurm_fault(Fault.CONTROLLER_DOWN, SPACE)
             delete(lab, *HELM)
             await asyncio.sleep(60)
