@@ -14,6 +14,7 @@ from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.report import Events
 from penstock.decide import slurmdbd
+from penstock.decide.jwks import check as jwks_check
 from penstock.decide.reach import closed
 from penstock.decide.slurmdbd import REACHABLE, Said
 from penstock.decide.workload import workload
@@ -228,12 +229,8 @@ class AccountingLoop(Loop[Accounting]):
             told = f"spec.storageConfig.passwordKeyRef: the password cannot be used: {wrong}"
             found.append(Check(False, "PasswordUnusable", told))
         jwks = spec.jwks_key_ref
-        if jwks is not None and self.world.jwks(space, jwks) is None:
-            told = (
-                f"spec.jwksKeyRef: there is no ConfigMap {jwks.name} with a key {jwks.key} in "
-                f"namespace {space}. Create it or remove the reference"
-            )
-            found.append(Check(False, "ConfigMapNotFound", told))
+        if jwks and (wrong := jwks_check(jwks, space, self.world.jwks(space, jwks))):
+            found.append(wrong)
         return found
 
     def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Check:

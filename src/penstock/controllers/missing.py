@@ -10,6 +10,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.shared import SecretKeySelector
 from penstock.controllers.world import World
 from penstock.decide import config_files
+from penstock.decide.jwks import check as jwks_check
 from penstock.decide.neighbours import references
 from penstock.render.config import config_maps_of
 from penstock.render.context import Cluster
@@ -50,15 +51,8 @@ def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check
         if name not in cluster.config_maps
     ]
     jwks = None if controller.spec.external else controller.spec.jwks_key_ref
-    if jwks and jwks.key not in world.config_data(controller).get(jwks.name, {}):
-        found.append(
-            Check(
-                False,
-                "ConfigMapNotFound",
-                f"spec.jwksKeyRef: there is no ConfigMap {jwks.name} with a key {jwks.key} in "
-                f"namespace {space}. Create it or remove the reference",
-            )
-        )
+    if jwks and (wrong := jwks_check(jwks, space, world.jwks(space, jwks))):
+        found.append(wrong)
     return found + config_files.refused(of_user(cluster))
 
 

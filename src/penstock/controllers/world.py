@@ -43,6 +43,7 @@ from penstock.controllers.own_writes import OwnWrites
 from penstock.controllers.settings import Settings
 from penstock.decide.backups import is_active
 from penstock.decide.config_checks import APPLIED
+from penstock.decide.jwks import check as jwks_check
 from penstock.kube import Manager
 from penstock.render.canonical import digest, secret_digest
 from penstock.render.config import config_hash, config_maps_read, files, mounted
@@ -238,7 +239,10 @@ class World:
         return found
 
     def absent_config_maps(self, controller: Controller) -> list[str]:
-        """Names of the ConfigMaps that a Controller names and that are not there in full."""
+        """Names of the ConfigMaps that a Controller names and that are not there in full.
+
+        One whose JWKS file cannot be used counts as such.
+        """
         found = self.config_data(controller)
         absent = [
             name
@@ -246,8 +250,10 @@ class World:
             if name not in found
         ]
         jwks = None if controller.spec.external else controller.spec.jwks_key_ref
-        if jwks and jwks.name not in absent and jwks.key not in found.get(jwks.name, {}):
-            absent.append(jwks.name)
+        if jwks and jwks.name not in absent:
+            text = found.get(jwks.name, {}).get(jwks.key)
+            if jwks_check(jwks, controller.metadata.namespace, text) is not None:
+                absent.append(jwks.name)
         return absent
 
     def declared_anew(self, nodeset: NodeSet) -> bool:

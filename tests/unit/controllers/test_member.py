@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from penstock.api.core import ConfigMap, Secret
 from penstock.api.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
+from penstock.controllers import missing
 from penstock.controllers.member import waits_for_cluster
 from penstock.controllers.references import References
 from penstock.controllers.world import World
@@ -62,6 +64,21 @@ def test_the_file_of_outside_keys_is_missed_until_it_has_its_key() -> None:
     assert found.absent_config_maps(controller) == ["keys"]
     put(found.config_maps, files(2, **{"jwks.json": "{}"}))
     assert found.absent_config_maps(controller) == []
+
+
+def test_a_jwks_file_that_is_not_utf8_is_named_and_nothing_is_made_of_it() -> None:
+    """The rest of what runs goes on with the former file."""
+    found, controller, _ = world(JWKS)
+    broken = base64.b64encode(b'{"keys": ["\xff"]}').decode()
+    keys = msgspec.structs.replace(files(1), binary_data={"jwks.json": broken})
+    put(found.config_maps, keys)
+    (told,) = missing.checks(found, controller, found.cluster(controller))
+    assert (told.ok, told.reason) == (False, "JwksUnreadable")
+    assert "key jwks.json of ConfigMap keys is not UTF-8" in told.message
+    assert found.absent_config_maps(controller) == ["keys"]
+    text = base64.b64encode(b"{}").decode()
+    put(found.config_maps, msgspec.structs.replace(files(2), binary_data={"jwks.json": text}))
+    assert missing.checks(found, controller, found.cluster(controller)) == []
 
 
 def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> None:
