@@ -11,9 +11,10 @@ import pytest
 from e2e_kit import manifests
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
-from e2e_kit.site import eventually
+from e2e_kit.site import Site, eventually
 
 CONTROLLER = f"{manifests.NAME}-controller-0"
+STAND_INS = ("penstock-register-0", "penstock-register-1")
 BACK_S = 180.0
 """Slurmctld comes back, runs for a minute, and is believed."""
 MISSING: Json = {"image": "localhost/penstock/missing:1"}
@@ -59,6 +60,27 @@ def test_workers_of_a_slurmctld_that_lost_its_state_register_again_in_their_pods
     # Registered again, they can be drained, and so they can go.
     cluster.kubectl("scale", "nodeset/compute", "--replicas=0")
     cluster.until("pods", lambda _: not cluster.pods(), "all workers are gone")
+
+
+def test_stand_ins_that_a_killed_operator_left_go_when_the_next_starts(
+    cluster: Cluster, site: Site
+) -> None:
+    """In state FUTURE no list shows them, and each takes room of MaxNodeCount."""
+    cluster.create(manifests.controller(), manifests.restapi(), nodeset(1))
+    cluster.until_idle("compute-0")
+    with site.without_operator():
+        names, addresses = "penstock-register-[0-1]", "127.0.0.1,127.0.0.1"
+        conf = f"NodeName={names} NodeAddr={addresses} Port=1,2 State=FUTURE"
+        assert not cluster.rest("POST", "new/node/", {"node_conf": conf})["errors"]
+        assert listed(cluster, "FUTURE") == {"compute-0", *STAND_INS}
+        assert listed(cluster) == {"compute-0"}
+    eventually("stand-ins are gone", lambda: listed(cluster, "FUTURE") == {"compute-0"})
+
+
+def listed(cluster: Cluster, flags: str = "") -> set[str]:
+    """Names of the node records that slurmrestd lists."""
+    found = cluster.rest("GET", f"nodes/?flags={flags}" if flags else "nodes/")
+    return {one["name"] for one in found["nodes"]}
 
 
 @pytest.mark.parametrize("broken", BROKEN)

@@ -73,6 +73,8 @@ class Link:
     tasks: tuple[asyncio.Task[None], ...] = ()
     registering: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
+    swept: Slurmrestd | None = None
+    """By which client stand-ins that a killed process left were looked for."""
 
     def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
         """Ask this slurmrestd from now on, or nobody, because of `why`."""

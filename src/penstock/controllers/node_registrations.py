@@ -22,6 +22,7 @@ from penstock.slurm.rest.errors import SlurmError, UnsupportedError
 from penstock.slurm.rest.node_registration import AT_ONCE, Address, register, remove
 from penstock.slurm.snapshot import Snapshot
 from penstock.slurm.stand_in import stand_ins
+from penstock.slurm.versions import NEW_NODE_SINCE
 
 ANSWERS_S = 5.0
 """How long slurmctld and a slurmd have to answer: seen to take less than one."""
@@ -72,6 +73,9 @@ class NodeRegistrations:
         told: Told,
     ) -> None:
         """Lead some of these nodes to register, and remove stand-ins that a process left."""
+        if link.swept is not client and isinstance(link.mirror.snapshot.nodes, Known):
+            async with link.registering:
+                await self._sweep(link, client)
         wanted = [one for one in actions if isinstance(one, RegisterNode)]
         names = {one.node for one in wanted}
         tried = {node: one for node, one in self._tried.get(key, {}).items() if node in names}
@@ -87,6 +91,24 @@ class NodeRegistrations:
             await self._remove_left(link, client)
             if due:
                 await self._register(key, link, client, due[:AT_ONCE], told)
+
+    async def _sweep(self, link: Link, client: Slurmrestd) -> None:
+        """Remove stand-ins that are FUTURE still: no list shows them, and they take room.
+
+        Once for each client: later ones of this process are removed by itself.
+        """
+        if link.swept is client or client.lacks(NEW_NODE_SINCE):
+            return
+        link.swept = client
+        try:
+            left = stand_ins(await client.future_nodes())
+            if left:
+                await remove(client, left)
+                log.info("stand-ins of a killed process removed", names=left)
+        except SlurmError as error:
+            if not error.status:
+                link.swept = None
+            log.info("stand-ins not looked for", error=str(error))
 
     async def _remove_left(self, link: Link, client: Slurmrestd) -> None:
         left = stand_ins(_records(await link.mirror.fresh()))
@@ -117,6 +139,8 @@ class NodeRegistrations:
         except UnsupportedError as error:
             self._unable[key] = str(error)
         except SlurmError as error:
+            # One whose answer was cut off may have made stand-ins.
+            link.swept = None
             note = f"Nodes {', '.join(one.node for one in due)} cannot register again: {error}"
             told.warning("SlurmRefused", note, "RegisterNode")
         else:

@@ -39,6 +39,8 @@ PROBES_SINCE: Final = V25_11
 """slurmctld and slurmd answer HTTP on their ports."""
 METRICS_SINCE: Final = V25_11
 """slurmctld has metrics, and `MetricsType`."""
+NEW_NODE_SINCE: Final = V25_11
+"""slurmrestd makes node records."""
 PARTITION_CALLS_SINCE: Final = V26_05
 """slurmrestd makes, changes and deletes partitions."""
 RESERVATION_CALLS_SINCE: Final = V25_05

@@ -167,7 +167,10 @@ class SlurmAnswers:
     def _get_nodes(self, asked: Asked, _: str) -> Answer:
         if self._unchanged(asked):
             return Answer(304, TEXT, b"")
-        nodes = [self._node(node, asked) for node in self.slurmctld.nodes.values()]
+        shown = list(self.slurmctld.nodes.values())
+        if asked.query.get("flags") == "FUTURE":
+            shown += self.slurmctld.future.values()
+        nodes = [self._node(node, asked) for node in shown]
         return self._reply(nodes=nodes, last_update=self._now())
 
     def _get_node(self, asked: Asked, name: str) -> Answer:

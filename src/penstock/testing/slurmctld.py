@@ -126,7 +126,7 @@ class FakeSlurmctld:
         self.deaf: set[str] = set()
         """Those of them that do not answer."""
         self.future: dict[str, FakeNode] = {}
-        """Records in state FUTURE, which no list shows."""
+        """Records in state FUTURE, which a list shows only when it is asked for them."""
         self.asks: Callable[[str], None] = lambda _: None
         """Called with each address at which a slurmd is asked to register that never did."""
         self.began = int(clock())
@@ -249,7 +249,7 @@ class FakeSlurmctld:
         if {*names} & {*self.nodes, *self.future}:
             raise RefusedError(*NODE_EXISTS)
         for name, host in zip(names, hosts, strict=True):
-            self.future[name] = FakeNode(name, address=host, started=0)
+            self.future[name] = FakeNode(name, base="FUTURE", address=host, started=0)
 
     def update_nodes(self, names: str, states: Sequence[str], values: dict[str, Any]) -> None:
         """What `scontrol update node` does for several. Raises RefusedError."""

@@ -71,6 +71,16 @@ async def test_what_a_killed_process_left_is_in_nobodys_way(
     assert not server.slurmctld.future
 
 
+async def test_future_records_are_listed_when_they_are_asked_for(
+    server: FakeSlurmrestd, rest: Slurmrestd
+) -> None:
+    server.slurmctld.new_node("NodeName=penstock-register-0 NodeAddr=10.0.0.9 State=FUTURE")
+    listed = await rest.nodes()
+    assert listed is not None
+    assert listed.items == ()
+    assert await rest.future_nodes() == {"penstock-register-0"}
+
+
 async def test_stand_ins_go_though_the_wait_for_workers_fails(
     server: FakeSlurmrestd, rest: Slurmrestd
 ) -> None:

@@ -68,6 +68,14 @@ class Slurmrestd:
             raise BadReplyError("slurmrestd's answer has no list of nodes")
         return wire.Listing(tuple(record.node() for record in reply.nodes), last_update)
 
+    async def future_nodes(self) -> frozenset[str]:
+        """Names of the records in state FUTURE, which `nodes` leaves out."""
+        reply = await self._http.ask(wire.NodesReply, "nodes/", {"flags": "FUTURE"})
+        records = reply.nodes if reply is not None else None
+        if records is None:
+            raise BadReplyError("slurmrestd's answer has no list of nodes")
+        return frozenset(one.name for one in records if "FUTURE" in one.node().state)
+
     async def node(self, name: str) -> Node:
         """One node record. Raises NotFoundError when slurmctld has none of that name."""
         reply = await self._http.must(wire.NodesReply, _node(name))
