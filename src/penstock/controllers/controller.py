@@ -51,6 +51,7 @@ from penstock.render.config import (
     partition_record,
 )
 from penstock.render.context import Cluster
+from penstock.render.slurm_conf import held_partitions
 from penstock.slurm.force import SLURM_CONF
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
@@ -167,7 +168,7 @@ class ControllerLoop(Loop[Controller]):
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
             *accounting.checks(obj, cluster.accounting, worked=_worked(obj)),
-            *self._told(obj, view, decision),
+            *self._told(obj, cluster, view, decision),
         ]
         drifted = await self._drifted(obj, cluster)
         recorded = await self.registrations.bring(obj, cluster, self.events, settled=settled)
@@ -294,16 +295,21 @@ class ControllerLoop(Loop[Controller]):
         words = await self.drift.settle(obj, cluster, chosen)
         return [*wrong, *drift_check(words, obj.status.conditions)]
 
-    def _told(self, obj: Controller, view: ConfigView, decision: Decision) -> list[Check]:
+    def _told(
+        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+    ) -> list[Check]:
         """How the configuration is doing; a refusal is told until something else is taken."""
         words = self._refused[obj.metadata.key]
+        refused = words or decision.stage in _REFUSED
+        held = held_partitions(cluster) if refused else frozenset[str]()
         if not words:
-            return config_checks.checks(decision, view.wanted.data)
+            return config_checks.checks(decision, view.wanted.data, held)
         valid = find(obj.status.conditions, config_checks.VALID)
         tried = valid is not None and valid.status == "True"
         if decision.stage in _REFUSED:
             words += f"; and without the Controller's changed lines: {decision.words}"
-        return config_checks.refused(words, files(self.world.declared(obj)), tried=tried)
+        found = files(self.world.declared(obj))
+        return config_checks.refused(words, found, held, tried=tried)
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""

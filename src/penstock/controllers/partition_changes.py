@@ -332,7 +332,7 @@ class PartitionChanges:
         found = held_partitions(cluster) - render.invalid(cluster)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
-        return held_check(found, jobs, words)
+        return held_check(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
 
     def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> Brought:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from penstock.api.conditions import Check
@@ -19,8 +19,13 @@ _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]+")
 
 
-def checks(decision: Decision, declared: Mapping[str, str]) -> list[Check]:
-    """ConfigValid and ConfigApplied, once slurmctld has worked."""
+def checks(
+    decision: Decision, declared: Mapping[str, str], held: Collection[str] = ()
+) -> list[Check]:
+    """ConfigValid and ConfigApplied, once slurmctld has worked.
+
+    `held` are partitions whose lines stay in the file for their jobs although nobody declares them.
+    """
     words = decision.words
     match decision.stage:
         case Stage.STARTING if decision.wrong:
@@ -63,14 +68,20 @@ def checks(decision: Decision, declared: Mapping[str, str]) -> list[Check]:
                 Check(None, "ConfigRestarting", told + _because(words), type=APPLIED),
             ]
         case Stage.REFUSED:
-            return refused(words, declared)
+            return refused(words, declared, held)
         case Stage.UNDONE:
-            return refused(words, declared, tried=True)
+            return refused(words, declared, held, tried=True)
 
 
-def refused(words: str, declared: Mapping[str, str], *, tried: bool = False) -> list[Check]:
-    """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it."""
-    told = f"{_KEEPS}{words}{place(words, declared)}"
+def refused(
+    words: str, declared: Mapping[str, str], held: Collection[str] = (), *, tried: bool = False
+) -> list[Check]:
+    """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it.
+
+    `held` as in `checks`.
+    """
+    at = place(words, declared)
+    told = f"{_KEEPS}{words}{at}{_of_held(words, at, held)}"
     valid = Check(True, "ConfigAccepted") if tried else Check(False, "ConfigRefused", told)
     return [replace(valid, type=VALID), Check(False, "ConfigRefused", told, type=APPLIED)]
 
@@ -117,6 +128,19 @@ def place(words: str, declared: Mapping[str, str]) -> str:
     if not best or len(found) != 1:
         return ""
     return f" (line {found[0]} of slurm.conf: {lines[found[0] - 1].strip()})"
+
+
+def _of_held(words: str, at: str, held: Collection[str]) -> str:
+    """That a refusal may be about a line that the user has removed, and what to do."""
+    if not held:
+        return ""
+    said = {one.rstrip(".") for one in _WORD.findall(words + at)}
+    named = [one for one in sorted(held) if one in said]
+    stays = "is removed from the declaration and its line stays for its jobs"
+    if not named:
+        return f". Partition {some(sorted(held))} {stays}, which this may be about"
+    ends = f"`scancel --partition={','.join(named)}`"
+    return f". Partition {some(named)} {stays}: undo the other change, or end the jobs by {ends}"
 
 
 def _words_of(line: str) -> set[str]:

@@ -34,15 +34,27 @@ def empty(names: Iterable[str], jobs: Fact[tuple[Job, ...]]) -> list[str]:
 
 
 def check(
-    names: Iterable[str], jobs: Fact[tuple[Job, ...]], refused: Mapping[str, str]
+    names: Iterable[str],
+    jobs: Fact[tuple[Job, ...]],
+    refused: Mapping[str, str],
+    *,
+    restapi: bool = True,
 ) -> Check | None:
     """What is told of the partitions that stay; it is no fault, so Ready does not depend on it.
 
-    `refused` has slurmctld's words where it did not delete one.
+    `refused` has slurmctld's words where it did not delete one, `restapi` says whether there is a
+    RestApi: only slurmrestd lists jobs.
     """
     found = sorted(names)
     if not found:
         return None
+    if isinstance(jobs, Unknown) and not restapi:
+        told = (
+            f"Partition {some(found)} is removed from the declaration and stays, drained: there is "
+            "no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it again once "
+            "the partition is gone"
+        )
+        return _told(_UNKNOWN, told)
     if isinstance(jobs, Unknown):
         named = some(found)
         told = (

@@ -68,6 +68,23 @@ def test_the_line_is_named_only_where_the_words_lead_to_one(words: str, found: s
 
 
 @pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("Invalid node names in partition y", "undo the other change, or end the jobs by"),
+        ("lookup failure for node nosuch", "`scancel --partition=y`"),
+        ("Unable to process configuration file", "which this may be about"),
+    ],
+)
+def test_a_refusal_says_that_a_removed_partition_still_has_its_line(words: str, says: str) -> None:
+    """Otherwise a user looks for it in vain among the lines that are declared."""
+    found = Decision(Stage.REFUSED, None, None, words=words)
+    for one in checks(found, DECLARED, {"y"}):
+        assert "Partition y is removed from the declaration and its line stays" in one.message
+        assert says in one.message
+    assert all("removed" not in one.message for one in checks(found, DECLARED))
+
+
+@pytest.mark.parametrize(
     ("line", "live", "persistent", "words"),
     [
         ("SchedulerTimeSlice=5", False, True, "reconfigured for SchedulerTimeSlice; slurmctld is"),
