@@ -85,6 +85,17 @@ def uids(lab_: Lab) -> dict[str, str]:
     return {one["metadata"]["name"]: one["metadata"]["uid"] for one in lab_.all("Pod")}
 
 
+def charts(lab_: Lab) -> dict[str, tuple[str, str]]:
+    """The chart and its version that the labels of each pod name."""
+    return {
+        one["metadata"]["name"]: (
+            one["metadata"]["labels"].get("helm.sh/chart", ""),
+            one["metadata"]["labels"].get("app.kubernetes.io/version", ""),
+        )
+        for one in lab_.all("Pod")
+    }
+
+
 def spec(lab_: Lab, kind: str, name: str) -> Json:
     found = lab_.get(kind, name)
     assert found is not None
@@ -110,6 +121,8 @@ async def test_a_release_is_a_cluster_and_its_upgrades_restart_only_what_they_ch
         assert meta["labels"]["app.kubernetes.io/managed-by"] == "Helm"
         assert [meta["annotations"][key] for key in HELM] == ["slurm", lab_.namespace]
         pods = uids(lab_)
+        version = meta["labels"]["helm.sh/chart"], meta["labels"]["app.kubernetes.io/version"]
+        assert charts(lab_) == dict.fromkeys(pods, version)
 
         await lab_.quiet(2)
         written = len(running.writes)
@@ -121,6 +134,7 @@ async def test_a_release_is_a_cluster_and_its_upgrades_restart_only_what_they_ch
         labels = (lab_.get("NodeSet", NODESET) or {})["metadata"]["labels"]
         assert labels["helm.sh/chart"] == "slurm-9.9.9"
         assert uids(lab_) == pods, "a version of the chart is no reason to restart a pod"
+        assert charts(lab_) == dict.fromkeys(pods, ("slurm-9.9.9", "99.11"))
 
         await upgraded(
             lab_, release, {**CLUSTER, "restapi": {"slurmrestd": {"args": ["-v"]}}}, newer

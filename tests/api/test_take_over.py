@@ -119,6 +119,12 @@ def uids(lab_: Lab) -> dict[str, str]:
     return {one["metadata"]["name"]: one["metadata"]["uid"] for one in lab_.all("Pod")}
 
 
+def chart_labels(lab_: Lab) -> set[tuple[str, ...]]:
+    """The chart and its version that the labels of the pods name."""
+    found = [one["metadata"]["labels"] for one in lab_.all("Pod")]
+    return {tuple(labels.get(key, "") for key in wellknown.CHART_LABELS) for labels in found}
+
+
 def templates(lab_: Lab) -> dict[str, Json]:
     """The templates of all workloads by kind and name."""
     return {
@@ -261,9 +267,12 @@ async def test_objects_of_the_real_slurm_operator_are_taken_over_and_nothing_res
         async with lab_.operator() as running:
             await settled(lab_)
             assert running.writes == []
+            assert chart_labels(lab_) == {("slurm-1.3.0-rc1", "26.05")}
             await found.to_our_chart()
             found.unchanged()
             assert current(lab_) == WORKERS
+            ours: Json = (lab_.get("Controller", "slurm") or {})["metadata"]["labels"]
+            assert chart_labels(lab_) == {tuple(ours[key] for key in wellknown.CHART_LABELS)}
         assert job.state == {"RUNNING"}
         # A user has cordoned one of the pods, which slurm-operator undid in Slurm.
         drained = {name for name, node in lab_.slurm.nodes.items() if node.flags - {"DYNAMIC_NORM"}}

@@ -111,6 +111,12 @@ def everything(cluster: Cluster) -> dict[str, tuple[str, int]]:
     return {name: (pod["metadata"]["uid"], restarts(pod)) for name, pod in cluster.pods("").items()}
 
 
+def _selected(site: Site, cluster: Cluster, selector: str) -> set[str]:
+    """Names of the pods that a selector of labels finds."""
+    found = site.kubectl("get", "pods", "-n", cluster.namespace, "-l", selector, "-o", "name")
+    return {line.removeprefix("pod/") for line in found.split()}
+
+
 def test_a_cluster_by_helm_runs_jobs(cluster: Cluster) -> None:
     """S003: Slurm's nodes have the entry's key and a number."""
     assert set(cluster.pods()) == WORKERS
@@ -138,6 +144,9 @@ def test_a_job_runs_through_upgrades_of_chart_and_values_and_through_a_rollback(
         ),
         "the new chart's label is there",
     )
+    # What a user looks for pods by, on pods that run on.
+    newest = "app.kubernetes.io/version=99.11,helm.sh/chart=slurm-9.9.9"
+    eventually("the pods follow", lambda: _selected(site, cluster, newest) == set(before), 60)
     release.upgrade(values(site, replicas=1), newer)
     cluster.until("pods", lambda found: WORKERS - set(found) or None, "one worker is gone")
     release.rollback(2)

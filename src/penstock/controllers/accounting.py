@@ -9,7 +9,7 @@ from penstock.api.core import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.shared import SecretKeySelector
-from penstock.controllers import hold
+from penstock.controllers import chart_labels, hold
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.report import Events
@@ -80,6 +80,7 @@ class AccountingLoop(Loop[Accounting]):
         )
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
+        await chart_labels.label(self.client, obj, pods)
         runs = workload("slurmdbd", 1, pods)
         pod = next((one for one in pods if not one.metadata.deleting), None)
         if found.stays:

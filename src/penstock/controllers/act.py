@@ -44,6 +44,7 @@ from penstock.decide.action import (
     SetPodConditions,
     SetReservation,
 )
+from penstock.decide.chart_labels import chart_labels
 from penstock.decide.guard import may_delete
 from penstock.decide.slots import Slot
 from penstock.decide.slurm_view import SlurmView
@@ -300,6 +301,12 @@ class Actor:
 
 
 def _manifest(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: str) -> Json:
+    made = _pod(cluster, nodeset, slot, revision, sssd)
+    made["metadata"]["labels"] |= chart_labels(nodeset)
+    return made
+
+
+def _pod(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: str) -> Json:
     if slot.ordinal is None:
         return worker.daemon_pod(
             cluster,

@@ -12,7 +12,14 @@ from penstock.api.meta import Json, KubeObject
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
 from penstock.api.slinky.shared import Status
-from penstock.controllers import claim_templates, hold, missing, partition_gone, releases
+from penstock.controllers import (
+    chart_labels,
+    claim_templates,
+    hold,
+    missing,
+    partition_gone,
+    releases,
+)
 from penstock.controllers.anew import Anew
 from penstock.controllers.backups import Backups
 from penstock.controllers.config import Configuration
@@ -162,6 +169,7 @@ class ControllerLoop(Loop[Controller]):
         refused, kept = await self._make(obj, cluster, decision, pod)
         self.releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
         await self._hand_over(obj, view, decision)
+        await chart_labels.label(self.client, obj, pods)
         monitored = await self.monitor.bring(obj, cluster, self.events)
         if asked and _worked(obj):
             self._triggered[obj.metadata.key] = await self.triggers.look(obj, self.events, view)

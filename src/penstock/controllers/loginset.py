@@ -11,7 +11,7 @@ from penstock.api.meta import Json
 from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.shared import Status
-from penstock.controllers import hold
+from penstock.controllers import chart_labels, hold
 from penstock.controllers.directories import Directories
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
@@ -53,6 +53,7 @@ class LoginSetLoop(Loop[LoginSet]):
         found = hold.look(self.objects, obj, manifests, render.declared(cluster, obj, **hashes))
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
+        await chart_labels.label(self.client, obj, pods)
         listens = "sshd listens on 22"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
         heard = await self._directories.look(obj, pods, self.events)

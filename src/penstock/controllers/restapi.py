@@ -9,7 +9,7 @@ from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.wellknown import ASK_FINALIZER
-from penstock.controllers import hold
+from penstock.controllers import chart_labels, hold
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Loop, Tools
 from penstock.controllers.member import waits_for_cluster
@@ -83,6 +83,7 @@ class RestApiLoop(Loop[RestApi]):
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))
+        await chart_labels.label(self.client, obj, pods)
         listens = "slurmrestd listens on 6820"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
         return [workload("slurmrestd", obj.spec.replicas, pods), *found.checks, *exposed]

@@ -14,6 +14,7 @@ from penstock.api.core import Node as KubernetesNode
 from penstock.api.core import Pod
 from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.decide import (
+    chart_labels,
     claims,
     deadline,
     drain,
@@ -105,7 +106,8 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
     quiet = Quiet() if quiet is None else quiet
     quiet.crowd = followed(quiet.crowd, view.nodeset.metadata.name, view.pods)
-    view = dated(placed(replace(view, known=quiet.crowd), quiet))
+    labels = chart_labels.chart_labels(view.nodeset)
+    view = dated(placed(replace(view, known=quiet.crowd, chart_labels=labels), quiet))
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = view.crowd.shared
@@ -198,6 +200,7 @@ def _moved(
         (meta.namespace, meta.name, meta.uid),
         (view.revision, view.same_revisions, view.live_confs, spec.update_strategy.type),
         (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
+        view.chart_labels,
         (
             shared,
             view.places.hosts if view.places is not None else None,
@@ -236,7 +239,11 @@ def _tend(
     cordon = drain.cordon_changes(pod, node, wish, view.now)
     place = topology.annotation(pod, node, machine)
     annotations = {**cordon, **deadline.changes(pod, slurm), **place}
-    labels = {**protect.labels(view.nodeset, pod, slurm), **missing_labels(pod)}
+    labels = {
+        **protect.labels(view.nodeset, pod, slurm),
+        **missing_labels(pod),
+        **chart_labels.changes(pod, view.chart_labels),
+    }
     if annotations or labels:
         why = wish.why if wish and cordon else None
         meta = pod.metadata

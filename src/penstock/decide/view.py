@@ -45,6 +45,7 @@ class NodeSetView:
     in DaemonSet mode all there are; `places` are worked out of them by `penstock.decide.daemon`.
     `old` are the uids of pods that are not as wanted, worked out by `penstock.decide.status`, and
     `known` is what is asked of all pods together, worked out by `penstock.decide.crowd`.
+    `chart_labels` are those of its chart's release, worked out by `penstock.decide.chart_labels`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
     `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
@@ -78,6 +79,7 @@ class NodeSetView:
     places: Places | None = None
     old: frozenset[str] | None = None
     known: Crowd | None = None
+    chart_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     claims: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )

@@ -15,9 +15,6 @@ from penstock.render.script import script
 ETC = "slurm-etc"
 LOGS = "slurm-logfile"
 
-_NOT_FOR_PODS = frozenset({"helm.sh/chart", "app.kubernetes.io/version"})
-"""Labels that change with each release of a chart and would restart every pod."""
-
 
 def etc_mount() -> Json:
     """Slurm's configuration, where every daemon looks for it."""
@@ -30,9 +27,13 @@ def logs_mount() -> Json:
 
 
 def pod_labels(template: PodTemplate, ours: Mapping[str, str]) -> dict[str, str]:
-    """Labels of a pod: the user's, then ours, without those that only name a chart's release."""
+    """Labels of a pod's template: the user's, then ours, without those of a chart's release.
+
+    In a template these would restart every pod with each release; `decide.chart_labels` gives them
+    to the pods themselves.
+    """
     user = template.metadata.labels or {}
-    return {k: v for k, v in user.items() if k not in _NOT_FOR_PODS} | dict(ours)
+    return {k: v for k, v in user.items() if k not in wellknown.CHART_LABELS} | dict(ours)
 
 
 def metadata(

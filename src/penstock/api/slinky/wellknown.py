@@ -127,6 +127,8 @@ ADOPTED_PODS: Final = "penstock.dev/adopted-pods"
 """On a Controller, Accounting, RestApi or LoginSet: REPLACE has pods that another operator made
 replaced now."""
 REPLACE: Final = "Replace"
+CHART_LABELS: Final = ("helm.sh/chart", "app.kubernetes.io/version")
+"""Labels that change with each release of a chart. A pod has them, its template does not."""
 HELM_POLICY: Final = "helm.sh/resource-policy"
 HELM_KEEP: Final = "keep"
 """Of HELM_POLICY: Helm does not delete the object when a release has it no more."""
