@@ -58,6 +58,10 @@ def plan(
         typer.echo(f"penstock plan: {error}", err=True)
         raise typer.Exit(1) from error
     _tell(done, found[2])
+    for failure in done.failed:
+        typer.echo(f"penstock plan: the plan is not complete: {failure}", err=True)
+    if done.failed:
+        raise typer.Exit(1)
     if detailed_exitcode and not done.nothing:
         raise typer.Exit(CHANGES)
 

@@ -23,13 +23,17 @@ def invalid(obj: KubeObject) -> list[Check]:
     return [Check(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
 
 
+INTERNAL_ERROR = "InternalError"
+"""Reason of the conditions of an object whose reconcile failed unexpectedly."""
+
+
 def internal_error(kind: str, name: str, error: Exception) -> Check:
     """An unexpected failure of the reconcile of one object."""
     words = str(error).encode(errors="replace").decode()
     words = " ".join(words[:LONGEST_WORDS].split()) or "no further words"
     return Check(
         False,
-        "InternalError",
+        INTERNAL_ERROR,
         f"{kind} {name} cannot be reconciled and stays as it is: {type(error).__name__}: {words}. "
         "Undo what was changed last in it or in the objects it names, and report this with the "
         "operator's log; it is tried again by itself",

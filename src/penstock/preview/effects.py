@@ -98,11 +98,14 @@ class Effects:
     restarts: tuple[Restart, ...]
     unknown: tuple[str, ...]
     """Clusters whose Slurm could not be asked, and why."""
+    failed: tuple[str, ...] = ()
+    """What could not be rehearsed, and why: nothing is known of it."""
 
     @property
     def nothing(self) -> bool:
         """Whether nothing at all would happen."""
-        return not (self.objects or self.files or self.workers or self.restarts)
+        known = self.objects or self.files or self.workers or self.restarts
+        return not (known or self.failed)
 
 
 def effects(live: Live, rehearsal: Rehearsal) -> Effects:
@@ -123,6 +126,7 @@ def effects(live: Live, rehearsal: Rehearsal) -> Effects:
         tuple(
             f"{key}: {said}" for key, said in sorted(live.slurm.items()) if isinstance(said, str)
         ),
+        rehearsal.failed,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from penstock.api.meta import Json
 from penstock.api.slinky import wellknown
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.operator import REPORTER, Operator
+from penstock.controllers.report import INTERNAL_ERROR
 from penstock.controllers.world import World, cluster_keys
 from penstock.kube import Client, Manager, Recorder
 from penstock.preview.live import Key, Live, Slurm
@@ -29,6 +30,7 @@ from penstock.testing.slurmrestd import InMemorySlurmrestd
 
 LONG_S = 60.0
 """Simulated seconds that the operator gets: for several looks at Slurm and what follows."""
+KINDS = ("slinky.slurm.net/", "penstock.dev/")
 UNSEEN = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
 BASES = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
 
@@ -45,6 +47,8 @@ class Rehearsal:
     """By Controller, names of the Slurm nodes that it gave other features, weight or GRES."""
     world: World
     """What the operator saw at the end."""
+    failed: tuple[str, ...] = ()
+    """What it says of each object whose reconcile failed unexpectedly: the rest is not all."""
 
 
 def rehearse(live: Live, wanted: Iterable[Wanted], now: float | None = None) -> Rehearsal:
@@ -111,7 +115,22 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     await running
     drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
     changed = {key: _changed(live.slurm[key], slurm) for key, slurm in slurms.items()}
-    return Rehearsal(before, after, drained, changed, operator.world)
+    failed = tuple(_failures(live, after))
+    return Rehearsal(before, after, drained, changed, operator.world, failed)
+
+
+def _failures(live: Live, after: Mapping[tuple[str, Key], Json | None]) -> Iterator[str]:
+    """The words of failures that the objects did not have before."""
+    for (resource, key), now in sorted(after.items(), key=lambda one: one[0]):
+        words = _failure(now or {}) if resource.startswith(KINDS) else ""
+        if words and not _failure(live.objects.get(resource, {}).get(key) or {}):
+            yield words
+
+
+def _failure(obj: Json) -> str:
+    status: Json = obj.get("status") or {}
+    conditions: list[Json] = status.get("conditions") or []
+    return next((one["message"] for one in conditions if one["reason"] == INTERNAL_ERROR), "")
 
 
 def _changed(said: Slurm | str, slurm: InMemorySlurmrestd) -> frozenset[str]:

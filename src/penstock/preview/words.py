@@ -49,6 +49,8 @@ def words(effects: Effects) -> str:
     ):
         if part:
             lines += [f"{title}:", *(f"  {line}" for line in part)]
+    if effects.failed:
+        return "\n".join([*lines, *_unknown(effects)])
     by_itself = any(one.by_itself for one in effects.restarts)
     if not by_itself and not any(one.deleted or one.drained for one in effects.workers):
         lines.append(

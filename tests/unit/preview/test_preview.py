@@ -75,6 +75,21 @@ def test_a_cluster_that_is_as_declared_has_nothing_to_do(live: Live) -> None:
     assert words(found) == "Nothing would change."
 
 
+def test_what_fails_in_a_rehearsal_is_said_and_not_taken_for_nothing(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Json:
+        raise ValueError("no such field")
+
+    monkeypatch.setattr("penstock.render.controller.stateful_set", broken)
+    found = changed(live, "controllers", "slurm", slurmctld={"image": "slurmctld:2"})
+    (said,) = found.failed
+    assert "Controller slurm cannot be reconciled" in said
+    assert "ValueError: no such field" in said
+    assert not found.nothing
+    assert "No pod restarts" not in words(found)
+
+
 def test_other_values_for_an_object_that_is_taken_over_are_told_with_what_they_do(
     live: Live,
 ) -> None:

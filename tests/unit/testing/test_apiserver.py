@@ -220,6 +220,32 @@ class TestApply:
 
         simulated(tell)
 
+    def test_fields_that_a_real_server_noted_are_read(self) -> None:
+        """It notes `.` for a container of fields as well, which a copy of its objects has."""
+
+        async def tell(site: Site) -> None:
+            volume: Json = {"name": "a", "emptyDir": {}}
+            given = {"volumes": [volume], "hostname": "h", "restartPolicy": "Always"}
+            spec = {"template": {"spec": given}}
+            owned = {
+                "f:hostname": {},
+                "f:volumes": {'k:{"name":"a"}': {".": {}, "f:emptyDir": {}, "f:name": {}}},
+            }
+            entry = {"manager": "penstock", "operation": "Apply", "time": "2027-01-01T00:00:00Z"}
+            fields = {"f:spec": {"f:template": {"f:spec": owned}}}
+            meta: Json = {"name": "w", "namespace": "a", "uid": "u", "resourceVersion": "1"}
+            meta["managedFields"] = [{**entry, "fieldsV1": fields}]
+            site.server.store.put("apps/statefulsets", ("a", "w"), {"metadata": meta, "spec": spec})
+            path = "/apis/apps/v1/namespaces/a/statefulsets/w"
+            for asked in ([volume], []):
+                body: Json = {"metadata": {}, "spec": {"template": {"spec": {"volumes": asked}}}}
+                site.server.ask("PATCH", path, body, kind="apply", user="penstock")
+                found = site.server.find("apps/statefulsets", "a", "w") or {}
+                had: Json = found["spec"]["template"]["spec"]
+                assert had == {"restartPolicy": "Always"} | ({"volumes": asked} if asked else {})
+
+        simulated(tell)
+
 
 class TestWatch:
     """A cache on top of a watch that is treated badly."""

@@ -141,9 +141,11 @@ def _leaves(path: Path, name: str, value: Any) -> Iterable[Path]:
 
 
 def _walk(path: Path, node: Json) -> Iterable[Path]:
-    if not node and path:
+    """The leaves. `.` is the item itself, which whoever owns anything of it owns too."""
+    below = [(step, inner) for step, inner in node.items() if step != "."]
+    if not below and path:
         yield path
-    for step, inner in node.items():
+    for step, inner in below:
         yield from _walk((*path, step), inner)
 
 
