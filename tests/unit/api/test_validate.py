@@ -29,6 +29,11 @@ def with_strategy(**strategy: Any) -> dict[str, Any]:
     return {**REF, "updateStrategy": strategy}
 
 
+def with_storage(**storage: str) -> dict[str, Any]:
+    found = {"host": "db", "passwordKeyRef": KEY, **storage}
+    return {"slurmKeyRef": KEY, "jwtKeyRef": KEY, "storageConfig": found}
+
+
 def with_pod(**spec: Any) -> dict[str, Any]:
     return {**REF, "template": {"spec": spec}}
 
@@ -86,6 +91,34 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         {**REF, "ssh": {"enabled": True, "sssdConfRef": {"key": "k"}}},
         "spec.ssh.sssdConfRef.name",
         "empty",
+    ),
+    (
+        "NodeSet",
+        {**REF, "ssh": {"extraSshdConfig": "#" * 131_073}},
+        "spec.ssh.extraSshdConfig",
+        "131073 characters are more than 131072",
+    ),
+    ("LoginSet", {**REF, "extraSshdConfig": "#" * 131_073}, "spec.extraSshdConfig", "more than"),
+    (
+        "LoginSet",
+        {**REF, "rootSshAuthorizedKeys": "#" * 524_289},
+        "spec.rootSshAuthorizedKeys",
+        "more than 524288",
+    ),
+    *(
+        (
+            "Accounting",
+            with_storage(**{field: "x" * 1025}),
+            f"spec.storageConfig.{field}",
+            "more than 1024",
+        )
+        for field in ("host", "database", "username")
+    ),
+    (
+        "Token",
+        {"username": "u", "jwtKeyRef": KEY, "identity": {"uid": 1, "gid": 1, "gecos": "x" * 1025}},
+        "spec.identity.gecos",
+        "more than 1024",
     ),
     *(
         (

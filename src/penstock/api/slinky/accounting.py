@@ -24,6 +24,7 @@ from penstock.api.slinky.shared import (
     KEPT_JWT_KEY,
     LONGEST_CONF,
     NO_HOST_NETWORK,
+    SHORT,
     VERSION,
     Container,
     ExternalConfig,
@@ -43,12 +44,12 @@ from penstock.api.slinky.shared import (
 class StorageConfig(KubeStruct, frozen=True, kw_only=True):
     """The MySQL or MariaDB database of slurmdbd."""
 
-    host: Annotated[str, about("Host name or address of the database.")]
+    host: Annotated[str, about("Host name or address of the database.", SHORT)]
     port: Annotated[
         int, about("Port of the database.", INT32, {"minimum": 1, "maximum": 65535})
     ] = 3306
-    database: Annotated[str, about("Name of the database.")] = "slurm_acct_db"
-    username: Annotated[str, about("User of the database.")] = ""
+    database: Annotated[str, about("Name of the database.", SHORT)] = "slurm_acct_db"
+    username: Annotated[str, about("User of the database.", SHORT)] = ""
     password_key_ref: Annotated[
         SecretKeySelector, about("Secret with the user's password.", ATOMIC_MAP)
     ]

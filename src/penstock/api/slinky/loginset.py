@@ -12,11 +12,13 @@ from penstock.api.schema import AGE, INT32, READY, REASON, Column, KindInfo, abo
 from penstock.api.slinky.shared import (
     FIXED_REF,
     GROUP,
+    LONGEST_KEYS,
     NON_EMPTY_REF,
     SSSD_NAME,
     VERSION,
     Container,
     ControllerRef,
+    ExtraSshdConfig,
     PodTemplate,
     ServiceSpec,
     SssdConfRef,
@@ -53,9 +55,10 @@ class LoginSetSpec(KubeStruct, frozen=True):
     initconf: Container = field(default_factory=dict[str, Any])
     template: Annotated[PodTemplate, about("Overrides of the login pods.")] = PodTemplate()
     root_ssh_authorized_keys: Annotated[
-        str, about("Public keys that may log in as root, one a line.")
+        str,
+        about("Public keys that may log in as root, one a line.", {"maxLength": LONGEST_KEYS}),
     ] = ""
-    extra_sshd_config: Annotated[str, about("Lines added to sshd_config.")] = ""
+    extra_sshd_config: ExtraSshdConfig = ""
     sssd_conf_ref: SssdConfRef = None
     strategy: Annotated[
         DeploymentStrategy | None, about("How changed login pods replace older ones.")

@@ -29,6 +29,7 @@ from penstock.api.slinky.shared import (
     VERSION,
     Container,
     ControllerRef,
+    ExtraSshdConfig,
     PodTemplate,
     SecretKeySelector,
     SssdConfRef,
@@ -44,7 +45,7 @@ class NodeSetSsh(KubeStruct, frozen=True):
     """sshd in the workers."""
 
     enabled: Annotated[bool, about("Whether users may log in to workers.")] = False
-    extra_sshd_config: Annotated[str, about("Lines added to sshd_config.")] = ""
+    extra_sshd_config: ExtraSshdConfig = ""
     sssd_conf_ref: SssdConfRef = None
 
 

@@ -28,6 +28,13 @@ LONGEST_CONF: Final = 131_072
 slurm.conf has about as many."""
 LONGEST_LINE: Final = 32_768
 """Characters of one line of a file of Slurm."""
+LONGEST_KEYS: Final = 524_288
+"""Characters of public keys, one a line: seven hundred of RSA with 4096 bits. A ConfigMap has twice
+as many bytes."""
+LONGEST_WORDS: Final = 1024
+"""Characters of a name that Slurm or a database takes as it is."""
+SHORT: Final[Json] = {"maxLength": LONGEST_WORDS}
+"""Schema of such a name."""
 _NAME: Json = {DEFAULT: "", "maxLength": 253}
 _IMAGE: Json = {
     "properties": {
@@ -208,6 +215,7 @@ JwksKeyRef = Annotated[
     ConfigMapKeySelector | None,
     about("ConfigMap with the JWKS file of outside token issuers.", ATOMIC_MAP),
 ]
+ExtraSshdConfig = Annotated[str, about("Lines added to sshd_config.", {"maxLength": LONGEST_CONF})]
 SssdConfRef = Annotated[
     SecretKeySelector | None,
     about("Secret with sssd.conf. Without it users come from the pod's own files.", ATOMIC_MAP),

@@ -22,6 +22,7 @@ from penstock.api.schema import (
 from penstock.api.slinky.shared import (
     GROUP,
     KEPT_JWT_KEY,
+    SHORT,
     VERSION,
     JwtHs256KeyRef,
     JwtKeyRef,
@@ -47,7 +48,7 @@ class TokenIdentity(KubeStruct, frozen=True, kw_only=True):
     ] = None
     home: Annotated[str, about("Home directory; `/home/<username>` when absent.", _PATH)] = ""
     shell: Annotated[str, about("Login shell; `/bin/bash` when absent.", _PATH)] = ""
-    gecos: Annotated[str, about("The user's full name; the username when absent.")] = ""
+    gecos: Annotated[str, about("The user's full name; the username when absent.", SHORT)] = ""
 
 
 class TokenSpec(KubeStruct, frozen=True, kw_only=True):

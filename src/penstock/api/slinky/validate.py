@@ -33,7 +33,9 @@ from penstock.api.slinky.served import not_served as not_served
 from penstock.api.slinky.shared import (
     HOSTNAME_PATTERN,
     LONGEST_CONF,
+    LONGEST_KEYS,
     LONGEST_LINE,
+    LONGEST_WORDS,
     ControllerRef,
     ExternalConfig,
     LocalObjectReference,
@@ -141,6 +143,8 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
         )
     if spec.partition and "\n" in spec.partition.config:
         yield Problem("spec.partition.config", "write all parameters on one line")
+    if spec.ssh:
+        yield from _long("spec.ssh.extraSshdConfig", spec.ssh.extra_sshd_config, LONGEST_CONF)
     if spec.ssh and spec.ssh.enabled and spec.ssh.sssd_conf_ref is not None:
         yield from _named("spec.ssh.sssdConfRef.name", spec.ssh.sssd_conf_ref.name)
     yield from _strategy(spec.update_strategy)
@@ -171,6 +175,8 @@ def _loginset(obj: LoginSet) -> Iterator[Problem]:
     yield from _controller_ref(obj.metadata, spec.controller_ref)
     if spec.sssd_conf_ref is not None:
         yield from _named("spec.sssdConfRef.name", spec.sssd_conf_ref.name)
+    yield from _long("spec.extraSshdConfig", spec.extra_sshd_config, LONGEST_CONF)
+    yield from _long("spec.rootSshAuthorizedKeys", spec.root_ssh_authorized_keys, LONGEST_KEYS)
     yield from _container("spec.login", spec.login)
     yield from _container("spec.initconf", spec.initconf)
     yield from _template(spec.template)
@@ -195,6 +201,10 @@ def _accounting(obj: Accounting) -> Iterator[Problem]:
             yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
         if spec.storage_config is None:
             yield Problem("spec.storageConfig", "say where the database is")
+    if spec.storage_config is not None:
+        for field in ("host", "database", "username"):
+            text: str = getattr(spec.storage_config, field)
+            yield from _long(f"spec.storageConfig.{field}", text, LONGEST_WORDS)
     yield from _container("spec.slurmdbd", spec.slurmdbd)
     yield from _template(spec.template, host_network=False)
     yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
@@ -205,6 +215,8 @@ def _token(obj: Token) -> Iterator[Problem]:
     if spec.effective_jwt_key_ref is None:
         yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
     yield from _named("spec.username", spec.username)
+    if spec.identity is not None:
+        yield from _long("spec.identity.gecos", spec.identity.gecos, LONGEST_WORDS)
     if spec.lifetime:
         try:
             duration.seconds(spec.lifetime)
