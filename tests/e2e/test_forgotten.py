@@ -135,6 +135,12 @@ def restarts(pod: Json) -> int:
 
 
 def same(now: Json, was: Json) -> bool:
-    """Whether a record has the hardware, features and weight that it had, of the same slurmd."""
+    """Whether a record has the hardware, features and weight that it had, of the same slurmd.
+
+    Raises LookupError with what differs.
+    """
     told = ("cpus", "cores", "sockets", "threads", "real_memory", "features", "weight", "address")
-    return all(now[key] == was[key] for key in (*told, "slurmd_start_time", "comment"))
+    keys = (*told, "slurmd_start_time", "comment")
+    if differs := {key: (was[key], now[key]) for key in keys if now[key] != was[key]}:
+        raise LookupError(f"was and is: {differs}")
+    return True

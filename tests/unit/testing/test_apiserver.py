@@ -227,12 +227,12 @@ class TestApply:
             volume: Json = {"name": "a", "emptyDir": {}}
             given = {"volumes": [volume], "hostname": "h", "restartPolicy": "Always"}
             spec = {"template": {"spec": given}}
-            owned = {
+            owned: Json = {
                 "f:hostname": {},
                 "f:volumes": {'k:{"name":"a"}': {".": {}, "f:emptyDir": {}, "f:name": {}}},
             }
             entry = {"manager": "penstock", "operation": "Apply", "time": "2027-01-01T00:00:00Z"}
-            fields = {"f:spec": {"f:template": {"f:spec": owned}}}
+            fields: Json = {"f:spec": {"f:template": {"f:spec": owned}}}
             meta: Json = {"name": "w", "namespace": "a", "uid": "u", "resourceVersion": "1"}
             meta["managedFields"] = [{**entry, "fieldsV1": fields}]
             site.server.store.put("apps/statefulsets", ("a", "w"), {"metadata": meta, "spec": spec})
