@@ -42,7 +42,10 @@ def test_workers_of_a_slurmctld_that_lost_its_state_register_again_in_their_pods
     worker["spec"]["extraConf"] = "Features=fast Weight=7"
     cluster.create(manifests.controller(), manifests.restapi(), worker)
     cluster.until_idle("compute-0", "compute-1")
-    before = {name: cluster.node(name) for name in ("compute-0", "compute-1")}
+    before = {
+        name: eventually(f"{name} has its comment", lambda n=name: noted(cluster.node(n)))
+        for name in ("compute-0", "compute-1")
+    }
     uids = cluster.uids("app.kubernetes.io/name=slurmd")
     started = {name: restarts(pod) for name, pod in cluster.pods().items()}
     cluster.kubectl("delete", "pod", CONTROLLER, "--wait=true")
@@ -132,6 +135,11 @@ def slurmd(pod: Json) -> Json:
 
 def restarts(pod: Json) -> int:
     return slurmd(pod)["restartCount"]
+
+
+def noted(record: Json) -> Json | None:
+    """A record, once the operator has written its comment."""
+    return record if record["comment"] else None
 
 
 def same(now: Json, was: Json) -> bool:
