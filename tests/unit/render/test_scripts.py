@@ -136,7 +136,8 @@ def test_a_trial_that_cannot_read_the_state_blames_no_line(
 ) -> None:
     pod.slurmctld(f"cat <<'END'\n{words}\nEND\nexit 1\n")
     pod.candidate.write("PartitionName=long Nodes=ALL")
-    assert f"untried {hash_of('PartitionName=long Nodes=ALL')}: " in said(running, "untried")[-1]
+    found = hash_of("PartitionName=long Nodes=ALL")
+    assert f"untried {found}: " in said(running, found)[-1]
 
 
 def said(process: subprocess.Popen[str], words: str) -> list[str]:
