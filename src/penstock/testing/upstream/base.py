@@ -7,18 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from penstock.api.meta import Json
-from penstock.testing.upstream.parts import labels, overlaid, owner, port, secret_hash, spoken, sub
+from penstock.testing.upstream.parts import (
+    http,
+    labels,
+    overlaid,
+    owner,
+    port,
+    secret_hash,
+    spoken,
+    sub,
+)
 
 
 @dataclass
 class Cluster:
     """The objects of the kinds, and what they name, as the API server has them.
 
-    `host_keys` is what the logins' sshd has: no keys when it is not to run.
+    `host_keys` is what the logins' sshd has: no keys when it is not to run. Without `http` the
+    images are of a release whose slurmctld and slurmd serve none, so their probes only connect.
     """
 
     objects: list[Json]
     host_keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    http: bool = True
     by: dict[tuple[str, str], Json] = field(default_factory=dict[tuple[str, str], Json])
 
     def __post_init__(self) -> None:
@@ -27,6 +38,10 @@ class Cluster:
         self.controller = self.of("Controller")[0]
         self.namespace: str = self.controller["metadata"]["namespace"]
         self.name: str = self.controller["metadata"]["name"]
+
+    def probe(self, path: str, port: str) -> Json:
+        """What a probe of slurmctld or slurmd asks."""
+        return http(path, port) if self.http else {"tcpSocket": {"port": port}}
 
     def of(self, kind: str) -> list[Json]:
         """The objects of a kind."""

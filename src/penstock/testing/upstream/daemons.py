@@ -10,7 +10,6 @@ from penstock.testing.upstream.parts import (
     apart,
     bare,
     digest,
-    http,
     logfile,
     memory,
     mount,
@@ -105,9 +104,9 @@ class Daemons(Files):
         return {
             "name": "slurmctld",
             "ports": [{"name": "slurmctld", "containerPort": 6817, "protocol": "TCP"}],
-            "startupProbe": {**http("/livez", "slurmctld"), **probe},
-            "livenessProbe": {**http("/livez", "slurmctld"), **probe},
-            "readinessProbe": http("/readyz", "slurmctld"),
+            "startupProbe": {**self.probe("/livez", "slurmctld"), **probe},
+            "livenessProbe": {**self.probe("/livez", "slurmctld"), **probe},
+            "readinessProbe": self.probe("/readyz", "slurmctld"),
             "securityContext": {"runAsNonRoot": True, "runAsUser": 401, "runAsGroup": 401},
             "volumeMounts": [
                 mount("slurm-etc", "/etc/slurm", read_only=True),

@@ -9,7 +9,6 @@ from penstock.testing.upstream.daemons import Daemons
 from penstock.testing.upstream.parts import (
     amounts,
     feature,
-    http,
     logfile,
     memory,
     mount,
@@ -174,9 +173,9 @@ class Upstream(Daemons):
                 {"name": "slurmd", "containerPort": 6818, "protocol": "TCP"},
                 *([{"name": "ssh", "containerPort": 22, "protocol": "TCP"}] if ssh else []),
             ],
-            "startupProbe": {**http("/livez", "slurmd"), **probe},
-            "livenessProbe": {**http("/livez", "slurmd"), **probe},
-            "readinessProbe": http("/readyz", "slurmd"),
+            "startupProbe": {**self.probe("/livez", "slurmd"), **probe},
+            "livenessProbe": {**self.probe("/livez", "slurmd"), **probe},
+            "readinessProbe": self.probe("/readyz", "slurmd"),
             "lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sh", "-c", stop]}}},
             "securityContext": {
                 "privileged": True,
