@@ -49,6 +49,7 @@ def hunt(
     accounted: bool = False,
     tokens: bool = False,
     left: bool = False,
+    external: bool = False,
     silence: float = 0.0,
 ) -> Hunt:
     places = ((SPACE, NODESET),) if daemons else ()
@@ -61,6 +62,7 @@ def hunt(
         accounted=accounted or left,
         tokens=tokens or left,
         left=left,
+        external=external,
     )
     return Hunt(seed, happenings, layout, silence)
 
@@ -111,6 +113,9 @@ HUNTS = {
     "new_keys_are_good_at_once": hunt(1, "rekey"),
     "what_was_left_is_made_anew": hunt(1, "job", left=True),
     "workers_of_another_operator_are_old": hunt(1, "job", left=True),
+    "external_slurmctlds_end_with_their_controller": hunt(
+        1, "remake_controller", "remake_nodeset", "crowd", external=True
+    ),
 }
 
 
@@ -153,6 +158,14 @@ def test_fault_plans_keep_every_promise(figure: Callable[[str], None]) -> None:
     assert len(played) == COUNT
     taken = sum(one.cpu for one in played)
     figure(f"{COUNT} fault plans from seed {FIRST}, {COUNT / taken:.1f} per CPU-second")
+
+
+@pytest.mark.timeout(1800)
+def test_plans_of_an_external_slurmctld_keep_every_promise() -> None:
+    played = list(play_all(range(FIRST, FIRST + COUNT // 4), external=True))
+    broken = [str(one) for one in played if one.broken]
+    assert not broken, "\n".join(broken)
+    assert len(played) == COUNT // 4
 
 
 def test_a_plan_is_the_same_each_time() -> None:

@@ -462,6 +462,11 @@ def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(history, "_told", always(()))
 
 
+def external_slurmctlds_end_with_their_controller(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked any more once the Controller goes, though slurmctld is outside."""
+    patch.setattr(NodeSetView, "abandoned", property(lambda view: view.going))
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     forgotten_workers_are_left,
     unknown_counts_as_drained,
@@ -510,4 +515,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     new_keys_are_good_at_once,
     what_was_left_is_made_anew,
     workers_of_another_operator_are_old,
+    external_slurmctlds_end_with_their_controller,
 )

@@ -167,6 +167,8 @@ class Machines:
 
     def slurmctld_returns(self, namespace: str) -> bool:
         """Whether the slurmctld of a namespace, which ended, comes up with the files of its pod."""
+        if self.slurms[namespace].outside:
+            return True
         for key, life in list(self._lives.items()):
             running = life.uid in self._ready[namespace, "slurmctld"]
             if not running or not key.startswith(f"{namespace}/"):

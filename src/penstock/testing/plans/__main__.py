@@ -7,8 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from penstock.testing.plans.play import plan_of
-from penstock.testing.plans.pool import Played, play_all, play_one
+from penstock.testing.plans.pool import Played, plan_for, play_all, play_one
 from penstock.testing.plans.quiet import logging
 
 TOLD_EACH_S = 60.0
@@ -22,23 +21,24 @@ def main() -> int:
     add("--count", type=int, default=100, help="how many plans (default: %(default)s)")
     add("--workers", type=int, default=0, help="processes (default: one for each core)")
     add("--silence", type=float, help="simulated seconds of silence at the end of each plan")
+    add("--external", action="store_true", help="plans of clusters with an external slurmctld")
     add("--keep-going", action="store_true", help="play on after a broken promise")
     add("--logs", action="store_true", help="show each plan and the operator's logs, in order")
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.count)
     played = (
-        _aloud(seeds, args.silence)
+        _aloud(seeds, args.silence, external=args.external)
         if args.logs or args.count == 1
-        else play_all(seeds, workers=args.workers, silence=args.silence)
+        else play_all(seeds, workers=args.workers, silence=args.silence, external=args.external)
     )
     with logging(show=args.logs):
         return _tell(played, args.count, keep_going=args.keep_going)
 
 
-def _aloud(seeds: Iterable[int], silence: float | None) -> Iterator[Played]:
+def _aloud(seeds: Iterable[int], silence: float | None, *, external: bool) -> Iterator[Played]:
     for seed in seeds:
-        print(plan_of(seed), flush=True)
-        yield play_one(seed, silence)
+        print(plan_for(seed, external=external), flush=True)
+        yield play_one(seed, silence, external)
 
 
 def _tell(played: Iterable[Played], count: int, *, keep_going: bool) -> int:

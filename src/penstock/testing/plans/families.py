@@ -17,6 +17,7 @@ from penstock.testing.plans import (
     upkeep,
 )
 from penstock.testing.plans.acts import ACTS
+from penstock.testing.plans.hybrid import HYBRID
 from penstock.testing.plans.mishaps import MISHAPS
 
 DRAWN = {**ACTS, **MISHAPS}
@@ -39,7 +40,8 @@ FAMILIES = (
 HAPPENINGS = {
     **DRAWN,
     **{name: one for family in FAMILIES for name, one in family.happenings.items()},
+    **HYBRID,
 }
 """All that happens in plans, by name."""
-USERS = frozenset(ACTS).union(*(family.users for family in FAMILIES))
+USERS = frozenset((*ACTS, *HYBRID)).union(*(family.users for family in FAMILIES))
 """Happenings that are left where nothing goes wrong."""

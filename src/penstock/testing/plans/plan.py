@@ -55,6 +55,8 @@ class Layout:
     """Whether each namespace has a Token."""
     left: bool = False
     """Whether slurm-operator made the cluster, and the operator takes it over."""
+    external: bool = False
+    """Whether each slurmctld is external."""
 
 
 LAYOUTS = (

@@ -14,6 +14,8 @@ from itertools import repeat
 from multiprocessing import get_context, parent_process
 
 from penstock.testing.plans import quiet
+from penstock.testing.plans.hybrid import external_of
+from penstock.testing.plans.plan import Plan
 from penstock.testing.plans.play import beside_its_twin, plan_of, play
 
 LONG_SILENCE_S, SHORT_SILENCE_S = 600.0, 60.0
@@ -35,15 +37,24 @@ class Played:
     """A hash of all writes and their times: equal for equal runs."""
     cpu: float
     """Seconds of CPU."""
+    external: bool = False
+    """Whether it was of a cluster with an external slurmctld."""
 
     def __str__(self) -> str:
         told = "\n".join(f"  BROKEN {one}" for one in self.broken)
-        return f"{plan_of(self.seed)}\n{told}\n  replay: {replay(self.seed)}"
+        plan = plan_for(self.seed, external=self.external)
+        return f"{plan}\n{told}\n  replay: {replay(self.seed, external=self.external)}"
 
 
-def replay(seed: int) -> str:
+def plan_for(seed: int, *, external: bool) -> Plan:
+    """The plan of a seed, of usual clusters or of those with an external slurmctld."""
+    return external_of(seed) if external else plan_of(seed)
+
+
+def replay(seed: int, *, external: bool = False) -> str:
     """The command that plays one plan again."""
-    return f"python -m penstock.testing.plans --seed {seed} --count 1"
+    kind = " --external" if external else ""
+    return f"python -m penstock.testing.plans --seed {seed} --count 1{kind}"
 
 
 def silence_of(seed: int) -> float:
@@ -51,23 +62,28 @@ def silence_of(seed: int) -> float:
     return LONG_SILENCE_S if seed % LONG_EACH == 0 else SHORT_SILENCE_S
 
 
-def play_one(seed: int, silence: float | None = None) -> Played:
+def play_one(seed: int, silence: float | None = None, external: bool = False) -> Played:
     """Play the plan of a seed."""
     began = time.process_time()
-    outcome = play(plan_of(seed), silence=silence_of(seed) if silence is None else silence)
+    plan = plan_for(seed, external=external)
+    outcome = play(plan, silence=silence_of(seed) if silence is None else silence)
     if seed % TWIN_EACH == 0 and not outcome.broken:
         outcome.broken += beside_its_twin(outcome)
     taken = time.process_time() - began
-    return Played(seed, tuple(outcome.broken), outcome.digest, taken)
+    return Played(seed, tuple(outcome.broken), outcome.digest, taken, external)
 
 
 def play_all(
-    seeds: Iterable[int], *, workers: int = 0, silence: float | None = None
+    seeds: Iterable[int],
+    *,
+    workers: int = 0,
+    silence: float | None = None,
+    external: bool = False,
 ) -> Iterator[Played]:
     """Play the plans of these seeds, in order, on so many cores (0: all there are)."""
     wanted = tuple(seeds)
     with _pool(workers or cores()) as pool:
-        yield from pool.map(play_one, wanted, repeat(silence, len(wanted)), chunksize=4)
+        yield from pool.map(play_one, wanted, repeat(silence), repeat(external), chunksize=4)
 
 
 def cores() -> int:

@@ -31,7 +31,17 @@ from penstock.testing.plans.plan import LARGEST, Layout
 from penstock.testing.plans.process import Process
 from penstock.testing.plans.promises import STALE_S, Promises
 from penstock.testing.plans.restarts import RestartPromises
-from penstock.testing.plans.specs import ACCOUNTING, DATABASE, RECORDS, TOKEN, USER
+from penstock.testing.plans.specs import (
+    ACCOUNTING,
+    DATABASE,
+    JWT_REF,
+    JWT_SECRET,
+    RECORDS,
+    SLURM_REF,
+    SLURM_SECRET,
+    TOKEN,
+    USER,
+)
 from penstock.testing.slurm import SimulatedSlurm, SlurmLine
 from penstock.testing.volumes import Volumes
 
@@ -113,6 +123,8 @@ class World:
         self._faults = dict.fromkeys(self.spaces, Fault.NONE)
         self._delays = dict.fromkeys(self.spaces, 0.0)
         self._coming: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        for space in self.spaces if layout.external else ():
+            self._begin_outside(space)
 
     def true_time(self) -> float:
         """Unix seconds, as everybody but a jumping operator has them."""
@@ -162,8 +174,7 @@ class World:
                     self._specs[space, plural] = dict(found["spec"]) if found is not None else {}
             return
         for space in self.spaces:
-            spec = {"accountingRef": {"name": RECORDS}} if self.layout.accounted else {}
-            self._make(space, "controllers", "Controller", "slurm", PERSISTENT | spec)
+            self.declare_controller(space)
             self.declare_restapi(space)
             if self.layout.login:
                 self.declare_login(space)
@@ -204,6 +215,25 @@ class World:
             if plural == "accountings":
                 self._password(space)
             self._make(space, plural, kind, name, spec)
+
+    def declare_controller(self, space: str) -> None:
+        """Make a Controller."""
+        spec: Json = {"accountingRef": {"name": RECORDS}} if self.layout.accounted else {}
+        kind = EXTERNAL if self.layout.external else PERSISTENT
+        self._make(space, "controllers", "Controller", "slurm", kind | spec)
+
+    def _begin_outside(self, space: str) -> None:
+        """A slurmctld that runs somewhere else, with the keys that it was given."""
+        slurm = self.slurms[space]
+        slurm.outside = True
+        slurm.start()
+        names = [name for where, name in self.places if where == space]
+        lines = [f"NodeSet={one} Feature={one}\nPartitionName={one} Nodes={one}" for one in names]
+        slurm.ctld.read("\n".join(lines))
+        for name, key in ((SLURM_SECRET, "slurm.key"), (JWT_SECRET, JWT_KEY)):
+            data = {key: base64.b64encode(key.encode()).decode()}
+            body: Json = {"kind": "Secret", "metadata": {"name": name}, "data": data}
+            self.ask("POST", f"/api/v1/namespaces/{space}/secrets", body)
 
     def declare_accounting(self, space: str) -> None:
         """Make an Accounting, as it was declared last."""
@@ -412,6 +442,12 @@ DAEMON: Json = {
 }
 """What matters in DaemonSet mode; a NodeSet may be switched to it."""
 PERSISTENT: Json = {"persistence": {"enabled": True}}
+EXTERNAL: Json = {
+    "external": True,
+    "externalConfig": {"host": "slurm.example.com", "port": 6817},
+    "slurmKeyRef": SLURM_REF,
+    "jwtKeyRef": JWT_REF,
+}
 CLAIM: Json = {
     "accessModes": ["ReadWriteOnce"],
     "resources": {"requests": {"storage": "1Gi"}},
