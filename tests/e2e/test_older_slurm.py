@@ -189,6 +189,34 @@ def test_a_scheduled_update_says_that_this_slurmrestd_makes_no_reservation(
     cluster.until_ready("nodesets", "compute")
 
 
+def unnamed(site: Site, name: str, image_: str) -> Json:
+    """A NodeSet `odd` whose image has a tag that does not name its release."""
+    tagged = f"localhost/penstock-test/slurmd:{name}"
+    tag = ("/usr/bin/ctr", "--namespace", "k8s.io", "images", "tag", "--force")
+    site.node.run(*tag, image_, tagged)
+    return manifests.nodeset(1, "odd", slurmd={"image": tagged}, partition={"enabled": False})
+
+
+def until_unsupported(cluster: Cluster, words: str) -> None:
+    """Wait until the NodeSet `odd` is reported with these words, then delete it."""
+
+    def told(found: dict[str, Json]) -> bool:
+        one = condition(found["odd"], "Ready")
+        return one.get("reason") == "SlurmdVersionUnsupported" and words in one["message"]
+
+    cluster.until("nodesets", told, words, 120)
+    cluster.kubectl("delete", "nodeset", "odd")
+    cluster.until("pods", lambda pods: "odd-0" not in pods, "its worker is gone", 120)
+
+
+def test_a_newer_slurmd_is_named_and_not_taken_for_one_with_another_key(
+    site: Site, cluster: Cluster
+) -> None:
+    newer = site.images.slurm.replace("{role}", "slurmd")
+    cluster.apply(unnamed(site, "newer", newer))
+    until_unsupported(cluster, "slurmctld 24.11 works with slurmd 23.02 to 24.11")
+
+
 def test_slurmctld_is_upgraded_under_a_job_and_the_way_back_is_refused(cluster: Cluster) -> None:
     cluster.until_idle("compute-0", "compute-1")
     job = cluster.submit("sleep 600", "--nodelist=compute-0", "--output=/dev/null")
@@ -230,3 +258,11 @@ def test_slurmctld_is_upgraded_under_a_job_and_the_way_back_is_refused(cluster: 
     cluster.until_ready("controllers", manifests.NAME)
     assert cluster.uids()[POD] == uid
     cluster.run("scancel", str(job))
+
+
+def test_an_older_slurmd_whose_image_does_not_name_its_release_is_reported(
+    site: Site, cluster: Cluster
+) -> None:
+    """It registers and takes jobs, and its pod never answers the probes."""
+    cluster.apply(unnamed(site, "older", reference("slurmd", OLDEST.tag)))
+    until_unsupported(cluster, "slurmd 24.11 answers no HTTP probe")

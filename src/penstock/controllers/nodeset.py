@@ -32,6 +32,7 @@ from penstock.decide import (
     outside,
     pod_security,
     scale_in_order,
+    slurmd_version,
 )
 from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
@@ -40,7 +41,7 @@ from penstock.decide.partitions import refused as refused_partition
 from penstock.decide.quiet import Quiet
 from penstock.decide.view import ControllerState, NodeSetView
 from penstock.kube import Expectations, NotFoundError, Result
-from penstock.render import worker, worker_spec
+from penstock.render import release, worker, worker_spec
 from penstock.render.config import cgroup_conf, mounted
 from penstock.render.context import Cluster
 from penstock.render.slurm_conf import nodeset_lines
@@ -126,6 +127,7 @@ class NodeSetLoop(Reporter[NodeSet]):
                 slurmd = worker_spec.container(cluster, nodeset)
                 checks += _container_rights(nodeset, slurmd)
                 checks += _gpus(nodeset, cluster, slurmd)
+                checks += _slurmd_version(view, cluster, slurmd)
                 checks += _topology(view, cluster)
                 checks += host_network.check(
                     nodeset.spec.template.spec, _LISTENS, nodeset.status.conditions
@@ -305,6 +307,14 @@ def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Check]:
     """What containers of jobs lack, by what its workers are declared with."""
     pod = nodeset.spec.template.spec
     found = container_rights.check(slurmd, pod, nodeset.status.conditions)
+    return [found] if found is not None else []
+
+
+def _slurmd_version(view: NodeSetView, cluster: Cluster, slurmd: Json) -> list[Check]:
+    """Whether slurmctld and the probes can work with the releases that its slurmds reported."""
+    # Nobody reports the release of an external slurmctld.
+    slurmctld = None if cluster.controller.spec.external else release.running(cluster)
+    found = slurmd_version.check(slurmctld, view.pods, view.nodes, slurmd)
     return [found] if found is not None else []
 
 

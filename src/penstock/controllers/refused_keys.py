@@ -14,15 +14,19 @@ from penstock.api.slinky import names, wellknown
 from penstock.api.slinky.shared import SecretKeySelector
 from penstock.controllers.anew import Anew
 from penstock.controllers.loop import Tools
-from penstock.decide import refused_key
+from penstock.decide import refused_key, slurmd_version
+from penstock.decide.pods import SLURMD
 from penstock.decide.refused_key import Refusal
 from penstock.kube import KubeError
+from penstock.render import release
 from penstock.render.context import Cluster
 
 AGAIN_S = 10.0
 """Between two looks at what keeps the sides apart."""
 LINES = 20
 """Of a slurmd's log: it says every ten seconds what it waits for."""
+SLURMCTLD_LINES = 200
+"""Of slurmctld's log, which has a few lines each time that a slurmd is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,10 @@ class RefusedKeys:
             return []
         meta = waiting[0].metadata
         raw = await self._client.get_raw(PODS, meta.namespace, meta.name)
+        if slurmd_version.is_refused(waiting[0], await self._log_of_slurmctld(cluster)):
+            # slurmd cannot tell it from another key.
+            image = release.images(msgspec.json.decode(raw)["spec"]).get(SLURMD, "")
+            return [slurmd_version.refused(meta.name, release.running(cluster), {"image": image})]
         wanted = names.slurm_key_ref(cluster.controller)
         own = _from(msgspec.json.decode(raw), names.SLURM_JWKS, names.SLURM_KEY)
         if own is not None and own.name == names.key_ring(cluster.controller):
@@ -85,6 +93,17 @@ class RefusedKeys:
         if own is not None and (found := self._world.secret_hash(meta.namespace, own)):
             await self.refresh(waiting, found)
         return [refused_key.check(refused, own, wanted)]
+
+    async def _log_of_slurmctld(self, cluster: Cluster) -> str:
+        """The end of it; empty while it cannot be read."""
+        pods = self._world.slurmctld_pods(cluster.controller)
+        if not pods:
+            return ""
+        meta = pods[0].metadata
+        try:
+            return await self._client.log(meta.namespace, meta.name, "slurmctld", SLURMCTLD_LINES)
+        except KubeError:
+            return ""
 
     def again(self, key: str, pods: Sequence[Pod]) -> float | None:
         """Seconds until a log is to be read; None while no worker starts."""

@@ -92,6 +92,14 @@ _READS_SINCE: Final = {
 """The oldest release whose state slurmctld reads: the third before its own."""
 
 
+def oldest_beside(version: Version) -> Version:
+    """The oldest slurmd that slurmctld of a release accepts; the newest is of its own.
+
+    Source: Slurm's Upgrade Guide, which has one rule for state and protocol.
+    """
+    return _READS_SINCE.get(version, OLDEST)
+
+
 def refuses_state(version: Version, state: Version) -> str:
     """Why slurmctld of this version does not start on the state that another one has written.
 
