@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from penstock.testing.plans.families import DRAWN, FAMILIES, HAPPENINGS
+from penstock.testing.plans.hybrid import HYBRID
 
 
 def test_no_two_happenings_have_the_same_name() -> None:
-    named = Counter([*DRAWN, *(name for family in FAMILIES for name in family.happenings)])
+    of_families = (name for family in FAMILIES for name in family.happenings)
+    named = Counter([*DRAWN, *of_families, *HYBRID])
     assert [name for name, times in named.items() if times > 1] == []
     assert len(named) == len(HAPPENINGS)
 
