@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
 from penstock.api.meta import Json
-from penstock.decide.pods import slurm_node_name
+from penstock.decide.pods import slurm_node_name, slurmd_began
+from penstock.decide.resume import SKEW_S
 from penstock.decide.words import some
 from penstock.slurm.known import Fact, Known
 from penstock.slurm.model import Node
@@ -90,10 +91,17 @@ def _reported(pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]) -> dict[str,
         return found
     for pod in pods:
         node = nodes.value.get(slurm_node_name(pod))
-        version = parse(node.version) if node is not None and not pod.metadata.deleting else None
-        if version is not None:
+        if node is None or pod.metadata.deleting or not _is_of(node, pod):
+            continue
+        if (version := parse(node.version)) is not None:
             found[pod.metadata.name] = version
     return found
+
+
+def _is_of(node: Node, pod: Pod) -> bool:
+    """Whether the slurmd that runs in the pod has registered, and not only one before it."""
+    began = slurmd_began(pod)
+    return began is not None and node.slurmd_start_time >= began - SKEW_S
 
 
 def _asks_http(slurmd: Json) -> bool:

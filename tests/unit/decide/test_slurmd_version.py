@@ -9,8 +9,9 @@ from penstock.api.core import Pod
 from penstock.api.meta import Json
 from penstock.decide.slurmd_version import INCOMPATIBLE, REASON, check, is_refused, refused
 from penstock.slurm.known import Unknown
+from penstock.slurm.model import Node
 from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
-from support.nodesets import known_nodes, node, pod
+from support.nodesets import NOW, known_nodes, node, pod
 
 HTTP: Json = {"image": "mine/slurmd:blue", "readinessProbe": {"httpGet": {"port": "slurmd"}}}
 TCP: Json = {"image": "mine/slurmd:blue", "readinessProbe": {"tcpSocket": {"port": "slurmd"}}}
@@ -22,9 +23,13 @@ def unready(ordinal: int) -> Pod:
     return msgspec.structs.replace(one, status=status)
 
 
+def _record(ordinal: int, version: str, started: float = NOW) -> Node:
+    return node(ordinal, version=version, slurmd_start_time=int(started))
+
+
 def told(slurmctld: Version | None, *versions: str, slurmd: Json = HTTP) -> str:
     """The message, once none of the pods is ready; empty when nothing is said."""
-    records = [node(number, version=one) for number, one in enumerate(versions)]
+    records = [_record(number, one) for number, one in enumerate(versions)]
     pods = [unready(number) for number in range(len(versions))]
     found = check(slurmctld, pods, known_nodes(*records), slurmd)
     assert found is None or (found.ok, found.reason) == (False, REASON)
@@ -54,7 +59,7 @@ def test_an_old_slurmd_whose_image_does_not_say_so_never_answers_its_probes() ->
 
 
 def test_a_worker_that_is_ready_answers_whatever_its_release() -> None:
-    assert check(V26_05, [pod(0)], known_nodes(node(0, version="24.11.5")), HTTP) is None
+    assert check(V26_05, [pod(0)], known_nodes(_record(0, "24.11.5")), HTTP) is None
 
 
 def test_nothing_is_said_of_a_slurmd_that_nobody_knows() -> None:
@@ -90,3 +95,9 @@ def test_a_slurmd_that_slurmctld_does_not_accept_is_told_with_what_it_accepts() 
     assert "slurmd of compute-0 (image mine/slurmd:blue) cannot register" in found.message
     assert "slurmctld 24.11 works with slurmd 23.02 to 24.11" in found.message
     assert "its own release and the three before it" in refused("compute-0", None, TCP).message
+
+
+def test_the_record_of_a_former_slurmd_says_nothing_of_the_one_that_starts() -> None:
+    """A worker whose image was changed has not registered with it yet."""
+    former = _record(0, "24.05.3", NOW - 7200)
+    assert check(V26_05, [unready(0)], known_nodes(former), HTTP) is None
