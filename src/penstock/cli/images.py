@@ -1,13 +1,24 @@
-"""`penstock images`: build the images and see which there are."""
+"""`penstock images`: build the images, give them to a registry or a node, see which there are."""
 
+import contextlib
+import sys
+from collections.abc import Generator
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.local import engines, images
+from penstock import __version__
+from penstock.local import buildah, engines, image_prefix, images
 from penstock.local.cache import cache_dir
 from penstock.local.errors import LocalError
-from penstock.local.recipes import LATEST, RELEASES, ROLES
+from penstock.local.image_prefix import EXAMPLE
+from penstock.local.linux import require_root_linux
+from penstock.local.node import DEFAULT_NAME
+from penstock.local.push import Push
+from penstock.local.recipes import LATEST, LOCAL, RELEASES, ROLES, Release
+from penstock.local.registry_login import Login
+from penstock.local.target import BuiltIn
 
 app = typer.Typer(no_args_is_help=True, help="Container images of Slurm and the operator.")
 
@@ -16,8 +27,8 @@ Engine = Annotated[
     typer.Option(help="docker, buildah or podman: build on Debian's public base image with it."),
 ]
 Base = Annotated[str, typer.Option(help="With --engine: the base image.")]
-Push = Annotated[
-    str | None, typer.Option(metavar="REGISTRY/PATH", help="With --engine: push them there.")
+PushTo = Annotated[
+    str | None, typer.Option("--push", metavar="PREFIX", help="With --engine: push them there.")
 ]
 Kind = Annotated[
     str | None, typer.Option(metavar="CLUSTER", help="With --engine docker: load them into kind.")
@@ -28,7 +39,12 @@ Platform = Annotated[
         help="With --engine, again for each: linux/amd64 or linux/arm64. This machine's if absent."
     ),
 ]
-
+Prefix = Annotated[
+    str, typer.Argument(metavar="PREFIX", help=f"Registry and path, such as {EXAMPLE}.")
+]
+Version = Annotated[
+    str, typer.Option("--version", help="In the images' tags; global.imageVersion of the charts.")
+]
 Slurm = Annotated[str, typer.Option(metavar="VERSION", help="The release of Slurm to build.")]
 
 
@@ -36,38 +52,157 @@ Slurm = Annotated[str, typer.Option(metavar="VERSION", help="The release of Slur
 def build(
     engine: Engine = None,
     base: Base = engines.BASE,
-    push: Push = None,
+    push_to: PushTo = None,
     kind: Kind = None,
     platform: Platform = None,
     slurm: Slurm = LATEST.tag,
 ) -> None:
-    """Build every image: without --engine, as files for the built-in node, with no registry."""
-    if engine and slurm != LATEST.tag:
-        raise typer.BadParameter("--slurm goes without --engine")
-    release = next((one for one in RELEASES if one.tag == slurm), None)
-    if release is None:
-        tags = ", ".join(one.tag for one in RELEASES)
-        raise typer.BadParameter(f"--slurm takes {tags}, which Debian has; not {slurm!r}")
-    if engine is None and (push or kind or platform):
+    """Build every image: without --engine, as files for `push` and `load`, with no registry."""
+    release = _release(slurm, engine)
+    if engine is None and (push_to or kind or platform):
         raise typer.BadParameter("--push, --kind and --platform need --engine")
-    try:
+    with _telling():
         if engine:
-            lines = engines.build(engine, base, push, kind, platform or ())
+            to = str(image_prefix.parse(push_to)) if push_to else None
+            lines = engines.build(engine, base, to, kind, platform or ())
         else:
             found = {**images.build_slurm(release), **images.build_operator()}.values()
             lines = [f"{image.reference}  {image.exact}  {image.path}" for image in found]
-    except LocalError as error:
-        typer.echo(f"penstock: {error}", err=True)
-        raise typer.Exit(1) from error
     typer.echo("\n".join(lines))
 
 
+@app.command()
+def push(
+    prefix: Prefix,
+    version: Version = __version__,
+    slurm: Slurm = LATEST.tag,
+    engine: Engine = None,
+    base: Base = engines.BASE,
+    platform: Platform = None,
+    plain_http: Annotated[
+        bool,
+        typer.Option(
+            "--plain-http",
+            envvar="PENSTOCK_REGISTRY_PLAIN_HTTP",
+            help="The registry has no TLS; one of this machine (localhost) needs no flag.",
+        ),
+    ] = False,
+    username: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_REGISTRY_USERNAME",
+            help="Instead of the login that docker, podman or skopeo keeps for the registry.",
+        ),
+    ] = "",
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read its password from standard input.")
+    ] = False,
+    password: Annotated[
+        str,
+        typer.Option(envvar="PENSTOCK_REGISTRY_PASSWORD", hidden=True, show_default=False),
+    ] = "",
+    authfile: Annotated[
+        Path | None, typer.Option(help="File with logins, as docker's config.json.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace images of another content.")
+    ] = False,
+) -> None:
+    """Build every image where need be and push to a registry what it lacks.
+
+    The names are PREFIX/ROLE:TAG, and PREFIX is global.imageRegistry of both charts. The password
+    of --username comes from PENSTOCK_REGISTRY_PASSWORD or --password-stdin. With --engine, or where
+    the machine is no Debian and has one, the engine builds and pushes, with its own login.
+    """
+    release = _release(slurm, engine)
+    if password_stdin:
+        password = sys.stdin.read().rstrip("\r\n")
+    if bool(username) != bool(password):
+        raise typer.BadParameter(
+            "--username goes with a password, in PENSTOCK_REGISTRY_PASSWORD or by --password-stdin"
+        )
+    with _telling():
+        to = Push(
+            image_prefix.parse(prefix),
+            version,
+            plain_http,
+            Login(username, password, authfile),
+            overwrite,
+        )
+        if engine is None and not buildah.usable():
+            engine = engines.installed()
+        if engine:
+            if username or authfile or plain_http:
+                raise LocalError(f"{engine} pushes by its own settings: {engine} login {prefix}.")
+            named = engines.build(
+                engine, base, str(to.prefix), None, platform or (), version=version
+            )
+            typer.echo("\n".join(f"pushed  {name}" for name in named))
+        else:
+            to.reach()
+            found = {**images.build_slurm(release), **images.build_operator()}.values()
+            for one in to.images(found):
+                typer.echo(f"{'pushed' if one.sent else 'is there'}  {one.name}")
+        typer.echo(f"For both charts: --set global.imageRegistry={to.prefix}{_extra(version)}")
+
+
+@app.command()
+def load(
+    name: Annotated[str, typer.Option(help="The built-in cluster to load them into.")] = (
+        DEFAULT_NAME
+    ),
+) -> None:
+    """Build every image where need be and load it into a built-in cluster, without a registry."""
+    with _telling():
+        require_root_linux()
+        target = BuiltIn(name)
+        target.node.images()  # before anything is built: there is such a node, and it runs
+        target.load()
+    typer.echo(f"For both charts: --set global.imageRegistry={LOCAL}")
+
+
 @app.command(name="list")
-def list_() -> None:
+def list_(
+    prefix: Annotated[
+        str | None,
+        typer.Option(metavar="PREFIX", help="Only print what `push PREFIX` calls the images."),
+    ] = None,
+    version: Version = __version__,
+    slurm: Slurm = LATEST.tag,
+) -> None:
     """List the images that are built, by role, newest first."""
+    release = _release(slurm, None)
+    if prefix:
+        with _telling():
+            of = str(image_prefix.parse(prefix))
+        typer.echo("\n".join(images.names(of, version, release)))
+        return
     found = images.built()
     if not found:
         typer.echo(f"No image of {', '.join(ROLES)} in {cache_dir()}: run `penstock images build`.")
     for image in found:
         size = image.path.stat().st_size / 1e6
         typer.echo(f"{image.exact}  {image.path} ({size:.0f} MB, shared)")
+
+
+def _release(slurm: str, engine: str | None) -> Release:
+    if engine and slurm != LATEST.tag:
+        raise typer.BadParameter("--slurm goes without --engine")
+    release = next((one for one in RELEASES if one.tag == slurm), None)
+    if release is None:
+        tags = ", ".join(one.tag for one in RELEASES)
+        raise typer.BadParameter(f"--slurm takes {tags}, which Debian has; not {slurm!r}")
+    return release
+
+
+def _extra(version: str) -> str:
+    return f" --set-string global.imageVersion={version}" if version != __version__ else ""
+
+
+@contextlib.contextmanager
+def _telling() -> Generator[None]:
+    try:
+        yield
+    except LocalError as error:
+        typer.echo(f"penstock: {error}", err=True)
+        raise typer.Exit(1) from error

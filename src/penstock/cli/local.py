@@ -116,6 +116,19 @@ def kubeconfig(
     typer.echo(str(file) if path else file.read_text().rstrip())
 
 
+@app.command("allow-plain-http")
+def allow_plain_http(
+    registry: Annotated[
+        str, typer.Argument(metavar="ADDRESS:PORT", help="Of a Service or pod of the cluster.")
+    ],
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Have the nodes pull images from a registry in the cluster that has no TLS."""
+    with _telling():
+        require_root_linux()
+        Node(name).allow_plain_http(registry)
+
+
 @node_app.command()
 def add(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Add a node with a real kubelet, and wait until it is Ready."""

@@ -54,6 +54,13 @@ def ensure_tools() -> None:
     run(["apt-get", "-qq", "-y", *options, "install", *missing])
 
 
+def usable() -> bool:
+    """Whether images can be built here: the tools are there, or apt-get can install them."""
+    if os.geteuid() != 0:
+        return False
+    return shutil.which("apt-get") is not None or all(map(shutil.which, TOOLS))
+
+
 def base_root(suite: str) -> Path:
     """The tar of a minimal Debian root, cached."""
 

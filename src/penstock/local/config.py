@@ -29,6 +29,9 @@ snapshotter = "{snapshotter}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
 sandbox = "{PAUSE_IMAGE}"
 
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "/etc/containerd/certs.d"
+
 [plugins."io.containerd.cri.v1.runtime"]
 # Root in a sandboxed virtual machine may lack CAP_SYS_RESOURCE, and then no sandbox would start.
 restrict_oom_score_adj = true

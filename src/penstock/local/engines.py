@@ -6,20 +6,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock import __version__
 from penstock.local import progress
 from penstock.local.errors import LocalError
 from penstock.local.recipes import (
     IMAGES,
+    LOCAL,
     OPERATOR,
     PYTHON,
     ROLES,
     SLURM_RECIPES,
-    TAG,
     WHEELS,
     Recipe,
     architecture,
     operator_context,
     reference,
+    version_tag,
 )
 
 BASE = "docker.io/library/debian:forky-slim"
@@ -29,15 +31,22 @@ ENGINES = ("docker", "buildah", "podman")
 
 
 def build(
-    engine: str, base: str, push: str | None, kind: str | None, platforms: Sequence[str] = ()
+    engine: str,
+    base: str,
+    push: str | None,
+    kind: str | None,
+    platforms: Sequence[str] = (),
+    *,
+    version: str = __version__,
 ) -> list[str]:
     """Build every image with `engine`; return the references that pods use.
 
     `push` is a registry with a path (`ghcr.io/example/penstock`): images are named and pushed
-    there. `kind` is the name of a kind cluster that docker's images are loaded into. `platforms`
-    are such as `linux/arm64`, of which the engine must be able to run programs; without any it is
-    this machine's. Of several each has images of its own, named with its architecture, and what is
-    returned names the lists of them. Raises LocalError when the engine is unknown, absent or fails.
+    there, with `version` in their tags. `kind` is the name of a kind cluster that docker's images
+    are loaded into. `platforms` are such as `linux/arm64`, of which the engine must be able to run
+    programs; without any it is this machine's. Of several each has images of its own, named with
+    its architecture, and what is returned names the lists of them. Raises LocalError when the
+    engine is unknown, absent or fails.
     """
     if engine not in ENGINES:
         raise LocalError(f"--engine takes {', '.join(ENGINES)}; not {engine!r}.")
@@ -53,8 +62,8 @@ def build(
         if shutil.which(tool) is None:
             raise LocalError(f"{tool} is not installed.")
     if len(platforms) > 1 and push:
-        return _lists(engine, base, push, platforms)
-    used = _build_all(engine, base, push, next(iter(platforms), ""), TAG)
+        return _lists(engine, base, push, platforms, version)
+    used = _build_all(engine, base, push, next(iter(platforms), ""), version)
     if push:
         for name in used:
             _run([engine, "push", name])
@@ -63,16 +72,22 @@ def build(
     return used
 
 
-def _lists(engine: str, base: str, push: str, platforms: Sequence[str]) -> list[str]:
+def installed() -> str | None:
+    """The first engine that is installed."""
+    return next((one for one in ENGINES if shutil.which(one)), None)
+
+
+def _lists(engine: str, base: str, push: str, platforms: Sequence[str], version: str) -> list[str]:
     """Push the images of each platform, and a list of them in each image's own name."""
     each = [
-        _build_all(engine, base, push, one, f"{TAG}-{one.rpartition('/')[2]}") for one in platforms
+        _build_all(engine, base, push, one, f"{version}-{one.rpartition('/')[2]}")
+        for one in platforms
     ]
     for name in (name for names in each for name in names):
         _run([engine, "push", name])
     found: list[str] = []
     for role, parts in zip(ROLES, zip(*each, strict=True), strict=True):
-        name = reference(role, registry=push)
+        name = reference(role, version_tag(role, version), push)
         found.append(name)
         if engine == "docker":
             _run([engine, "buildx", "imagetools", "create", "--tag", name, *parts])
@@ -84,10 +99,12 @@ def _lists(engine: str, base: str, push: str, platforms: Sequence[str]) -> list[
     return found
 
 
-def _build_all(engine: str, base: str, push: str | None, platform: str, tag: str) -> list[str]:
-    """The images of one platform with that tag, those that pods use by name."""
-    registry = {"registry": push} if push else {}
-    names = {one.role: reference(one.role, tag, **registry) for one in (*RECIPES, OPERATOR)}
+def _build_all(engine: str, base: str, push: str | None, platform: str, version: str) -> list[str]:
+    """The images of one platform with that version in their tags, those that pods use by name."""
+    names = {
+        one.role: reference(one.role, version_tag(one.role, version), push or LOCAL)
+        for one in (*RECIPES, OPERATOR)
+    }
     for recipe in RECIPES:
         _build(engine, recipe, IMAGES, names, base, platform)
     with tempfile.TemporaryDirectory(prefix="penstock-operator-") as folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.local import config, pki
+from penstock.local import config, pki, plain_http
 from penstock.local.addresses import Addresses
 from penstock.local.components import Size, components, further_components
 from penstock.local.kubeconfig import kubeconfig
@@ -75,6 +75,7 @@ def write_further(
     authority = pki.Authority.load(Layout(layout.name).pki, "ca")
     (layout.pki / "ca.crt").write_bytes(authority.pair.certificate)
     _write_kubelet_certificates(layout, authority, there.name, there.addresses, there.number)
+    plain_http.copy(layout)
     texts = _kubelet_texts(layout, there.name, there.addresses, there.number)
     texts["kubernetes/kubelet.yaml"] = config.kubelet(there.addresses, there.cgroup(layout.name))
     _write_texts(layout, texts)

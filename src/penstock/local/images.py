@@ -4,6 +4,7 @@
 Containerfile, a file that this copies, or the image below it has changed.
 """
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock import __version__
 from penstock.local import buildah, oci, progress
 from penstock.local.cache import cache_dir, digest, keyed
 from penstock.local.recipes import (
@@ -25,24 +27,37 @@ from penstock.local.recipes import (
     architecture,
     operator_context,
     reference,
+    version_tag,
 )
 
 KEPT = 3
 """Archives of former states of the source that stay in the cache."""
 _FILE = "images.tar"
+_EXACT = re.compile(r"(?P<release>[^-]+)-[0-9a-f]{16}")
+"""Tag of an image that says exactly what is in it."""
 
 
 @dataclass(frozen=True)
 class ImageArchive:
     """An image as a file. Images that share layers share one file: import each path once.
 
-    `reference` stays the same when the content changes, `exact` does not.
+    `reference` and `versioned` stay the same when the content changes, `exact` does not.
     """
 
     role: str
     reference: str
     exact: str
     path: Path
+
+    @property
+    def release(self) -> str:
+        """The release of Slurm that it was built for."""
+        return self.exact.rpartition(":")[2].partition("-")[0]
+
+    @property
+    def versioned(self) -> str:
+        """The name by which the charts look for it where it was loaded into nodes."""
+        return reference(self.role, version_tag(self.role, release=self.release))
 
 
 def build_all() -> dict[str, ImageArchive]:
@@ -146,7 +161,14 @@ def _export(
     exact = {role: _exact(role, keys, release) for role in keys if role in ROLES}
     for name in exact.values():
         store.copy_to(name, layout)
-    names = {name: (reference(role, release.tag), name) for role, name in exact.items()}
+    names = {
+        name: (
+            reference(role, release.tag),
+            reference(role, version_tag(role, release=release.tag)),
+            name,
+        )
+        for role, name in exact.items()
+    }
     oci.archive(layout, folder / _FILE, names)
     shutil.rmtree(layout)
 
@@ -159,7 +181,7 @@ def _archives(
     release: Release = LATEST,
 ) -> dict[str, ImageArchive]:
     """The archives of cache entry `name`-`key`, made when absent; a few older ones are kept."""
-    folder = keyed(name, key, build)
+    folder = keyed(name, digest(key, __version__), build)
     folder.touch()
     others = sorted(cache_dir().glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)
     for old in others[:-KEPT]:
@@ -177,6 +199,11 @@ def _exact(role: str, keys: Mapping[str, str], release: Release = LATEST) -> str
     return reference(role, f"{release.tag}-{keys[role]}")
 
 
+def names(prefix: str, version: str = __version__, release: Release = LATEST) -> list[str]:
+    """What the images of one version are called in a registry."""
+    return [reference(role, version_tag(role, version, release.tag), prefix) for role in ROLES]
+
+
 def built() -> list[ImageArchive]:
     """The archives that the cache has, newest first, whatever state of the source made them."""
     names = ("images-slurm-*", "images-release-*", "images-operator-*")
@@ -185,7 +212,8 @@ def built() -> list[ImageArchive]:
     for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
         for exact in oci.names(folder / _FILE):
             role, _, tag = exact.rpartition("/")[2].partition(":")
-            release, dash, _ = tag.partition("-")
-            if dash and role in ROLES:
-                found.append(ImageArchive(role, reference(role, release), exact, folder / _FILE))
+            told = _EXACT.fullmatch(tag)
+            if told and role in ROLES:
+                name = reference(role, told["release"])
+                found.append(ImageArchive(role, name, exact, folder / _FILE))
     return found

@@ -19,6 +19,7 @@ from penstock.local import (
     inotify,
     launch,
     network,
+    plain_http,
     process,
     record,
 )
@@ -244,6 +245,15 @@ class Node:
             first = process.load(layout.pid)
             if first is not None:
                 given_images.load(layout, first, archive)
+
+    def allow_plain_http(self, registry: str) -> None:
+        """Have every node pull from a registry in the cluster without TLS. Raises LocalError."""
+        addresses = self._record().addresses
+        plain_http.allow(self._first(), registry, addresses)
+        for layout in self._layout.all_further:
+            first = process.load(layout.pid)
+            if first is not None:
+                plain_http.allow(first, registry, addresses)
 
     def images(self) -> dict[str, str]:
         """Digest of each image the node has, by name."""

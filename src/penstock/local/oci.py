@@ -1,6 +1,7 @@
 """OCI image layouts as one tar file that containerd, podman and docker can load."""
 
 import json
+import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,3 +33,28 @@ def names(path: Path) -> list[str]:
         member = tar.extractfile("index.json")
         index: dict[str, Any] = json.load(member) if member else {}
     return [entry["annotations"][REF] for entry in index.get("manifests", [])]
+
+
+def config_digest(path: Path, name: str) -> str:
+    """The digest of the configuration of an image in an archive. Raises KeyError without it."""
+    with tarfile.open(path) as tar:
+        index = _read(tar, "index.json")
+        found = {entry["annotations"][REF]: entry["digest"] for entry in index["manifests"]}
+        return str(_read(tar, f"blobs/{found[name].replace(':', '/')}")["config"]["digest"])
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """The layout of an archive as a folder."""
+    with tarfile.open(path) as tar:
+        for member in tar:
+            source = tar.extractfile(member)
+            if source is not None:
+                target = folder / member.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as file:
+                    shutil.copyfileobj(source, file)
+
+
+def _read(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
+    member = tar.extractfile(name)
+    return json.load(member) if member else {}

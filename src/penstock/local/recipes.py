@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock import __version__
 from penstock.local.cache import cache_dir, digest, keyed
 from penstock.local.debian import SUITE
 from penstock.local.errors import LocalError
@@ -29,6 +30,8 @@ OLDEST = Release("24.11", "trixie")
 RELEASES = (LATEST, OLDEST)
 """The recipes are the same for each: what they install is what the base image's suite has."""
 TAG = LATEST.tag
+LOCAL = "localhost/penstock"
+"""Prefix of images that are loaded into nodes: `localhost` is a registry to no one but the node."""
 OPERATOR_PARTS = ("api", "slurm", "render", "decide", "kube", "controllers")
 OPERATOR_PYTHON = "3.14"
 """Python of Debian forky, which the operator's wheels must fit."""
@@ -88,9 +91,17 @@ ROLES = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "slurm", "ope
 """Images that pods run; `slurm` is the sidecars'."""
 
 
-def reference(role: str, tag: str = TAG, registry: str = "localhost/penstock") -> str:
+def reference(role: str, tag: str = TAG, registry: str = LOCAL) -> str:
     """The name that a pod gives an image."""
     return f"{registry}/{role}:{tag}"
+
+
+def version_tag(role: str, version: str = __version__, release: str = TAG) -> str:
+    """The tag of an image of one version of Penstock: `0.1.0`, of Slurm's images `26.05-0.1.0`.
+
+    The operator reads Slurm's release from the beginning of a tag.
+    """
+    return version if role in (OPERATOR.role, PYTHON.role) else f"{release}-{version}"
 
 
 def architecture(machine: str = "") -> str:

@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.local import buildah, engines, images, parts
+from penstock import __version__
+from penstock.local import buildah, engines, image_prefix, images, parts
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.node import DEFAULT_NAME, Node
 from penstock.local.progress import step
-from penstock.local.recipes import ROLES, reference
+from penstock.local.push import Push
+from penstock.local.recipes import LOCAL, ROLES, reference, version_tag
 
 KIND_CLUSTER = "penstock"
 
@@ -31,8 +33,7 @@ class Images:
 
 def _fixed(registry: str | None = None) -> Images:
     names = (
-        reference(role, registry=registry) if registry else reference(role)
-        for role in ("{role}", "operator")
+        reference(role, version_tag(role), registry or LOCAL) for role in ("{role}", "operator")
     )
     return Images(*names)
 
@@ -108,7 +109,11 @@ class BuiltIn(Target):
         """Build the images and import what the node does not have yet."""
         built = images.build_all()
         there = self.node.images()
-        missing = {image.path for image in built.values() if image.exact not in there}
+        missing = {
+            image.path
+            for image in built.values()
+            if image.exact not in there or there[image.exact] != there.get(image.versioned)
+        }
         if missing:
             with step("importing images"):
                 for path in sorted(missing):
@@ -173,17 +178,32 @@ class Context(Target):
     def load(self) -> Images:
         """Build and push, or load into kind; else say which images have to be there."""
         if self._registry:
-            engine = next((e for e in engines.ENGINES if shutil.which(e)), None)
-            if engine is None:
-                raise LocalError(f"Install one of {', '.join(engines.ENGINES)} to build images.")
-            engines.build(engine, engines.BASE, self._registry, None)
-            return _fixed(self._registry)
+            return self._push(self._registry)
         if self._context.startswith("kind-") and Kind.usable():
             engines.build("docker", engines.BASE, None, self._context.removeprefix("kind-"))
         else:
             with step(f"taking {', '.join(ROLES)} images as present in {self.title}"):
                 pass
         return _fixed()
+
+    def _push(self, registry: str) -> Images:
+        """Build and push: as for the built-in node where that can be, else by an engine."""
+        prefix = image_prefix.parse(registry)
+        if not buildah.usable():
+            engine = engines.installed()
+            if engine is None:
+                raise LocalError(f"Install one of {', '.join(engines.ENGINES)} to build images.")
+            engines.build(engine, engines.BASE, str(prefix), None)
+            return _fixed(str(prefix))
+        built = images.build_all()
+        # Named by its content, so that a changed operator is rolled out; Slurm's by the version.
+        content = built["operator"].exact.rpartition("-")[2]
+        of_operator = Push(prefix, f"{__version__}-{content}")
+        of_operator.images([built["operator"]])
+        Push(prefix, overwrite=True).images(
+            image for role, image in built.items() if role != "operator"
+        )
+        return Images(_fixed(str(prefix)).slurm, of_operator.name(built["operator"]))
 
     def down(self) -> bool:
         """Leave the cluster; it is the user's."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.local import engines, oci, recipes
+from penstock import __version__
+from penstock.local import engines, images, oci, recipes
 from penstock.local.errors import LocalError
 from penstock.local.recipes import IMAGES, SLURM_RECIPES, Recipe
 
@@ -92,9 +93,11 @@ def test_an_engine_builds_on_the_public_base_and_pushes(docker: Path):
     assert lines[0].startswith(
         "docker build --build-arg BASE=debian:forky-slim --tag ghcr.io/example/p/slurm:26.05"
     )
-    assert any("SSH=ghcr.io/example/p/ssh:26.05 --tag ghcr.io/example/p/login" in x for x in lines)
+    assert any(
+        "SSH=ghcr.io/example/p/ssh:26.05-0.1.0 --tag ghcr.io/example/p/login" in x for x in lines
+    )
     assert [x for x in lines if " push " in x] == [f"docker push {name}" for name in names]
-    assert "ghcr.io/example/p/operator:26.05" in names
+    assert f"ghcr.io/example/p/operator:{__version__}" in names
 
 
 def test_images_of_two_platforms_are_pushed_one_by_one_and_as_lists(docker: Path):
@@ -105,12 +108,13 @@ def test_images_of_two_platforms_are_pushed_one_by_one_and_as_lists(docker: Path
     for arch in ("amd64", "arm64"):
         built = [line for line in lines if f"build --platform linux/{arch} " in line]
         assert len(built) == len(recipes.SLURM_RECIPES) + 2
-        assert all("--tag ghcr.io/example/p/" in x and f":26.05-{arch} --file" in x for x in built)
-        assert any(f"SSH=ghcr.io/example/p/ssh:26.05-{arch} " in line for line in built)
+        of_it = f"{__version__}-{arch}"
+        assert all("--tag ghcr.io/example/p/" in x and f"{of_it} --file" in x for x in built)
+        assert any(f"SSH=ghcr.io/example/p/ssh:26.05-{of_it} " in line for line in built)
         assert f"wheels {arch}" in lines
         for name in names:
             assert f"docker push {name}-{arch}" in lines
-    assert names == [f"ghcr.io/example/p/{role}:26.05" for role in recipes.ROLES]
+    assert names == images.names("ghcr.io/example/p")
     lists = [f"imagetools create --tag {one} {one}-amd64 {one}-arm64" for one in names]
     assert lines[-len(names) :] == [f"docker buildx {one}" for one in lists]
 
@@ -128,7 +132,7 @@ def test_one_other_platform_needs_no_list(docker: Path):
     lines = docker.read_text().splitlines()
     assert "wheels arm64" in lines
     assert "build --platform linux/arm64 " in lines[0]
-    assert names[0] == "localhost/penstock/slurmctld:26.05"
+    assert names[0] == f"localhost/penstock/slurmctld:26.05-{__version__}"
     assert not [line for line in lines if "imagetools" in line]
 
 

@@ -1,0 +1,81 @@
+"""What a registry refuses, in words that say what to do."""
+
+import re
+
+from penstock.local.image_prefix import ImagePrefix
+
+_MESSAGE = re.compile(r'msg="((?:[^"\\]|\\.)*)"')
+_LAST = 300
+"""Characters of a registry's own words that are shown."""
+
+_HELP: tuple[tuple[str, str], ...] = (
+    (
+        r"server gave HTTP response to HTTPS client|http: server gave HTTP",
+        "Registry {host} serves plain HTTP: add --plain-http if that is meant. The Kubernetes "
+        "nodes must be told as well, and passwords and images then travel unencrypted",
+    ),
+    (
+        r"x509|certificate",
+        "The certificate of registry {host} is not trusted: put its authority into "
+        "/etc/containers/certs.d/{host}/ca.crt, here and likewise on the Kubernetes nodes",
+    ),
+    (r"no such host|server misbehaving|lookup ", "There is no registry {host}: correct the name"),
+    (
+        r"connection refused|i/o timeout|no route to host|network is unreachable|deadline exceeded",
+        "Registry {host} does not answer: correct name and port, or start it",
+    ),
+    (
+        r"immutable|ImageTagAlreadyExists",
+        "Registry {host} lets no tag be replaced: push under another --version",
+    ),
+    (
+        r"no space left|quota|insufficient storage|\b507\b|\b413\b|entity too large",
+        "Registry {host} has no room for {name}: free some or raise its quota, and push again",
+    ),
+    (
+        r"name unknown|name_unknown|repository .*(does not|not) (exist|found)|RepositoryNotFound",
+        "Registry {host} makes no repository by itself: create {repository}, and one for each "
+        "other image that `penstock images list --prefix {prefix}` names",
+    ),
+    (
+        r"unable to retrieve auth token: invalid username/password|unauthorized|authentication "
+        r"required|no basic auth|\b401\b",
+        "Registry {host} refuses the login{user}: `docker login {host}` (or podman, skopeo), or "
+        "give --username with the password in PENSTOCK_REGISTRY_PASSWORD",
+    ),
+    (
+        r"denied|forbidden|\b403\b|insufficient_scope",
+        "Registry {host} does not let {who} push to {repository}: log in, ask for the right to, or "
+        "create the repository first where the registry makes none by itself",
+    ),
+)
+"""Patterns of errors of skopeo and of registries, the one that says most first."""
+
+
+def explain(said: str, prefix: ImagePrefix, name: str, username: str) -> str:
+    """One sentence or two for what skopeo said about an image; ends with its own words."""
+    words = last_words(said)
+    help_ = next((h for p, h in _HELP if re.search(p, words, re.IGNORECASE)), None)
+    if help_ is None:
+        return f"{name} cannot be pushed: {words}"
+    told = help_.format(
+        host=prefix.host,
+        prefix=prefix,
+        name=name,
+        repository=name.rpartition(":")[0],
+        user=f" of {username}" if username else "",
+        who=username or "you",
+    )
+    return f"{told}: {words}"
+
+
+def last_words(said: str) -> str:
+    """The error in a log of skopeo's, without its time and level."""
+    found = [message.replace('\\"', '"') for message in _MESSAGE.findall(said)]
+    return (found or [said.strip() or "no reason given"])[-1][-_LAST:]
+
+
+def is_absent(said: str) -> bool:
+    """Whether a registry said that it has no such image."""
+    words = last_words(said)
+    return bool(re.search(r"manifest unknown|name unknown|not found|404", words, re.IGNORECASE))
