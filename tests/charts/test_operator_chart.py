@@ -151,7 +151,10 @@ def test_namespaces_bound_the_rights() -> None:
     hooks = {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}
     assert everywhere == {"nodes", *hooks}
     text = charts.rendered(
-        "slurm-operator", "slurm-operator", "slinky", {"operator": {"namespaces": "a,b"}}
+        "slurm-operator",
+        "slurm-operator",
+        "slinky",
+        {"operator": {"image": "registry/operator:1", "namespaces": "a,b"}},
     )
     roles = [one for one in charts.objects(text) if one["kind"] == "Role"]
     secrets = [
@@ -180,7 +183,7 @@ def test_another_version_of_the_chart_restarts_no_operator_of_the_same_image(
     (newer / "Chart.yaml").write_text(
         yaml.safe_dump({**text, "version": "9.9.9", "appVersion": "9"})
     )
-    values: Json = {"operator": {"image": {"tag": "same"}}}
+    values: Json = {"operator": {"image": {"repository": "r", "tag": "same"}}, "global": {}}
     after = render(values, chart=str(newer), release="slurm-operator", namespace="slinky")
     name = "Deployment slurm-operator"
     assert after[name]["spec"] == chart(values)[name]["spec"]

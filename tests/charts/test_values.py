@@ -33,7 +33,6 @@ from support.charts import (
 pytestmark = pytest.mark.timeout(1800)
 
 WITHOUT_EFFECT = {
-    "global": "Helm's own",
     "asciiArt": "in the notes only",
     "optional": "what is named must be there",
     "annotations of slurmKey": "the operator makes the Secret; NOTES say so",
@@ -55,6 +54,7 @@ BESIDE: Mapping[str, tuple[str, Any]] = {
     "jwtHs256KeyRef": ("jwtKey.secretRef", {}),
     "slurmKey.create": ("slurmKey.secretRef", {}),
     "jwtKey.create": ("jwtKey.secretRef", {}),
+    "global.imageVersion": ("controller.slurmctld.image", {}),
     "imagePullPolicy": ("nodesetDefaults.slurmd.imagePullPolicy", None),
     "priorityClass.name": ("nodesetDefaults.podSpec.priorityClassName", None),
     "nameOverride": ("fullnameOverride", None),

@@ -20,6 +20,7 @@ from penstock.local.errors import LocalError
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "charts"
 FILES = sorted(path.name for path in FIXTURES.glob("*.yaml"))
 EVERYTHING = "f21-everything.yaml"
+REGISTRY = "registry.example.com/penstock"
 
 
 def values(name: str) -> Json:
@@ -39,8 +40,14 @@ def render(
     release: str = "slurm",
     namespace: str = "slurm",
 ) -> dict[str, Json]:
-    """The objects of a release, by `Kind name`; the second of a name has its namespace as well."""
-    found = objects(_rendered(chart, release, namespace, json.dumps(given or {})))
+    """The objects of a release, by `Kind name`; the second of a name has its namespace as well.
+
+    The operator's chart needs a registry: it gets one where the values say nothing of `global`.
+    """
+    needed: Json = (
+        {"global": {"imageRegistry": REGISTRY}} if Path(chart).name == "slurm-operator" else {}
+    )
+    found = objects(_rendered(chart, release, namespace, json.dumps({**needed, **(given or {})})))
     named: dict[str, Json] = {}
     for one in found:
         kind, meta = one["kind"], one["metadata"]

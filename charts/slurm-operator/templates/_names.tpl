@@ -45,15 +45,33 @@ labels:
 
 {{- define "slurm-operator.image" -}}
 {{- $image := .Values.operator.image -}}
-{{- if kindIs "string" $image -}}
-{{- required "operator.image: name an image" $image -}}
-{{- else -}}
-{{- $repository := required "operator.image.repository: name an image" ($image).repository -}}
-{{- if $image.digest -}}
-{{- printf "%s@%s" $repository $image.digest -}}
-{{- else -}}
-{{- printf "%s:%s" $repository ($image.tag | default .Chart.Version) -}}
+{{- $prefix := include "penstock.imageRegistry" . -}}
+{{- $fields := kindIs "map" $image | ternary $image dict -}}
+{{- $text := kindIs "string" $image | ternary $image "" -}}
+{{- if not (or $text $fields.repository $prefix) -}}
+{{- fail "operator.image: name an image. No public registry has Penstock's: set global.imageRegistry to the registry and path that `penstock images push` pushed them to, such as registry.example.com/team/penstock, or to localhost/penstock where they were loaded into the Kubernetes nodes" -}}
 {{- end -}}
+{{- if $text -}}
+{{- $text -}}
+{{- else -}}
+{{- $repository := $fields.repository | default (printf "%s/operator" $prefix) -}}
+{{- if $fields.digest -}}
+{{- printf "%s@%s" $repository $fields.digest -}}
+{{- else if $fields.repository -}}
+{{- printf "%s:%s" $repository ($fields.tag | default .Chart.Version) -}}
+{{- else -}}
+{{- printf "%s:%s" $repository ($fields.tag | default (include "penstock.imageVersion" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Image of containers that name none, with {role} for the daemon; empty: the operator's own. */}}
+{{- define "slurm-operator.slurmImage" -}}
+{{- $prefix := include "penstock.imageRegistry" . -}}
+{{- if .Values.operator.slurmImage -}}
+{{- .Values.operator.slurmImage -}}
+{{- else if $prefix -}}
+{{- printf "%s/{role}:%s-%s" $prefix (index .Chart.Annotations "penstock.dev/slurm-release") (include "penstock.imageVersion" .) -}}
 {{- end -}}
 {{- end -}}
 

@@ -1,10 +1,45 @@
-{{/* An image as one text, from a text or from repository, tag and digest; empty: the operator's. */}}
+{{/* Images where neither the values nor global.imageRegistry name one: those that SlinkyProject
+     publishes, as its chart has them, so that a move between the charts restarts nothing. Their tags
+     are the defaults of values.yaml, where they stay for an image with a repository of its own. */}}
+{{- define "slurm.published" -}}
+slurmctld: ghcr.io/slinkyproject/slurmctld
+reconfigure: ghcr.io/slinkyproject/slurmctld
+slurmrestd: ghcr.io/slinkyproject/slurmrestd
+slurmdbd: ghcr.io/slinkyproject/slurmdbd
+slurmd: ghcr.io/slinkyproject/slurmd
+login: ghcr.io/slinkyproject/login
+initconf: docker.io/library/alpine
+logfile: docker.io/library/alpine
+{{- end -}}
+
+{{/* An image as one text, from a text or from repository, tag and digest; empty: the operator's.
+     root; container: its name; image. A repository that is null is that of global.imageRegistry, where
+     a container beside a daemon has none: it gets the daemon's image. */}}
 {{- define "slurm.imageOf" -}}
-{{- if kindIs "string" . -}}
-{{- . -}}
-{{- else if and . .repository -}}
-{{- .repository -}}
-{{- if .digest -}}@{{ .digest }}{{- else if .tag -}}:{{ .tag }}{{- end -}}
+{{- $prefix := include "penstock.imageRegistry" .root -}}
+{{- $image := .image -}}
+{{- if kindIs "string" $image -}}
+{{- $image -}}
+{{- else if kindIs "map" $image -}}
+{{- $own := kindIs "invalid" $image.repository -}}
+{{- $repository := $image.repository | default "" -}}
+{{- $tag := $image.tag | default "" -}}
+{{- if and $own $prefix -}}
+{{- $told := not (has $tag (list "" "latest" "26.05-ubuntu26.04")) -}}
+{{- $beside := has .container (list "reconfigure" "initconf" "logfile") -}}
+{{- if or $told $image.digest (not $beside) -}}
+{{- $repository = printf "%s/%s" $prefix ($beside | ternary "slurm" .container) -}}
+{{- if not $told -}}
+{{- $tag = printf "%s-%s" .root.Chart.AppVersion (include "penstock.imageVersion" .root) -}}
+{{- end -}}
+{{- end -}}
+{{- else if $own -}}
+{{- $repository = index (include "slurm.published" . | fromYaml) .container -}}
+{{- end -}}
+{{- if $repository -}}
+{{- $repository -}}
+{{- if $image.digest -}}@{{ $image.digest }}{{- else if $tag -}}:{{ $tag }}{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -25,7 +60,7 @@
 {{- define "slurm.putContainer" -}}
 {{- $out := dict -}}
 {{- include "slurm.putGiven" (dict "from" .values "into" $out "but" (list "image")) -}}
-{{- with include "slurm.imageOf" (.values).image -}}{{- $_ := set $out "image" . -}}{{- end -}}
+{{- with include "slurm.imageOf" (dict "root" .root "container" .key "image" (.values).image) -}}{{- $_ := set $out "image" . -}}{{- end -}}
 {{- $policy := $out.imagePullPolicy | default .root.Values.imagePullPolicy -}}
 {{- if $policy -}}{{- $_ := set $out "imagePullPolicy" $policy -}}{{- end -}}
 {{- if $out -}}{{- $_ := set .into .key $out -}}{{- end -}}
@@ -39,7 +74,7 @@
 {{- with $user.annotations -}}{{- $_ := set $metadata "annotations" . -}}{{- end -}}
 {{- $spec := dict -}}
 {{- include "slurm.putGiven" (dict "from" .podSpec "into" $spec) -}}
-{{- $secrets := concat ($spec.imagePullSecrets | default list) (.root.Values.imagePullSecrets | default list) | uniq -}}
+{{- $secrets := concat ($spec.imagePullSecrets | default list) (include "penstock.pullSecrets" .root | fromYamlArray) | uniq -}}
 {{- if $secrets -}}{{- $_ := set $spec "imagePullSecrets" $secrets -}}{{- end -}}
 {{- $priority := .root.Values.priorityClass -}}
 {{- if and $priority.enabled (not $spec.priorityClassName) -}}

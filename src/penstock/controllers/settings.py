@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock import __version__
 from penstock.render.context import Images
 
 KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
-UPSTREAM_IMAGES = "ghcr.io/slinkyproject/{role}:26.05-ubuntu26.04"
+IMAGES = f"localhost/penstock/{{role}}:26.05-{__version__}"
+"""Images that were loaded into the nodes: no public registry can have one of that name."""
 
 
 WEBHOOKS = "penstock-operator-webhook"
@@ -41,7 +43,7 @@ class Settings:
 
     namespaces: tuple[str, ...] = ()
     """Watched namespaces; empty means all."""
-    images: Images = field(default_factory=lambda: Images.of(UPSTREAM_IMAGES))
+    images: Images = field(default_factory=lambda: Images.of(IMAGES))
     """Images for containers whose kind names none."""
     cluster_domain: str = "cluster.local"
     leader_elect: bool = False
@@ -80,7 +82,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     add("--namespaces", default="", help="comma-separated; watch only these (default: all)")
     add(
         "--slurm-image",
-        default=environment.get("PENSTOCK_SLURM_IMAGE", UPSTREAM_IMAGES),
+        default=environment.get("PENSTOCK_SLURM_IMAGE", IMAGES),
         metavar="TEMPLATE",
         help="image for containers that name none, with {role} for slurmctld, slurmd, slurmrestd, "
         "slurmdbd or login (default: %(default)s)",

@@ -20,7 +20,7 @@ from penstock.api.crd import Dumper
 from penstock.local import golang, programs
 from penstock.local.errors import LocalError
 from penstock.local.install import SYSTEM, Document
-from penstock.local.recipes import ROOT
+from penstock.local.recipes import LOCAL, ROOT
 
 CHARTS = ROOT / "charts"
 NAME = "penstock-operator"
@@ -28,7 +28,7 @@ NAME = "penstock-operator"
 HEADER = "# Made from charts/slurm-operator by `make manifests`. Change it there.\n"
 _VALUES: dict[str, Any] = {
     "nameOverride": NAME,
-    "operator": {"image": {"repository": "penstock/operator", "tag": "dev"}},
+    "global": {"imageRegistry": LOCAL},
 }
 _HELM_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 

@@ -14,6 +14,7 @@ Document = dict[str, Any]
 SYSTEM = "penstock-system"
 MARK = "penstock.dev/demo"
 """Label of what a demo made where nothing was before: only that is removed again."""
+_SLURM_IMAGE = "--slurm-image="
 _HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _MARKED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", *_HOOKS)
 
@@ -35,7 +36,8 @@ def operator(images: Images) -> list[Document]:
         if one["kind"] == "Deployment":
             container = one["spec"]["template"]["spec"]["containers"][0]
             container["image"] = images.operator
-            container["args"].append(f"--slurm-image={images.slurm}")
+            given = [one for one in container["args"] if not one.startswith(_SLURM_IMAGE)]
+            container["args"] = [*given, f"{_SLURM_IMAGE}{images.slurm}"]
     return found
 
 

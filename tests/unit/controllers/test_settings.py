@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock import __version__
 from penstock.controllers.settings import Webhooks, cluster_domain, parse
 
 
 def test_nothing_needs_to_be_set():
     found = parse([], {})
     assert found.namespaces == ()
-    assert found.images.slurmctld == "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04"
+    assert found.images.slurmctld == f"localhost/penstock/slurmctld:26.05-{__version__}"
     assert not found.leader_elect
     assert found.lease_namespace == "default"
     assert found.identity
