@@ -81,7 +81,7 @@ class AccountingLoop(Loop[Accounting]):
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
         await chart_labels.label(self.client, obj, pods)
-        runs = workload("slurmdbd", 1, pods)
+        runs = workload("slurmdbd", 1, pods, obj)
         pod = next((one for one in pods if not one.metadata.deleting), None)
         if found.stays:
             # Nobody in it tells of the database: a changed file comes with our pod.

@@ -147,7 +147,7 @@ class ControllerLoop(Loop[Controller]):
         """A slurmctld of ours: its configuration, its objects, and what is said of them."""
         cluster = brought.cluster
         pods, runs, late = await self._daemons(obj, cluster)
-        serves = workload("slurmctld", 1, pods[:1])
+        serves = workload("slurmctld", 1, pods[:1], obj)
         asked = pending(obj.metadata.annotations, self._noted(obj))
         manifest = render.stateful_set(cluster)
         pod = hold.look(self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked)
@@ -194,7 +194,7 @@ class ControllerLoop(Loop[Controller]):
     ) -> tuple[tuple[Pod, ...], Check, list[Check]]:
         """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
         pods = self.world.slurmctld_pods(obj)
-        runs = workload("slurmctld", obj.spec.replicas, pods)
+        runs = workload("slurmctld", obj.spec.replicas, pods, obj)
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
         if obj.spec.replicas > 1:
             await self.backups.look(obj, cluster, self.events)

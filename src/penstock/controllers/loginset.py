@@ -57,7 +57,7 @@ class LoginSetLoop(Loop[LoginSet]):
         listens = "sshd listens on 22"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
         heard = await self._directories.look(obj, pods, self.events)
-        return [workload("login", obj.spec.replicas, pods), *found.checks, *exposed, *heard]
+        return [workload("login", obj.spec.replicas, pods, obj), *found.checks, *exposed, *heard]
 
     def _hash_kept(self, obj: LoginSet, found: str) -> str:
         """The hash of sssd.conf for the pods: the one that they have if it means the same file.

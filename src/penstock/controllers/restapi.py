@@ -86,7 +86,7 @@ class RestApiLoop(Loop[RestApi]):
         await chart_labels.label(self.client, obj, pods)
         listens = "slurmrestd listens on 6820"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
-        return [workload("slurmrestd", obj.spec.replicas, pods), *found.checks, *exposed]
+        return [workload("slurmrestd", obj.spec.replicas, pods, obj), *found.checks, *exposed]
 
     async def _after_change(self, obj: RestApi, pods: Iterable[Pod], wanted: str) -> None:
         """Let a slurmrestd that ended on a bad slurm.conf start at once on the next one."""

@@ -14,7 +14,7 @@ from penstock.decide.pods import machine_of, slurm_node_name, slurmd_container
 from penstock.decide.roles import Roles
 from penstock.decide.slurm_view import SlurmView
 from penstock.decide.status import available_in, old_ones
-from penstock.decide.trouble import Trouble, trouble
+from penstock.decide.trouble import Trouble, next_step, trouble
 from penstock.decide.view import PATIENCE_S, ControllerState, NodeSetView
 from penstock.decide.words import some
 
@@ -204,9 +204,10 @@ def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
         waiting = [_told(pod) for pod in roles.kept if not pod.ready]
     if not waiting:
         return None
-    broken = [one.text for one in waiting if one.lasting]
-    names = some(broken or [one.text for one in waiting], "; ")
+    broken = [one for one in waiting if one.lasting]
+    names = some([one.text for one in broken or waiting], "; ")
     message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
+    message += next_step(view.nodeset, broken)
     return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.api.core import ContainerStatus, ContainerWaiting, Pod
+from penstock.decide.image_pull import REASONS, Pull, Staffed, advice
 from penstock.decide.words import printable
 
 BROKEN = frozenset(
@@ -13,11 +15,8 @@ BROKEN = frozenset(
         "CrashLoopBackOff",
         "CreateContainerConfigError",
         "CreateContainerError",
-        "ErrImageNeverPull",
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
         "RunContainerError",
+        *REASONS,
     }
 )
 """Waiting reasons of a container that seldom pass by themselves. Source: kubelet."""
@@ -36,6 +35,8 @@ class Trouble:
 
     text: str
     lasting: bool
+    pull: Pull | None = None
+    """The image that its Kubernetes node cannot get."""
 
 
 def trouble(pod: Pod) -> Trouble | None:
@@ -52,10 +53,21 @@ def trouble(pod: Pod) -> Trouble | None:
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in BROKEN:
             reason, message = _pulling(waiting)
+            if reason in REASONS and container.image:
+                pull = Pull(container.name, container.image, reason, message)
+                told = f"{reason}{f' ({pull.cause})' if pull.cause else ''}"
+                text = f"{name}: container {container.name} cannot get {pull.image}: {told}"
+                return Trouble(text, lasting=True, pull=pull)
             said = last_words(container) or message
             told = f"{reason}{f' ({said})' if said else ''}"
             return Trouble(f"{name}: container {container.name} {told}", lasting=True)
     return None
+
+
+def next_step(of: Staffed | None, found: Iterable[Trouble]) -> str:
+    """What to do about the first image that cannot be got, as a second sentence of a message."""
+    pull = next((one.pull for one in found if one.pull is not None), None)
+    return f". {advice(of, pull)}" if of is not None and pull is not None else ""
 
 
 def last_words(container: ContainerStatus) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from penstock.api.conditions import Check
 from penstock.api.core import Pod
-from penstock.decide.trouble import last_words, trouble
+from penstock.decide.image_pull import Staffed
+from penstock.decide.trouble import last_words, next_step, trouble
 from penstock.decide.words import some
 
 _REVISION = "controller-revision-hash"
@@ -16,11 +17,11 @@ _SIGNALLED = 128
 """Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
 
 
-def workload(what: str, wanted: int, pods: Sequence[Pod]) -> Check:
+def workload(what: str, wanted: int, pods: Sequence[Pod], of: Staffed | None = None) -> Check:
     """`what` (slurmctld, slurmrestd, login) should have `wanted` ready pods.
 
     A pod counts as soon as its container of that name is ready: one beside it that is started again
-    takes nothing from anybody.
+    takes nothing from anybody. `of` is the object whose pods they are.
     """
     living = [pod for pod in pods if not pod.metadata.deleting]
     ready = sum(1 for pod in living if _serves(pod, what))
@@ -30,9 +31,10 @@ def workload(what: str, wanted: int, pods: Sequence[Pod]) -> Check:
         told for pod in living if not _serves(pod, what) and (told := trouble(pod)) is not None
     ]
     counted = f"{ready} of {wanted} {what} pods are ready"
-    lasting = [one.text for one in found if one.lasting]
+    lasting = [one for one in found if one.lasting]
     if lasting:
-        return Check(False, "PodsFailing", f"{counted}: {some(lasting, '; ')}")
+        texts = some([one.text for one in lasting], "; ")
+        return Check(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
     shown = some([one.text for one in found], "; ")
     return Check(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
 
