@@ -18,21 +18,22 @@ HELD = "team/app:v1"
 CREDENTIALS = f"machine {NAME} login {USER} password {PASSWORD}\n"
 """For enroot, in the form of netrc."""
 _JOB_IMAGE = "localhost/penstock-test/jobimage:1"
-_LABELS = {"app": NAME}
 _CONFIG: Json = {
     "version": "0.1",
     "log": {"accesslog": {"disabled": False}, "level": "error"},
     "storage": {"filesystem": {"rootdirectory": "/data"}},
     "http": {"addr": ":5000"},
-    "auth": {"htpasswd": {"realm": NAME, "path": "/registry/htpasswd"}},
 }
+_AUTH: Json = {"htpasswd": {"realm": NAME, "path": "/registry/htpasswd"}}
 
 
-def objects() -> list[Json]:
-    """Service and Deployment of it."""
-    files = {"config.yml": json.dumps(_CONFIG), "htpasswd": f"{USER}:{_HASH}\n"}
+def objects(name: str = NAME, *, password: bool = True) -> list[Json]:
+    """Service and Deployment of it; without a password anybody may push."""
+    config = {**_CONFIG, "auth": _AUTH} if password else _CONFIG
+    files = {"config.yml": json.dumps(config), "htpasswd": f"{USER}:{_HASH}\n"}
+    labels = {"app": name}
     container = {
-        "name": NAME,
+        "name": name,
         "image": IMAGE,
         "imagePullPolicy": "Never",
         "command": ["docker-registry", "serve", "/registry/config.yml"],
@@ -45,25 +46,25 @@ def objects() -> list[Json]:
     }
     volumes: list[Json] = [
         {"name": "data", "emptyDir": {}},
-        {"name": "files", "configMap": {"name": NAME}},
+        {"name": "files", "configMap": {"name": name}},
     ]
     template = {
-        "metadata": {"labels": _LABELS},
+        "metadata": {"labels": labels},
         "spec": {"containers": [container], "volumes": volumes},
     }
     return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": files},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": files},
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": NAME},
-            "spec": {"selector": _LABELS, "ports": [{"port": 5000}]},
+            "metadata": {"name": name},
+            "spec": {"selector": labels, "ports": [{"port": 5000}]},
         },
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": NAME},
-            "spec": {"selector": {"matchLabels": _LABELS}, "template": template},
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
         },
     ]
 
