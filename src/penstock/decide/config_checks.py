@@ -17,6 +17,8 @@ APPLIED = "ConfigApplied"
 _KEEPS = "slurmctld refuses the configuration and keeps the one it has: "
 _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]+")
+_REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
+"""slurmctld's remark on a key that is in a file twice. It rejects nothing for it."""
 
 
 def checks(
@@ -121,6 +123,7 @@ def place(words: str, declared: Mapping[str, str]) -> str:
     slurmctld names what it stumbled over, not where that is.
     """
     lines = declared.get(SLURM_CONF, "").split("\n")
+    words = _REPEATED.sub("", words)
     named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
     scored = [(len(named & _words_of(line)), number) for number, line in enumerate(lines, 1)]
     best = max(scored, default=(0, 0))[0]

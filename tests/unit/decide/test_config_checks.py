@@ -67,6 +67,18 @@ def test_the_line_is_named_only_where_the_words_lead_to_one(words: str, found: s
     assert bool(place(words, DECLARED)) is bool(found)
 
 
+def test_a_key_that_is_written_twice_does_not_hide_the_line_that_is_rejected():
+    """slurmctld mentions it each time; the operator repeats keys whose options it joins."""
+    twice = "SlurmctldParameters=a\nSlurmctldParameters=a,enable_configless\n"
+    declared = {"slurm.conf": f"{DECLARED['slurm.conf']}{twice}"}
+    words = (
+        "error: _parse_next_key: Parsing error at unrecognized key: BogusKey / "
+        "error: SlurmctldParameters 1 specified more than once, latest value used / "
+        "fatal: Unable to process configuration file"
+    )
+    assert place(words, declared) == " (line 4 of slurm.conf: BogusKey=1 # MaxNodeCount)"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
