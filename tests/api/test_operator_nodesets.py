@@ -8,21 +8,25 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from penstock.api.core import PODS, Pod
+from penstock.api.core import NODES, PODS, Pod
 from penstock.api.meta import Json
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT
+from penstock.controllers.settings import Settings
 from penstock.kube import Selector
 from penstock.testing.faults import Fault
+from support.kubelet import MACHINE
 from support.operator_kit import Lab, Node, Running, lab, quickstart
 
 pytestmark = pytest.mark.api
 
 
 @asynccontextmanager
-async def cluster(node: Node) -> AsyncGenerator[tuple[Lab, Running]]:
+async def cluster(
+    node: Node, settings: Settings | None = None
+) -> AsyncGenerator[tuple[Lab, Running]]:
     """The example without its login, with both workers ready."""
-    async with lab(node) as lab_, lab_.operator() as running:
+    async with lab(node) as lab_, lab_.operator(settings=settings) as running:
         objects = quickstart()
         kinds = ("ConfigMap", "Controller", "RestApi", "NodeSet")
         await lab_.apply(*(objects[kind] for kind in kinds))
@@ -108,6 +112,33 @@ async def test_a_cordoned_pod_has_its_node_drained_until_the_cordon_goes(
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": {key: None}}})
         await lab_.until(lambda: "DRAIN" not in node.flags)
         assert lab_.workers() == ["compute-0", "compute-1"]
+
+
+async def test_conditions_of_a_cordoned_machine_are_the_reason_of_its_drains(
+    api_node: Node,
+) -> None:
+    """Feature rows 33 and 34: those that the operator was told, and none drains by itself."""
+    broken: Json = {"type": "GpuBroken", "status": "True", "reason": "Xid79", "message": "gone"}
+    other: Json = {"type": "FanBroken", "status": "True", "reason": "Fan", "message": "slow"}
+
+    async def cordon(lab_: Lab, wanted: bool) -> None:
+        await lab_.user.patch(NODES, "", MACHINE, {"spec": {"unschedulable": wanted}})
+
+    async with cluster(api_node, Settings(propagated_node_conditions=("GpuBroken",))) as (lab_, _):
+        nodes = lab_.slurm.nodes.values()
+        try:
+            status: Json = {"status": {"conditions": [broken, other]}}
+            await lab_.user.patch(NODES, "", MACHINE, status, subresource="status")
+            await lab_.quiet(2)
+            assert not any("DRAIN" in one.flags for one in nodes)
+            await cordon(lab_, True)
+            await lab_.until(lambda: all("DRAIN" in one.flags for one in nodes))
+            assert {one.reason for one in nodes} == {"slurm-operator: (Xid79: gone)"}
+        finally:
+            await cordon(lab_, False)
+            none: Json = {"status": {"conditions": None}}
+            await lab_.user.patch(NODES, "", MACHINE, none, subresource="status")
+        await lab_.until(lambda: not any("DRAIN" in one.flags for one in nodes))
 
 
 async def test_with_both_cordons_the_last_one_counts(api_node: Node) -> None:

@@ -55,10 +55,16 @@ def out_of_use(lab_: Lab) -> set[str]:
     return out
 
 
+def numbers(lab_: Lab) -> list[int]:
+    """Numbers of the recorded templates."""
+    return sorted(one["revision"] for one in lab_.all("ControllerRevision"))
+
+
 async def test_one_after_the_other_is_replaced_and_the_busy_one_last(api_node: Node) -> None:
-    """D32, S011, feature row 37."""
+    """D19, D32, S011, feature rows 37 and 40: and templates are numbered and removed."""
     async with lab(api_node) as lab_, cluster(lab_):
         first = uids(lab_)
+        (number,) = numbers(lab_)
         most: list[set[str]] = []
 
         def look(_: Pod | None, __: Pod | None) -> None:
@@ -75,12 +81,12 @@ async def test_one_after_the_other_is_replaced_and_the_busy_one_last(api_node: N
             **dict.fromkeys(WORKERS, wanted["status"]["nodeSetHash"]),
             "compute-3": next(iter({*hashes(lab_).values()} - {wanted["status"]["nodeSetHash"]})),
         }
-        assert len(lab_.names("ControllerRevision")) == 2
+        assert numbers(lab_) == [number, number + 1]
         await lab_.quiet()
         assert uids(lab_)["compute-3"] == first["compute-3"]
         lab_.slurm.finish(job)
         await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
-        await lab_.until(lambda: len(lab_.names("ControllerRevision")) == 1)
+        await lab_.until(lambda: numbers(lab_) == [number + 1])
         assert [len(every) for every in uids(lab_).values()] == [2, 2, 2, 2]
         assert max(len(out) for out in most) == 1
         status = wanted_status(lab_)
@@ -100,6 +106,7 @@ async def test_a_change_that_is_taken_back_releases_the_pod_it_waited_for(api_no
 
 
 async def test_a_restarted_operator_goes_on_with_the_same_pod(api_node: Node) -> None:
+    """D32, feature row 37."""
     async with lab(api_node) as lab_:
         async with cluster(lab_):
             jobs = [lab_.slurm.run(name) for name in WORKERS]

@@ -254,6 +254,7 @@ def current(lab_: Lab) -> dict[str, int]:
 async def test_objects_of_the_real_slurm_operator_are_taken_over_and_nothing_restarts(
     api_node: Node, tmp_path: Path
 ) -> None:
+    """Feature rows 1 and 2: under the same names, with the same slurm.conf."""
     async with left(api_node, tmp_path) as found:
         lab_, job = found.lab, found.lab.slurm.run("slinky-1")
         async with lab_.operator() as running:

@@ -6,8 +6,11 @@ Covers F21, S033 (every documented key passes) and D6 (false and 0 are values).
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -355,6 +358,26 @@ def test_entries_that_are_off_are_not_there() -> None:
         "restapi": {"enabled": False},
     }
     assert set(render(given)) == {"Controller slurm", "NodeSet slurm-worker-b"}
+
+
+def test_scripts_for_dcgm_write_a_file_for_each_gpu_of_a_job_and_take_it_away(
+    tmp_path: Path,
+) -> None:
+    """Feature row 57: run as slurmd runs them."""
+    folder = tmp_path / "jobs"
+    dcgm: Json = {"nvidia": {"dcgm": {"enabled": True, "jobMappingDir": str(folder)}}}
+    found = render({"nodesets": {"a": {}}, "vendor": dcgm})
+
+    def run(word: str, job: str, gpus: str) -> dict[str, str]:
+        (script,) = found[f"ConfigMap slurm-{word}-dcgm"]["data"].values()
+        env = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": job, "SLURM_JOB_GPUS": gpus}
+        subprocess.run(["sh", "-c", script], env=env, check=True)
+        return {one.name: one.read_text().strip() for one in folder.iterdir()}
+
+    assert run("prolog", "7", "0,2") == {"0": "7", "2": "7"}
+    assert run("prolog", "8", "1") == {"0": "7", "1": "8", "2": "7"}
+    assert run("prolog", "9", "") == {"0": "7", "1": "8", "2": "7"}
+    assert run("epilog", "7", "0,2") == {"1": "8"}
 
 
 def test_gpus_of_a_job_are_told_to_dcgm_on_machines_that_have_some() -> None:

@@ -1,6 +1,6 @@
 """Accounting with a real slurmdbd and a real MariaDB.
 
-Scenarios S063, S072, S082, S169; defects D1, D15, D17, D21, D31; feature rows 14 and 15.
+Scenarios S063, S072, S082, S169; fixture F14.
 
 `PENSTOCK_OUTAGE_SECONDS` says how long the database is away; `600` is the promise of S169.
 """
@@ -195,7 +195,7 @@ def test_a_qos_limit_holds_a_job_until_another_ends(
 def test_nothing_is_lost_while_the_database_is_away_and_slurmdbd_is_killed(
     records: Records,
 ) -> None:
-    """S169, D31: jobs that began before, ended meanwhile, and ran meanwhile are all there."""
+    """S169, D31, feature row 14: jobs that ran before, or ended or ran meanwhile, are there."""
     near, far = records.near, records.far
     began = slurmctld(near)
     before = near.submit(f"sleep {OUTAGE_S / 2:.0f}", *JOB)
@@ -226,7 +226,7 @@ def test_nothing_is_lost_while_the_database_is_away_and_slurmdbd_is_killed(
 def test_a_changed_password_reaches_slurmdbd_without_a_restart_of_anything(
     records: Records,
 ) -> None:
-    """D17: in the database first; then the Secret; a wrong one is told, and nothing ends."""
+    """D17, feature row 14: in the database, then in the Secret; a wrong one is told."""
     near, far = records.near, records.far
     began, slurmdbd = slurmctld(near), near.get("pods", POD)["metadata"]["uid"]
     near.apply(password("wrong"))
@@ -241,7 +241,7 @@ def test_a_changed_password_reaches_slurmdbd_without_a_restart_of_anything(
 
 
 def test_a_bad_slurmdbd_conf_is_refused_in_words_and_slurmdbd_goes_on(records: Records) -> None:
-    """F14: extraConf reaches slurmdbd, and a mistake in it stops no record."""
+    """F14, feature row 14: extraConf reaches slurmdbd, and a mistake in it stops no record."""
     near, far = records.near, records.far
     slurmdbd = near.get("pods", POD)["metadata"]["uid"]
     near.apply(records_of(near, far, "BogusKey=1\n"))
@@ -255,8 +255,39 @@ def test_a_bad_slurmdbd_conf_is_refused_in_words_and_slurmdbd_goes_on(records: R
     assert (pod["metadata"]["uid"], restarts(pod)) == (slurmdbd, 0)
 
 
+def test_slurmdbd_follows_changed_keys_and_no_record_is_lost(records: Records) -> None:
+    """D17, feature row 10: both keys change at once, under a job. Both slurmdbd have them."""
+    near, far = records.near, records.far
+    slurmdbd = near.get("pods", POD)["metadata"]["uid"]
+    job = near.submit("sleep 600", *JOB)
+    near.until_job(job, "RUNNING")
+    keys = secret(SECRET, **{name: secrets.token_hex(64) for name in ("slurm.key", "jwt.key")})
+    near.apply(keys)
+    far.apply(keys)
+    near.until(
+        "pods",
+        lambda pods: POD in pods and pods[POD]["metadata"]["uid"] != slurmdbd,
+        "another slurmdbd",
+        LONG_S,
+    )
+    near.forget_key()
+    for cluster, name in ((near, "records"), (far, "outside")):
+        cluster.until_ready("accountings", name, LONG_S)
+    near.until(
+        "controllers",
+        lambda found: condition(found[manifests.NAME], "KeysInUse").get("status") == "True",
+        "only the new keys are in use",
+        LONG_S,
+    )
+    near.until_ready("controllers", manifests.NAME, LONG_S)
+    records.accounted(eventually("a job is taken", lambda: records.done(), LONG_S, every=1))
+    assert near.job(job)["JobState"] == "RUNNING"
+    near.run("scancel", str(job))
+    records.accounted(job, "CANCELLED by 401")
+
+
 def test_an_outside_slurmdbd_is_used_and_accounting_can_be_taken_away(records: Records) -> None:
-    """S072, D1: slurmctld uses what `externalConfig` says, and nothing is made for it."""
+    """S072, D1, feature row 15: slurmctld uses its host; nothing is made for it."""
     near, far = records.near, records.far
     began = slurmctld(near)
     far.until_ready("accountings", "outside", LONG_S)

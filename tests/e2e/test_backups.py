@@ -1,4 +1,4 @@
-"""A slurmctld with a backup, on real Slurm: feature row 8, defects D7 and D22.
+"""A slurmctld with a backup, on real Slurm.
 
 Both pods are put on the only machine past the scheduler, which would keep them apart.
 """
@@ -82,7 +82,7 @@ def send(uid: str, number: signal.Signals) -> None:
 
 
 def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: Cluster) -> None:
-    """D7: the Service leads to whoever works; a job in a partition made later runs through it."""
+    """D7, feature row 8: the Service leads to whoever works; a job in a new partition runs on."""
     cluster.until("pods", lambda pods: works(pods) == [PODS[0]], "the primary works", LONG_S)
     uids = cluster.uids()
     cluster.apply(controller(cluster, EXTRA_CONF + LATE))

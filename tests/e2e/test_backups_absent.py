@@ -8,12 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from e2e_kit import manifests
-from e2e_kit.api import restarts
+from e2e_kit.api import Json, condition, restarts
 from e2e_kit.backups import PODS, dialled, objects
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
 
+KEY = "kubernetes.io/hostname"
 LONG_S = 180.0
 SLOWER = 5
 """How many times as long a command may take as without a standby; unresolved names took 100."""
@@ -40,7 +41,10 @@ def fastest(cluster: Cluster, before: str = "") -> float:
 def pending(clusters: Callable[[str], Cluster]) -> Cluster:
     """The standby waits for a second machine, which there is not."""
     cluster = clusters("pending")
-    cluster.create(*objects(), manifests.restapi(), manifests.nodeset(1))
+    term = {"labelSelector": {"matchLabels": {"app": "rival"}}, "topologyKey": KEY}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    template: Json = {"spec": {"affinity": affinity}}
+    cluster.create(*objects(template=template), manifests.restapi(), manifests.nodeset(1))
     cluster.until_idle("compute-0", timeout=LONG_S)
     cluster.until("pods", lambda pods: PODS[1] in pods, "the standby is there", LONG_S)
     pod = cluster.get("pods", PODS[1])
@@ -48,9 +52,25 @@ def pending(clusters: Callable[[str], Cluster]) -> Cluster:
     return cluster
 
 
+def test_a_users_own_anti_affinity_keeps_slurmctlds_apart_all_the_same(pending: Cluster) -> None:
+    """D22, feature row 8: the standby has both terms, and so no Kubernetes node."""
+
+    def refused(pods: dict[str, Json]) -> bool:
+        found = condition(pods[PODS[1]], "PodScheduled")
+        return found.get("status") == "False" and "anti-affinity" in found["message"]
+
+    pending.until("pods", refused, "the scheduler says why")
+    affinity = pending.get("pods", PODS[0])["spec"]["affinity"]["podAntiAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    apps = [one["labelSelector"]["matchLabels"] for one in terms]
+    assert {"app": "rival"} in apps
+    assert len(apps) == 2
+
+
 def test_commands_do_not_wait_for_a_standby_that_has_no_machine(
     pending: Cluster, figure: Callable[[str], None]
 ) -> None:
+    """Feature row 8."""
     normal = fastest(pending, f"{ALONE}\nexport SLURM_CONF=/run/alone/slurm.conf\n")
     found = fastest(pending)
     figure(f"sinfo with an absent standby: {found:.3f} s, with none: {normal:.3f} s")

@@ -205,8 +205,13 @@ def test_uninstalling_takes_the_cluster_and_leaves_the_kinds(
     """D40: objects of other clusters stay, since their kinds do."""
     release.uninstall()
     cluster.until("pods", lambda found: not found or None, "no pod is left", timeout=120)
+    cluster.apply(manifests.nodeset(1, "elsewhere"))
+    uid = cluster.get("nodesets", "elsewhere")["metadata"]["uid"]
     Release(site.node, "slurm-operator-crds", "default").uninstall()
     assert "nodesets.slinky.slurm.net" in site.kubectl("get", "crd", "-o", "name")
+    found = cluster.get("nodesets", "elsewhere")["metadata"]
+    assert (found["uid"], "deletionTimestamp" in found) == (uid, False)
+    cluster.kubectl("delete", "nodeset", "elsewhere", "--timeout=60s")
 
 
 def test_an_operator_that_is_uninstalled_leaves_nothing_in_the_way(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from e2e_kit import manifests
-from e2e_kit.api import Json, condition
+from e2e_kit.api import Json, condition, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually, pid_in_pod
 from penstock.api.slinky.wellknown import CONFIG_LIVE, RECONFIGURE, RESTART
@@ -26,8 +28,17 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     return cluster
 
 
-def controller(extra: str = "") -> Json:
-    return manifests.controller(manifests.EXTRA_CONF + extra, persistence={"enabled": True})
+OPTIONS = "SlurmctldParameters=Idle_On_Node_Suspend\nAuthInfo=cred_expire=240\n"
+"""Two keys that the operator sets as well."""
+
+
+def controller(extra: str = "", **spec: Any) -> Json:
+    return manifests.controller(
+        manifests.EXTRA_CONF + OPTIONS + extra,
+        persistence={"enabled": True},
+        metrics={"enabled": True},
+        **spec,
+    )
 
 
 def of(cluster: Cluster) -> Json:
@@ -82,6 +93,46 @@ def shows(cluster: Cluster, key: str, value: str) -> bool:
     return any(line.split() == [key, "=", *value.split()] for line in lines)
 
 
+def test_options_of_a_user_are_in_effect_beside_the_required_ones(cluster: Cluster) -> None:
+    """D13, feature row 3: in the user's letter case."""
+    wanted = "enable_configless,Idle_On_Node_Suspend,reconfig_on_restart"
+    assert shows(cluster, "SlurmctldParameters", wanted)
+    assert shows(cluster, "AuthInfo", "cred_expire=240,use_client_ids")
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [
+        ("jobs", "slurm_jobs"),
+        ("nodes", "slurm_nodes"),
+        ("partitions", "slurm_partition_nodes"),
+        ("scheduler", "slurm_sched_"),
+    ],
+)
+def test_slurmctld_serves_its_metrics_at_its_service(
+    cluster: Cluster, kind: str, metric: str
+) -> None:
+    """Feature row 13: at each path that a ServiceMonitor names."""
+    service = cluster.get("services", f"{manifests.NAME}-controller")["spec"]
+    url = f"http://{service['clusterIP']}:{service['ports'][0]['port']}/metrics/{kind}"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text: str = answer.read().decode()
+    assert any(line.startswith(metric) for line in text.splitlines()), text
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_both_values_of_inplace_reconfigure_mean_no_restart(
+    cluster: Cluster, inplace: bool
+) -> None:
+    """Feature row 5."""
+    before = daemon(cluster)
+    seconds = 51 + inplace
+    cluster.apply(controller(f"SchedulerTimeSlice={seconds}\n", inplaceReconfigure=inplace))
+    in_effect(cluster)
+    assert shows(cluster, "SchedulerTimeSlice", f"{seconds} sec")
+    assert daemon(cluster) == before
+
+
 def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
     """D2, S024, feature row 6."""
     before = daemon(cluster)
@@ -96,7 +147,23 @@ def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
     cluster.site.until_event(cluster.namespace, words, "ConfigDelivered")
 
 
+def test_a_changed_file_of_the_users_is_tried_as_slurm_conf_is(cluster: Cluster) -> None:
+    """D2, D36, feature row 4: a mistake in its ConfigMap is told, and never gets to slurmctld."""
+    before = daemon(cluster)
+    good = manifests.slurm_files()["data"]["cgroup.conf"]
+    wrong = {"cgroup.conf": good, "topology.yaml": "- topology: [\n"}
+    cluster.apply(manifests.config_map("slurm-files", **wrong))
+    refused(cluster, "topology")
+    assert "topology.yaml" not in cluster.run("ls", "/etc/slurm")
+    changed = f"{good}# a remark\n"
+    cluster.apply(manifests.config_map("slurm-files", **{"cgroup.conf": changed}))
+    in_effect(cluster)
+    eventually("it is there", lambda: cluster.run("cat", "/etc/slurm/cgroup.conf") == changed)
+    assert daemon(cluster) == before
+
+
 def test_a_remark_is_taken_over_without_a_reconfigure(cluster: Cluster) -> None:
+    """Feature row 5."""
     before = cluster.run("scontrol", "show", "config")
     cluster.apply(controller("SchedulerTimeSlice=41\n# a remark\n"))
     wanted = in_effect(cluster)["status"]["configHash"]
@@ -166,6 +233,26 @@ def test_a_changed_port_restarts_slurmctld_and_nothing_else_does(cluster: Cluste
     in_effect(cluster)
     cluster.site.until_event(cluster.namespace, "CommunicationParameters needs it")
     assert cluster.uids("app.kubernetes.io/name=slurmd") == workers
+
+
+def test_slurmrestd_is_restarted_for_a_line_that_it_reads_once(cluster: Cluster) -> None:
+    """D17, feature row 16: how daemons prove who they are is one; none of the others here was."""
+    app = "app.kubernetes.io/name=slurmrestd"
+    (uid,) = cluster.uids(app).values()
+    (pod,) = cluster.pods(app).values()
+    assert restarts(pod) == 0
+    changed = controller("CommunicationParameters=NoCtldInAddrAny\n")
+    changed["spec"]["extraConf"] = changed["spec"]["extraConf"].replace("=240", "=241")
+    cluster.apply(changed)
+    in_effect(cluster)
+
+    def replaced() -> bool:
+        pods = cluster.pods(app).values()
+        return len(pods) == 1 and all(one["metadata"]["uid"] != uid for one in pods)
+
+    eventually("slurmrestd has another pod", replaced, SECONDS)
+    eventually("it answers", lambda: cluster.states() == {"compute-0": {"IDLE"}}, SECONDS)
+    assert shows(cluster, "AuthInfo", "cred_expire=241,use_client_ids")
 
 
 def test_annotations_reconfigure_and_restart_once(cluster: Cluster) -> None:

@@ -53,6 +53,7 @@ def test_a_kubelet_that_hangs_is_waited_for_and_told(changes: Changes) -> None:
 
 
 def test_a_reconfigure_container_that_is_killed_goes_on_where_it_was(changes: Changes) -> None:
+    """D39: files change while it is started again."""
     cluster = changes.cluster
     before = slurmctld(cluster)
     uid = before[0]

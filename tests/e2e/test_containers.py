@@ -380,7 +380,7 @@ def test_slurms_own_container_runs_a_bundle_by_runc(place: Place) -> None:
 
 
 def test_a_changed_plugstack_conf_is_there_for_the_next_step(place: Place) -> None:
-    """S042: on workers and logins, and no pod restarts."""
+    """S042, feature row 4: on workers and logins, and no pod restarts."""
     before = place.cluster.uids("")
     began = time.monotonic()
     place.cluster.apply(files("required spank_pyxis.so runtime_path=/run/pyxis/other\n"))

@@ -1,6 +1,6 @@
 """slurmctld with other ports, scripts and a claim of the user's, and another cluster led to it.
 
-Scenarios S067, S073, S076, S077, S082; defects D2, D15, D27; feature row 9.
+Scenarios S067, S073, S076, S077, S082.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def hybrid(clusters: Callable[[str], Cluster]) -> Hybrid:
 
 
 def test_scripts_run_and_their_changed_text_is_run_without_a_restart(hybrid: Hybrid) -> None:
-    """S082, D2, D15: behind another port, with the state on a claim of the user."""
+    """S082, D2, D15, feature rows 7 and 12: behind another port, with a claim of the user."""
     near = hybrid.near
     hybrid.done("--partition=compute")
     eventually("all have said first", lambda: said(near) == {"first"}, LONG_S, every=1)
@@ -150,7 +150,7 @@ def test_scripts_run_and_their_changed_text_is_run_without_a_restart(hybrid: Hyb
 def test_a_cluster_joins_an_outside_slurmctld_with_its_keys_and_its_partition(
     hybrid: Hybrid,
 ) -> None:
-    """S067, S073, S076, S077, D27: nothing is invented, dropped in silence, or made twice."""
+    """S067, S073, S076, S077, D27, feature row 9: nothing is invented, dropped or made twice."""
     near, far = hybrid.near, hybrid.far
     far.until("controllers", reason("SecretNotFound"), "its keys are missing", LONG_S)
     assert far.site.api.list("secrets", far.namespace) == []
@@ -184,7 +184,7 @@ def test_a_cluster_joins_an_outside_slurmctld_with_its_keys_and_its_partition(
 
 
 def test_workers_leave_an_outside_slurmctld_when_they_are_scaled_in(hybrid: Hybrid) -> None:
-    """S077: drained, and their records are gone."""
+    """S077, feature row 9: drained, and their records are gone."""
     hybrid.far.kubectl("scale", "nodeset", "burst", "--replicas=0")
     hybrid.far.until("pods", lambda pods: "burst-0" not in pods, "the worker is gone", LONG_S)
     hybrid.idle("compute-0")

@@ -98,6 +98,7 @@ def end(cluster: Cluster, job: int, name: str) -> None:
 def test_a_machine_gets_its_worker_again_with_what_its_claim_had(
     cluster: Cluster, machine: Machine
 ) -> None:
+    """D10, feature row 42: its node, which went DOWN with the former pod, takes jobs again."""
     pod = the_pod(cluster)
     name = pod["metadata"]["name"]
     assert cluster.run("srun", "hostname").strip() == machine.host
@@ -112,10 +113,47 @@ def test_a_machine_gets_its_worker_again_with_what_its_claim_had(
     cluster.until_ready("nodesets", "compute")
     cluster.until_idle(machine.host)
     assert cluster.on(name, "cat /cache/file") == "kept\n"
+    assert cluster.run("srun", "hostname").strip() == machine.host
+
+
+def test_a_cordoned_machine_has_its_worker_drained_and_kept(
+    site: Site, cluster: Cluster, machine: Machine
+) -> None:
+    """D32, feature rows 23, 33 and 34: for the reason of its annotation; a new pod comes."""
+    pod = the_pod(cluster)["metadata"]
+
+    def drained(reason: str) -> bool:
+        node = cluster.node(machine.host)
+        return "DRAIN" in node["state"] and node["reason"] == f"slurm-operator: {reason}"
+
+    try:
+        site.kubectl("cordon", machine.name)
+        usual = f"Node ({machine.name}) was cordoned, Pod ({cluster.namespace}/{pod['name']})"
+        eventually("it drains", lambda: drained(f"{usual} must be cordoned"), SECONDS)
+        site.kubectl("uncordon", machine.name)
+        cluster.until_idle(machine.host, timeout=SECONDS)
+        machine.note(wellknown.NODE_CORDON_REASON, "the fan is broken")
+        site.kubectl("cordon", machine.name)
+        eventually("it drains", lambda: drained("the fan is broken"), SECONDS)
+        cluster.poke(2)
+        assert the_pod(cluster)["metadata"]["uid"] == pod["uid"]
+        cluster.kubectl("delete", "pod", pod["name"])
+
+        def another(pods: dict[str, Json]) -> bool:
+            found = pods.get(pod["name"])
+            return found is not None and ready(found) and found["metadata"]["uid"] != pod["uid"]
+
+        cluster.until("pods", another, "there is another pod on it", SECONDS)
+        assert "DRAIN" in cluster.states()[machine.host]
+    finally:
+        site.kubectl("uncordon", machine.name)
+        machine.note(wellknown.NODE_CORDON_REASON, None)
+    cluster.until_idle(machine.host, timeout=SECONDS)
+    assert cluster.run("srun", "hostname").strip() == machine.host
 
 
 def test_a_busy_worker_is_not_evicted(cluster: Cluster) -> None:
-    """D8: Kubernetes expects as many workers as `spec.replicas` say: of these two, one."""
+    """D8, feature row 36: Kubernetes expects as many as `spec.replicas`: of these two, one."""
     cluster.apply(manifests.nodeset(1, "other", partition={"enabled": True}))
     cluster.until_ready("nodesets", "other")
     other = cluster.submit("sleep 600", "--partition=other", "--output=/dev/null")
@@ -132,20 +170,20 @@ def test_a_busy_worker_is_not_evicted(cluster: Cluster) -> None:
 
     cluster.until("pods", protected, "the pods are protected")
     cluster.until("poddisruptionbudgets", counted, "Kubernetes has counted them", SECONDS)
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": cluster.namespace},
-    }
-    path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/eviction"
-    words = cluster.site.refused("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
-    assert "disruption budget" in words
+    eviction: Json = {"apiVersion": "policy/v1", "kind": "Eviction"}
+    for one in (pod, "other-0"):
+        eviction["metadata"] = {"name": one, "namespace": cluster.namespace}
+        path = f"/api/v1/namespaces/{cluster.namespace}/pods/{one}/eviction"
+        words = cluster.site.refused("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+        assert "disruption budget" in words
     end(cluster, job, "evicted")
     cluster.run("scancel", str(other))
     cluster.kubectl("delete", "nodeset", "other", "--timeout=120s")
 
 
 def test_features_of_the_machine_are_its_nodes(cluster: Cluster, machine: Machine) -> None:
+    """Feature row 50: those of others stay."""
+
     def features() -> set[str]:
         return {one for one in cluster.node(machine.host)["features"] if one.startswith("k8s/")}
 
@@ -154,9 +192,11 @@ def test_features_of_the_machine_are_its_nodes(cluster: Cluster, machine: Machin
     assert cluster.run("srun", "-C", "k8s/a100", "hostname").strip() == machine.host
     machine.note(wellknown.FEATURES, None)
     eventually("they are gone", lambda: not features(), SECONDS)
+    assert "compute" in cluster.node(machine.host)["features"]
 
 
 def test_a_machine_is_renamed_after_its_job(cluster: Cluster, machine: Machine) -> None:
+    """Feature rows 45 and 46: the record of its former name is gone."""
     job = begin(cluster, "renamed")
     before = the_pod(cluster)["metadata"]["uid"]
     machine.note(wellknown.HOSTNAME_OVERRIDE, "node07")
@@ -170,6 +210,7 @@ def test_a_machine_is_renamed_after_its_job(cluster: Cluster, machine: Machine) 
 
 
 def test_the_scaling_mode_is_changed_under_a_job(cluster: Cluster) -> None:
+    """Feature row 23."""
     job = begin(cluster, "switched")
     cluster.patch("nodeset", "compute", {"spec": {"scalingMode": "StatefulSet", "replicas": 1}})
     eventually("the new one is there", lambda: "compute-0" in cluster.states(), SECONDS)
@@ -182,6 +223,7 @@ def test_the_scaling_mode_is_changed_under_a_job(cluster: Cluster) -> None:
 
 
 def test_a_claim_goes_with_scale_in(cluster: Cluster) -> None:
+    """Feature row 42: as its policy says."""
     before = claims(cluster)
     assert "cache-compute-0" in before
     cluster.kubectl("scale", "nodeset/compute", "--replicas=0")
@@ -221,7 +263,7 @@ def in_hosts_network(cluster: Cluster, role: str) -> Json:
 def test_one_worker_has_the_network_of_a_machine_and_the_surplus_says_why_it_has_none(
     cluster: Cluster, machine: Machine
 ) -> None:
-    """S069: by the older spelling; the cluster's DNS resolves, and a job runs."""
+    """S069, D28: by the older spelling; the cluster's DNS resolves, and a job runs."""
     cluster.apply(manifests.nodeset(2, "host", template=OLDER, partition={"enabled": True}))
     eventually("its node", lambda: cluster.states() == {machine.host: {"IDLE"}}, SECONDS)
 
@@ -235,6 +277,8 @@ def test_one_worker_has_the_network_of_a_machine_and_the_surplus_says_why_it_has
     one = worker["metadata"]["name"]
     (other,) = set(cluster.pods()) - {one}
     assert f"{other} has no Kubernetes node" in words
+    for pod in cluster.pods().values():
+        assert wellknown.POD_HOSTNAME not in pod["metadata"]["labels"]
     assert cluster.get("pods", other)["status"]["phase"] == "Pending"
     name = f"{manifests.NAME}-controller.{cluster.namespace}"
     assert cluster.on(one, f"getent hosts {name}")
@@ -248,9 +292,10 @@ def test_one_worker_has_the_network_of_a_machine_and_the_surplus_says_why_it_has
 def test_a_slurmrestd_and_a_login_have_it_as_well_and_give_its_ports_to_their_successors(
     cluster: Cluster, machine: Machine
 ) -> None:
-    """S069: by the newer spelling, and by none."""
+    """S069, D14: by the newer spelling, and by none; sackd has options of the user besides."""
     cluster.patch("restapi", manifests.NAME, {"spec": {"template": NEWER}})
-    cluster.apply(manifests.loginset(template=UNSAID))
+    env = [{"name": "SACKD_OPTIONS", "value": "-vvv"}]
+    cluster.apply(manifests.loginset(template=UNSAID, login={"env": env}))
     rest = in_hosts_network(cluster, "slurmrestd")
     login = in_hosts_network(cluster, "login")
     assert "slurmrestd listens on 6820" in exposed(cluster, "restapis", manifests.NAME)
@@ -267,6 +312,10 @@ def test_a_slurmrestd_and_a_login_have_it_as_well_and_give_its_ports_to_their_su
         "hostname",
     )
     assert cluster.kubectl(*command).strip() == machine.host
+    shown = ("sh", "-c", "tr '\\0' ' ' </proc/$(pgrep -o -x sackd)/cmdline")
+    words = cluster.kubectl(*command[:5], *shown).split()
+    assert "-vvv" in words
+    assert f"{manifests.NAME}-controller.{cluster.namespace}:6817" in words
     mark = {"spec": {"template": {"metadata": {"annotations": {"test.penstock.dev/mark": "1"}}}}}
     cluster.patch("restapi", manifests.NAME, mark)
     cluster.until(

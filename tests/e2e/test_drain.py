@@ -73,8 +73,12 @@ def test_no_new_job_lands_on_a_cordoned_worker(cluster: Cluster) -> None:
 
 
 def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Cluster) -> None:
-    """D9, S017, feature rows 35 and 47."""
+    """D9, D24, S017, feature rows 35 and 47."""
     reason = "Manual maintenance"
+    seen = {"type": "test.penstock.dev/Seen", "status": "True", "reason": "ByHand"}
+    patch = json.dumps({"status": {"conditions": [seen]}})
+    by_others = ("--subresource=status", "--type=strategic", "-p", patch)
+    cluster.kubectl("patch", "pod", NODE, *by_others)
     assert by_rest(cluster, reason, VERSION)["errors"] == []
     shown = cluster.run("scontrol", "show", "node", NODE)
     assert "DRAIN" in shown
@@ -89,6 +93,10 @@ def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Clu
         )
 
     cluster.until("pods", told, "the pod tells the reason")
+    # What others say of the pod is there still, and so is what the kubelet says.
+    pod = cluster.get("pods", NODE)
+    assert seen.items() <= condition(pod, "test.penstock.dev/Seen").items()
+    assert condition(pod, "Ready")["status"] == "True"
     cluster.kubectl("scale", "nodeset/compute", "--replicas=4")
     eventually("compute-3 is idle", lambda: cluster.states().get("compute-3") == {"IDLE"})
     assert stands(cluster, reason)

@@ -37,7 +37,7 @@ def nodeset(replicas: int, slurmd: Json | None = None) -> Json:
 def test_workers_of_a_slurmctld_that_lost_its_state_register_again_in_their_pods(
     cluster: Cluster,
 ) -> None:
-    """D23, S013."""
+    """D23, S013, feature row 7: its state was in its pod."""
     worker = nodeset(2)
     worker["spec"]["extraConf"] = "Features=fast Weight=7"
     cluster.create(manifests.controller(), manifests.restapi(), worker)

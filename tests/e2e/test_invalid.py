@@ -185,6 +185,7 @@ def test_members_without_their_controller_say_so(cluster: Cluster, page: Page) -
 def test_a_controller_without_its_secret_and_config_map_says_so(
     cluster: Cluster, page: Page
 ) -> None:
+    """D36, D44, feature rows 4 and 10: and so does the NodeSet, which makes no pod."""
     cluster.apply(controller(slurmctld={"image": ABSENT}))
     found = stalled(cluster, "Controller", "SecretNotFound")
     assert "Secret my-key" in found
@@ -202,6 +203,7 @@ def test_a_controller_without_its_secret_and_config_map_says_so(
         "Create the ConfigMap, or remove the reference.",
     )
     assert "Secret my-key" in until(cluster, "NodeSet", "SecretNotFound")
+    assert cluster.pods() == {}
 
 
 def test_an_image_that_does_not_exist_is_named(cluster: Cluster, page: Page) -> None:
@@ -243,6 +245,7 @@ def test_slurmctlds_words_are_told_when_it_refuses_its_first_configuration(
 def test_all_is_well_once_the_line_is_right_without_a_restart_of_the_operator(
     site: Site, cluster: Cluster
 ) -> None:
+    """D36: objects came in the worst order."""
     operator = site.operator_pod()["metadata"]["uid"]
     started = time.monotonic()
     cluster.apply(controller())

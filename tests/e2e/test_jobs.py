@@ -158,7 +158,10 @@ def enforce(cluster: Cluster, level: str) -> None:
 
 
 def test_from_a_job_to_its_pod_and_a_copy_of_its_file(shared: Shared, tmp_path: Path) -> None:
-    """S039, D30: the node that squeue names is a label of its pod."""
+    """S039, D6, D30: the node that squeue names is a label of its pod.
+
+    The pod is there at all since `privileged: false` and an empty list are taken at their word.
+    """
     script = "head -c 1048576 /dev/urandom >/root/output.txt; sha256sum </root/output.txt"
     job = shared.sbatch(script, "--nodelist=slinky-1")
     shared.cluster.until_job(job, "COMPLETED")

@@ -123,6 +123,12 @@ def until_takes(cluster: Cluster, token: str, *, taken: bool = True) -> None:
     eventually(f"the token is {word}", lambda: takes(cluster, token) is taken, LONG_S, every=0.5)
 
 
+def made(cluster: Cluster) -> str:
+    """The token in the Secret of the Token `pipeline`."""
+    data = cluster.get("secrets", "pipeline-jwt-slurm")["data"]
+    return base64.b64decode(data["SLURM_JWT"]).decode()
+
+
 def in_use(cluster: Cluster) -> Json | None:
     found = condition(cluster.get("controllers", manifests.NAME), "KeysInUse")
     return found if found.get("status") == "True" else None
@@ -179,8 +185,16 @@ def test_slurm_key_changes_under_a_job_and_no_daemon_is_made_anew_for_it(cluster
 
 
 def test_a_token_of_the_new_jwt_key_is_taken_and_one_of_the_old_is_not(cluster: Cluster) -> None:
-    """Feature row 10, scenario S064: slurmctld is replaced for it, and no node goes DOWN."""
+    """Feature rows 10, 16, 21 and 67, D11, D12, S064: no node goes DOWN, and slurmrestd stays.
+
+    slurmctld is replaced for it. A Token is renewed, and the operator itself goes on.
+    """
     old = cluster.token("slurm")
+    rests = cluster.uids("app.kubernetes.io/name=slurmrestd")
+    key = {"name": f"{manifests.NAME}-auth-jwt", "key": "jwt.key"}
+    cluster.apply(manifests.of("Token", "pipeline", username="slurm", jwtKeyRef=key))
+    cluster.until_ready("tokens", "pipeline")
+    until_takes(cluster, made(cluster))
     job = cluster.submit("sleep 600", "--output=/dev/null", "--mem=50")
     cluster.until_job(job, "RUNNING")
     new = secrets.token_bytes(64)
@@ -195,6 +209,8 @@ def test_a_token_of_the_new_jwt_key_is_taken_and_one_of_the_old_is_not(cluster: 
     until_takes(cluster, fresh)
     assert not takes(cluster, old)
     cluster.forget_key()
+    eventually("the Token has a token of it", lambda: takes(cluster, made(cluster)), LONG_S)
+    assert cluster.uids("app.kubernetes.io/name=slurmrestd") == rests
     cluster.until_ready("controllers", manifests.NAME, LONG_S)
 
     nodes = cluster.rest("GET", "nodes/")["nodes"]
@@ -202,3 +218,11 @@ def test_a_token_of_the_new_jwt_key_is_taken_and_one_of_the_old_is_not(cluster: 
     assert {one["name"]: one["reason_changed_at"] for one in nodes} == began
     assert cluster.job(job)["JobState"] == "RUNNING"
     cluster.run("scancel", str(job))
+    cordon = "slinky.slurm.net/pod-cordon"
+    cluster.kubectl("annotate", "pod", "compute-1", f"{cordon}=true")
+    eventually("the operator drains", lambda: "DRAIN" in cluster.states()["compute-1"], LONG_S)
+    cluster.kubectl("annotate", "pod", "compute-1", f"{cordon}-")
+    eventually("and back", lambda: "DRAIN" not in cluster.states()["compute-1"], LONG_S)
+    cluster.kubectl("delete", "token", "pipeline")
+    secret_name = "pipeline-jwt-slurm"
+    cluster.until("secrets", lambda found: secret_name not in found, "the Token's Secret is gone")

@@ -1,6 +1,6 @@
 """People of a directory: by ssh to login pods and workers, by sbatch, and by tokens over REST.
 
-Scenarios S037, S038, S053 to S056 and S058; defects D11, D12, D43; feature rows 16 to 21 and 52.
+Scenarios S037, S038, S053 to S056 and S058.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ PASSWORD = "alices-password"
 SSSD = {"name": "sssd", "key": "sssd.conf"}
 SSHD = """AuthorizedKeysCommand /usr/bin/sss_ssh_authorizedkeys
 AuthorizedKeysCommandUser nobody
+X11Forwarding no
+Match User nobody
+  PermitTTY no
 """
 JOB = ("--output=/dev/null", "--mem=50")
 WHO = "id -u; id -g; id -G | tr ' ' '\\n' | sort -n | tr '\\n' ' '"
@@ -180,7 +183,7 @@ def _waits_for_sssd(name: str) -> Callable[[dict[str, Json]], bool]:
 
 
 def test_everybody_knows_the_directorys_users_and_local_ones_come_first(place: Place) -> None:
-    """S053, S054, S058."""
+    """S053, S054, S058, feature row 20: slurmctld and workers as well."""
     asked = "id -u alice; id -Gn alice; getent passwd root slurm | cut -d: -f1,3"
     wanted = [str(ALICE), "physics night", "root:0", "slurm:401"]
     workers = [
@@ -230,8 +233,25 @@ def test_journalctl_serves_what_the_daemons_said(place: Place) -> None:
         assert words in cluster.kubectl("logs", "compute-0", "-c", "slurmd", "--tail=-1")
 
 
+def test_sshd_takes_the_users_keywords_and_its_match_blocks_swallow_nothing(place: Place) -> None:
+    """D41: as sshd itself says, in logins and in workers."""
+
+    def said(run: Callable[[str], str], user: str) -> dict[str, str]:
+        lines = run(f"/usr/sbin/sshd -T -C user={user},host=h,addr=192.0.2.1").splitlines()
+        pairs = (line.partition(" ") for line in lines)
+        return {key.lower(): value for key, _, value in pairs}
+
+    for run in (place.login, partial(place.cluster.on, "compute-0")):
+        for user, tty in (("nobody", "no"), ("alice", "yes")):
+            shown = said(run, user)
+            assert (shown["x11forwarding"], shown["permittty"]) == ("no", tty)
+            assert shown["usepam"] == "yes"
+            assert shown["subsystem"] == "sftp internal-sftp"
+    assert said(place.login, "alice")["authorizedkeyscommanduser"] == "nobody"
+
+
 def test_a_directory_user_logs_in_by_key_and_by_password(place: Place) -> None:
-    """S037, S053, F12: through the NodePort; and root by rootSshAuthorizedKeys."""
+    """S037, S053, F12, feature row 20: through the NodePort; and root by rootSshAuthorizedKeys."""
     assert place.said("alice", "id -u; pwd").split() == [str(ALICE), "/home/alice"]
     assert place.said("alice", "id -un", password=PASSWORD) == "alice"
     assert place.ssh("alice", "true", password="wrong").returncode != 0
@@ -241,7 +261,7 @@ def test_a_directory_user_logs_in_by_key_and_by_password(place: Place) -> None:
 
 
 def test_a_job_of_hers_runs_under_her_number_and_so_is_its_output(place: Place) -> None:
-    """S037, S053: sbatch, srun, squeue and scancel from the login pod."""
+    """S037, S053, feature row 20: sbatch, srun, squeue and scancel from the login pod."""
     submit = "cd /shared && sbatch --parsable --mem=50 -o /shared/alice.out"
     job = int(place.said("alice", f'{submit} --wrap "id -un; {WHO}"'))
     place.cluster.until_job(job, "COMPLETED", "FAILED")
@@ -256,7 +276,7 @@ def test_a_job_of_hers_runs_under_her_number_and_so_is_its_output(place: Place) 
 
 
 def test_a_worker_lets_in_those_who_have_a_job_there(place: Place) -> None:
-    """Feature row 52: ssh into workers by pam_slurm_adopt, from the login pod by name as well."""
+    """Feature rows 20 and 52: by pam_slurm_adopt, from the login pod by name as well."""
     worker = place.cluster.pods()["compute-1"]["status"]["podIP"]
     assert place.ssh("alice", "true", host=worker).returncode != 0
     submit = "cd /shared && sbatch --parsable --mem=50 -o /dev/null -w compute-1"
@@ -279,7 +299,7 @@ def test_a_worker_lets_in_those_who_have_a_job_there(place: Place) -> None:
 
 
 def test_a_job_over_rest_runs_as_the_user_of_the_token(place: Place) -> None:
-    """S038, D43: upstream holds it as a job of nobody."""
+    """S038, D43, feature rows 16, 20 and 21: upstream holds it as a job of nobody."""
     wanted = [str(ALICE), str(PHYSICS), str(PHYSICS), str(NIGHT), f"{ALICE}:{PHYSICS}"]
     assert place.done(place.token("alice", "alice", lifetime="1h"), "token.out") == wanted
     hers = place.said("alice", "scontrol token").removeprefix("SLURM_JWT=")
@@ -300,7 +320,7 @@ def test_fifty_submissions_in_a_row_all_succeed(place: Place) -> None:
 
 
 def test_a_token_may_say_who_its_user_is(place: Place) -> None:
-    """D43, also for those who are in no directory: slurmctld has no such user to look up."""
+    """D43, feature row 21, also for those in no directory: slurmctld looks no such user up."""
     identity = {"uid": 20077, "gid": 20078, "groups": {"crew": 20078, "night": NIGHT}}
     token = place.token("carol", "carol", identity=identity)
     config = "scontrol show config | grep -c use_jwt_client_ids"
@@ -339,7 +359,7 @@ def test_a_load_balancer_is_asked_for_and_what_it_says_stays(place: Place) -> No
 
 
 def test_a_wrong_password_or_search_base_is_told_and_put_right(place: Place) -> None:
-    """S056, S058: local users and jobs go on meanwhile; putting the Secret right heals it."""
+    """S056, S058, feature row 17: local users and jobs go on; a right Secret heals it."""
     _told(place, secret("wrong"), "Bind result: Invalid credentials(49)")
     _told(place, secret(base="dc=wrong,dc=org"), "Search result: No such object(32)")
     job = place.cluster.submit("true", *JOB)

@@ -30,6 +30,7 @@ def has(cluster: Cluster, name: str, features: set[str], weight: int) -> bool:
 
 
 def test_features_and_weight_change_under_a_running_job(cluster: Cluster) -> None:
+    """Feature row 24."""
     job = cluster.submit("sleep 600", "--nodelist=compute-0", "--output=/dev/null")
     cluster.until_job(job, "RUNNING")
     before = cluster.uids()
@@ -65,7 +66,7 @@ def test_a_slurmd_that_comes_back_keeps_them(cluster: Cluster) -> None:
 def test_fewer_resources_are_taken_under_a_running_job_and_more_by_another_pod(
     clusters: Callable[[str], Cluster],
 ) -> None:
-    """S041, feature row 55."""
+    """S041, feature rows 24 and 55."""
     cluster = clusters("greslive")
     cluster.create(
         manifests.controller(manifests.EXTRA_CONF + "GresTypes=tmpdisk,fixed\n"),

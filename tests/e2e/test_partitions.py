@@ -60,8 +60,8 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     cluster: Cluster,
 ) -> None:
-    """S019, feature rows 25 and 26."""
-    started = slurmctld(cluster)
+    """S019, feature rows 16, 25, 26 and 27: and slurmrestd is the same, too."""
+    started, rests = slurmctld(cluster), cluster.uids("app.kubernetes.io/name=slurmrestd")
 
     # Each of the three ways to declare one.
     cluster.apply(partition("early", nodeSets=["compute"], maxTime="2:00:00", state="DRAIN"))
@@ -98,6 +98,8 @@ def test_partitions_are_changed_in_slurmctld_and_are_the_same_after_its_restart(
     until_shown(cluster, "other", Nodes="compute-[0-1]")
     assert "nosuch" not in file(cluster)
     assert slurmctld(cluster) == started
+
+    assert cluster.uids("app.kubernetes.io/name=slurmrestd") == rests
 
     # What slurmctld starts on next is what it has.
     eventually("the file follows", lambda: "PartitionName=other" in file(cluster))

@@ -1,4 +1,4 @@
-"""One partition of a thousand nodes is changed: one call, no reconfigure, slurmctld answers on.
+"""A cluster of a thousand nodes: its partition is changed by one call, and it has room for more.
 
 The nodes have no slurmd of their own (State=EXTERNAL): what counts is slurmctld's tables.
 """
@@ -10,11 +10,17 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from e2e_kit import manifests
+from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
+from penstock.local.errors import LocalError
 
 MANY = 1000
+ROOM = 1024
+"""Nodes for which every cluster has room."""
 CHANGES = 5
 CALLS = re.compile(
     r"^\s*(REQUEST_UPDATE_PARTITION|REQUEST_RECONFIGURE)\s.*count:(\d+)", re.MULTILINE
@@ -26,19 +32,24 @@ def called(cluster: Cluster) -> dict[str, int]:
     return {name: int(count) for name, count in CALLS.findall(cluster.run("sdiag"))}
 
 
-def test_a_partition_of_a_thousand_nodes_is_changed_by_one_call(
-    clusters: Callable[[str], Cluster], figure: Callable[[str], None]
-) -> None:
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     cluster = clusters("many")
     cluster.create(manifests.controller(), manifests.restapi(), manifests.nodeset(1))
     cluster.until_idle("compute-0")
     cluster.until_ready("nodesets", "compute")
     cluster.until_ready("controllers", manifests.NAME)
-    node = f"NodeName=many[1-{MANY}] CPUs=1 State=EXTERNAL Feature=compute"
-    cluster.run("scontrol", "create", *node.split())
+    add(cluster, f"many[1-{MANY}]")
     wanted = f"TotalNodes={MANY + 1}"
     eventually("they are in the partition", lambda: wanted in shown(cluster), 60)
+    return cluster
 
+
+def test_a_partition_of_a_thousand_nodes_is_changed_by_one_call(
+    cluster: Cluster, figure: Callable[[str], None]
+) -> None:
+    """Feature rows 5 and 26: and without a reconfigure."""
+    wanted = f"TotalNodes={MANY + 1}"
     before, answers, over = called(cluster), list[float](), threading.Event()
 
     def ask() -> None:
@@ -71,6 +82,37 @@ def test_a_partition_of_a_thousand_nodes_is_changed_by_one_call(
         f"a partition of {MANY} nodes: changed in {max(took):.1f} s at most, `kubectl apply` and "
         f"`kubectl exec` included; `sinfo` meanwhile {max(answers):.1f} s at most"
     )
+
+
+def test_there_is_room_for_all_workers_that_are_declared(cluster: Cluster) -> None:
+    """D29: by a reconfigure, and it stays; a user's own number is taken in the same way."""
+    before = slurmctld(cluster)
+    more = ROOM - MANY
+    with pytest.raises(LocalError):
+        add(cluster, f"more[1-{more}]")
+    # No pod is made while a Secret is not there, and yet all of them are declared.
+    absent = {"enabled": True, "sssdConfRef": {"name": "absent", "key": "sssd.conf"}}
+    cluster.apply(manifests.nodeset(ROOM + 1, "big", ssh=absent, partition={"enabled": False}))
+    eventually("there is room", lambda: room(cluster) == 2 * ROOM, 60)
+    cluster.kubectl("delete", "nodeset", "big", "--timeout=60s")
+    cluster.until_ready("controllers", manifests.NAME)
+    add(cluster, f"late[1-{more}]")
+    assert room(cluster) == 2 * ROOM
+    cluster.apply(manifests.controller(manifests.EXTRA_CONF + "MaxNodeCount=3000\n"))
+    eventually("the user's number counts", lambda: room(cluster) == 3000, 60)
+    assert slurmctld(cluster) == before
+
+
+def add(cluster: Cluster, names: str) -> None:
+    """Add nodes without a slurmd. Raises LocalError where there is no room."""
+    node = f"NodeName={names} CPUs=1 State=EXTERNAL Feature=compute"
+    cluster.run("scontrol", "create", *node.split())
+
+
+def room(cluster: Cluster) -> int:
+    """MaxNodeCount as slurmctld has it."""
+    lines = cluster.run("scontrol", "show", "config").splitlines()
+    return int(next(line for line in lines if line.startswith("MaxNodeCount")).split()[-1])
 
 
 def shown(cluster: Cluster) -> str:

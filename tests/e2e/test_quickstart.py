@@ -1,5 +1,6 @@
 """The quickstart: from manifests to a job's output over ssh."""
 
+import json
 import subprocess
 import time
 from collections.abc import Generator
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e_kit.api import restarts
+from e2e_kit.api import Json, ready, restarts
 from e2e_kit.cluster import Cluster
+from e2e_kit.cut import cut
 from e2e_kit.site import Site, eventually
 from penstock.local import install
 from penstock.local.demo import Ssh
@@ -92,7 +94,7 @@ def test_another_key_is_refused(ssh: Ssh, tmp_path: Path) -> None:
 def test_the_login_survives_a_new_pod_with_the_same_host_key(
     ssh: Ssh, cluster: Cluster, key: Path
 ) -> None:
-    """Feature row 19."""
+    """D26, feature row 19."""
     known = ssh("cat /etc/ssh/ssh_host_ed25519_key.pub")
     before = cluster.uids("app.kubernetes.io/name=login")
     cluster.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=login")
@@ -163,3 +165,59 @@ def test_generated_keys_are_kept(cluster: Cluster) -> None:
 def test_a_controller_that_does_not_exist_is_told(cluster: Cluster) -> None:
     with pytest.raises(LocalError, match="not found"):
         cluster.kubectl("get", "controller", "other")
+
+
+def test_a_changed_root_key_lets_its_owner_in_and_the_former_one_no_more(
+    ssh: Ssh, cluster: Cluster, tmp_path: Path
+) -> None:
+    """D16, feature row 17: by another pod, which has the same host key (D26)."""
+    known, before = _try(ssh), set(_login(cluster.pods("")))
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    public = key.with_suffix(".pub").read_text()
+    # For the next test a probe that does not take two minutes.
+    probe = {"initialDelaySeconds": 5, "periodSeconds": 1, "failureThreshold": 3}
+    spec = {"rootSshAuthorizedKeys": public, "login": {"livenessProbe": probe}}
+    cluster.patch("loginset", "login", {"spec": spec})
+    cluster.until("pods", lambda pods: not before & set(_login(pods)), "the login pod is new")
+    cluster.until_ready("loginsets", "login")
+    now = Ssh(cluster.get("services", "login")["spec"]["clusterIP"], 22, key)
+    assert eventually("the new key is taken", lambda: _try(now)) == known
+    refused = subprocess.run([*ssh.command, "true"], capture_output=True, check=False)
+    assert refused.returncode == 255
+
+
+def test_a_login_that_does_not_serve_is_started_again(site: Site, cluster: Cluster) -> None:
+    """D31, feature row 17: sackd ends, then nobody can connect to sshd any more."""
+    cluster.kubectl("exec", "deploy/login", "-c", "login", "--", "pkill", "-KILL", "-x", "sackd")
+    pod = _until_started(cluster, 1)
+    with cut(site, pod, "/pause", ("INPUT", "-p", "tcp", "--dport", "22")):
+        _until_started(cluster, 2)
+    cluster.until_ready("loginsets", "login")
+    said = cluster.kubectl("exec", "deploy/login", "-c", "login", "--", "srun", "-N1", "hostname")
+    assert said.strip() in WORKERS
+
+
+def test_logins_are_scaled_as_deployments_are(cluster: Cluster) -> None:
+    """Feature row 18."""
+    for number in (2, 1):
+        cluster.kubectl("scale", "loginset/login", f"--replicas={number}")
+        cluster.until(
+            "pods",
+            lambda pods, n=number: [ready(one) for one in _login(pods).values()] == [True] * n,
+            f"{number} login pods are ready",
+        )
+        cluster.until_ready("loginsets", "login")
+        shown = cluster.kubectl("get", "loginset/login", "--subresource=scale", "-o", "json")
+        scale = json.loads(shown)
+        assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (number, number)
+
+
+def _until_started(cluster: Cluster, times: int) -> Json:
+    """Wait until the login's container was started again that often, and is ready."""
+
+    def found(pods: dict[str, Json]) -> Json | None:
+        (pod,) = _login(pods).values()
+        return pod if ready(pod) and restarts(pod) >= times else None
+
+    return cluster.until("pods", found, f"login was started again {times} times")

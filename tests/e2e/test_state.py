@@ -98,6 +98,26 @@ def test_jobs_outlive_the_pod_of_slurmctld(cluster: Cluster) -> None:
     assert "setting DOWN" not in cluster.kubectl("logs", POD, "-c", "slurmctld", "--tail=-1")
 
 
+def test_a_new_slurmctld_is_found_without_the_operator(site: Site, cluster: Cluster) -> None:
+    """D7, feature row 7: workers and users reach it by its Service, which asks nobody."""
+    cluster.patch(
+        "nodesets", "compute", {"spec": {"partition": {"config": "Default=YES State=UP"}}}
+    )
+    eventually("it is up", lambda: partition_shown(cluster, "compute").get("State") == "UP", 60)
+    uid = cluster.get("pods", POD)["metadata"]["uid"]
+    worker = cluster.uids("app.kubernetes.io/name=slurmd")
+    with site.without_operator():
+        cluster.kubectl("delete", "pod", POD)
+
+        def found() -> str:
+            return cluster.on("compute-0", "timeout 20 srun --quiet -p compute hostname").strip()
+
+        eventually("a job runs", lambda: found() == "compute-0", RESTART_S)
+        assert cluster.get("pods", POD)["metadata"]["uid"] != uid
+        assert cluster.uids("app.kubernetes.io/name=slurmd") == worker
+    cluster.until_ready("controllers", manifests.NAME)
+
+
 def queued(cluster: Cluster) -> list[str]:
     """Ids and states of all jobs."""
     return sorted(cluster.run("squeue", "--noheader", "-o", "%i %T").splitlines())

@@ -134,7 +134,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 def test_no_more_workers_are_out_at_once_than_may_be_and_the_busy_one_goes_last(
     cluster: Cluster, most: int | str
 ) -> None:
-    """D32, S011."""
+    """D32, S011, feature row 37."""
     cluster.until_idle(*WORKERS, timeout=120)
     name = f"job-{most}".strip("%")
     job = start_job(cluster, "compute-2", name)
@@ -167,6 +167,7 @@ def waits_for_job(job: int) -> Callable[[dict[str, Json]], Json | None]:
 
 
 def test_a_bad_image_stops_the_update_and_the_former_one_recovers(cluster: Cluster) -> None:
+    """Feature row 37: a worker that does not come is out as well."""
     cluster.until_idle(*WORKERS, timeout=120)
     job = start_job(cluster, "compute-1", "kept")
     before = uids(cluster)

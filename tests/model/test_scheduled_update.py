@@ -97,6 +97,8 @@ def test_workers_are_replaced_when_the_reservation_runs_and_not_before() -> None
 
 
 def test_a_changed_time_a_removed_reservation_and_a_restart_change_nothing_in_the_end() -> None:
+    """Feature row 39."""
+
     async def tell(world: World) -> None:
         before = uids(world)
         scheduled(world, 3600, **image("slurmd:new"))
@@ -132,6 +134,8 @@ def test_a_slurmrestd_that_is_away_in_the_window_is_waited_for() -> None:
 
 
 def test_one_that_is_over_says_so_and_one_that_comes_again_is_used_at_once() -> None:
+    """Feature row 39."""
+
     async def tell(world: World) -> None:
         before = uids(world)
         scheduled(world, -1200, **image("slurmd:new"))

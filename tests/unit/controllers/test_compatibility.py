@@ -80,7 +80,7 @@ def test_no_host_keys_are_made_while_a_login_has_some(
 
 
 def test_revisions_are_found_by_their_owner_though_nothing_selects_them() -> None:
-    """D19: upstream's have no labels, so that it never finds them again."""
+    """D19: upstream's lack the labels of its own selector, so that it never finds them again."""
     world = world_of(FakeApi())
     owner = OwnerReference(kind="NodeSet", name="compute", uid="nodeset-uid", controller=True)
     other = msgspec.structs.replace(owner, uid="another")

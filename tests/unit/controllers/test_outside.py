@@ -89,7 +89,7 @@ def test_workers_and_slurmrestd_are_led_to_an_outside_slurmctld_and_nothing_is_m
 
 
 def test_a_silent_outside_slurmctld_is_told_in_slurmrestds_words_and_takes_no_worker_away() -> None:
-    """S083: until it answers again."""
+    """S083, feature row 9: until it answers again."""
 
     async def play(lab: Lab) -> None:
         outside(lab)

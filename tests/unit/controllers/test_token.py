@@ -120,6 +120,8 @@ def test_a_token_is_the_tokens_own_and_says_how_long_it_lives() -> None:
 
 
 def test_a_token_is_renewed_before_it_ends_and_written_no_more_often() -> None:
+    """Feature row 21."""
+
     async def play(lab: Lab) -> None:
         lab.token(lifetime="10m")
         await lab.valid()
@@ -228,7 +230,7 @@ def test_somebody_elses_secret_is_left_alone() -> None:
 
 
 def test_a_secret_of_slurm_operator_is_taken_over_with_its_token() -> None:
-    """Switch-over: that one belongs to the Secret of the key."""
+    """D11: at a switch-over; that one belongs to the Secret of the key."""
 
     async def play(lab: Lab) -> None:
         key = lab.made("keys")

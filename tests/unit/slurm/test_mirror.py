@@ -224,7 +224,7 @@ async def test_no_fault_is_ever_a_fact_about_nodes(
 async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
     server: FakeSlurmrestd, rest: Slurmrestd
 ):
-    """D32."""
+    """D32: nor does anything wait for it for ever."""
     now = 100.0
     mirror = Mirror(pace=SLOW, clock=lambda: now)
     mirror.endpoint(rest)

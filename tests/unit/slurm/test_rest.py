@@ -172,6 +172,7 @@ async def test_a_stopped_server_refuses(server: FakeSlurmrestd, rest: Slurmrestd
 
 
 async def test_a_silent_server_times_out(server: FakeSlurmrestd):
+    """D32."""
     server.fault = Fault.HANG
     rest = Slurmrestd(server.url, lambda: "token", timeout_s=0.05)
     with pytest.raises(UnreachableError, match=r"did not answer within 0.05 s"):

@@ -1,0 +1,72 @@
+"""What a real API server lets the operator do whose chart was told some namespaces."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import pytest
+import yaml
+
+from penstock.local.errors import LocalError
+from penstock.local.node import Node
+from support import charts
+
+pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
+
+KINDS = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """An operator's rights: its own namespace, the one that it watches, and another one."""
+
+    node: Node
+    own: str
+    watched: str
+    other: str
+
+    def may(self, *words: str) -> bool:
+        """Whether the API server does for the operator what kubectl asks for."""
+        try:
+            self.node.kubectl(*words, f"--as=system:serviceaccount:{self.own}:slurm-operator")
+        except LocalError as error:
+            if "forbidden" not in str(error).lower():
+                raise
+            return False
+        return True
+
+
+@pytest.fixture(scope="module")
+def told(api_node: Node) -> Generator[Told]:
+    mark = secrets.token_hex(3)
+    found = Told(api_node, f"own-{mark}", f"watched-{mark}", f"other-{mark}")
+    for name in (found.own, found.watched, found.other):
+        api_node.kubectl("create", "namespace", name)
+    values = {"operator": {"namespaces": [found.watched]}, "fullnameOverride": "slurm-operator"}
+    made = charts.render(values, chart="slurm-operator", namespace=found.own)
+    rights = yaml.safe_dump_all([one for one in made.values() if one["kind"] in KINDS])
+    api_node.kubectl("apply", "-f", "-", stdin=rights)
+    yield found
+    api_node.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=rights)
+    for name in (found.own, found.watched, found.other):
+        api_node.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.mark.parametrize("resource", ["secrets", "configmaps", "pods", "statefulsets"])
+def test_objects_are_read_in_the_namespaces_that_it_was_told_and_nowhere_else(
+    told: Told, resource: str
+) -> None:
+    """D34, feature row 61."""
+    assert told.may("get", resource, "-n", told.watched)
+    assert not told.may("get", resource, "-n", told.other)
+    assert not told.may("get", resource, "-A")
+
+
+def test_a_secret_of_another_namespace_cannot_be_written(told: Told) -> None:
+    """D34."""
+    create = ("create", "secret", "generic", "x", "--dry-run=server")
+    assert told.may(*create, "-n", told.watched)
+    assert not told.may(*create, "-n", told.other)
+    assert not told.may("get", "secret", "other-than-its-own", "-n", told.own)
