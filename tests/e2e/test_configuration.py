@@ -147,14 +147,19 @@ def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
     cluster.site.until_event(cluster.namespace, words, "ConfigDelivered")
 
 
-def test_a_changed_file_of_the_users_is_tried_as_slurm_conf_is(cluster: Cluster) -> None:
-    """D2, D36, feature row 4: a mistake in its ConfigMap is told, and never gets to slurmctld."""
+def test_a_mistake_in_a_file_of_the_users_is_told_and_put_right(cluster: Cluster) -> None:
+    """D2, D36, feature row 4: a mistake in its ConfigMap is told, and slurmctld goes on."""
     before = daemon(cluster)
     good = manifests.slurm_files()["data"]["cgroup.conf"]
     wrong = {"cgroup.conf": good, "topology.yaml": "- topology: [\n"}
     cluster.apply(manifests.config_map("slurm-files", **wrong))
-    refused(cluster, "topology")
-    assert "topology.yaml" not in cluster.run("ls", "/etc/slurm")
+
+    def told(objects: dict[str, Json]) -> bool:
+        found = condition(objects[manifests.NAME], "ConfigApplied")
+        return found.get("reason") == "ConfigRefused" and "topology" in found["message"]
+
+    cluster.until("controllers", told, "the mistake is told", SECONDS)
+    assert cluster.states() == {"compute-0": {"IDLE"}}
     changed = f"{good}# a remark\n"
     cluster.apply(manifests.config_map("slurm-files", **{"cgroup.conf": changed}))
     in_effect(cluster)

@@ -103,7 +103,13 @@ def test_a_new_slurmctld_is_found_without_the_operator(site: Site, cluster: Clus
     cluster.patch(
         "nodesets", "compute", {"spec": {"partition": {"config": "Default=YES State=UP"}}}
     )
-    eventually("it is up", lambda: partition_shown(cluster, "compute").get("State") == "UP", 60)
+    # slurmctld is told at once; what the next one reads follows.
+    config = f"{manifests.NAME}-config"
+    eventually(
+        "the file has it",
+        lambda: "Default=YES State=UP" in cluster.get("configmaps", config)["data"]["slurm.conf"],
+        60,
+    )
     uid = cluster.get("pods", POD)["metadata"]["uid"]
     worker = cluster.uids("app.kubernetes.io/name=slurmd")
     with site.without_operator():
