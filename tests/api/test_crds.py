@@ -357,6 +357,18 @@ NODESET_STATUS = {
 }
 
 
+def test_the_kinds_are_listed_by_their_group(kubectl: Kubectl):
+    """S001."""
+    lines = kubectl("api-resources", "--api-group=slinky.slurm.net", "--no-headers").splitlines()
+    rows = [line.split() for line in lines]
+    assert {(row[-1], row[-3]) for row in rows} == {
+        (kind, API_VERSION)
+        for kind in ("Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token")
+    }
+    lines = kubectl("api-resources", "--api-group=penstock.dev", "--no-headers").splitlines()
+    assert [line.split()[-1] for line in lines] == ["Partition"]
+
+
 def test_a_nodeset_is_shown_by_each_name_with_its_columns(kubectl: Kubectl):
     """S002, S015, feature row 48."""
     kubectl("apply", "-f", "-", manifest=make("NodeSet", REF, "shown"))

@@ -103,6 +103,42 @@ async def test_every_label_of_workers_finds_exactly_the_workers(api_node: Node) 
             assert [one.metadata.name for one in found.items] == ["compute-0", "compute-1"], label
 
 
+async def test_both_spellings_of_the_jwt_key_name_the_same_secret(api_node: Node) -> None:
+    """S068: in a Controller, and the newer one wins; nothing is generated beside it."""
+    async with lab(api_node, clusters=3) as lab_, lab_.operator():
+        secret: Json = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "external-auth"},
+            "data": {
+                name: base64.b64encode(name.encode() * 64).decode()
+                for name in ("slurm.key", "jwt_hs256.key")
+            },
+        }
+        key: Json = {"name": "external-auth", "key": "jwt_hs256.key"}
+        other: Json = {"name": "absent", "key": "none"}
+        slurm: Json = {"slurmKeyRef": {"name": "external-auth", "key": "slurm.key"}}
+        references: tuple[Json, ...] = (
+            {"jwtHs256KeyRef": key},
+            {"jwtKeyRef": key},
+            {"jwtHs256KeyRef": other, "jwtKeyRef": key},
+        )
+        for space, reference in zip(lab_.clusters, references, strict=True):
+            controller = {**CONTROLLER, "spec": {**CONTROLLER["spec"], **slurm, **reference}}
+            await lab_.apply(secret, controller, RESTAPI, NODESET, namespace=space)
+        for space in lab_.clusters:
+            await lab_.until(lambda space=space: lab_.ready("NodeSet", "compute", space))
+        await lab_.quiet()
+        first, *others = (made(lab_, space) for space in lab_.clusters)
+        assert len(first) > 10
+        for space in lab_.clusters:
+            assert {"slurm-auth-slurm", "slurm-auth-jwt"} & set(
+                lab_.names("Secret", space)
+            ) == set()
+        for one in others:
+            assert one == first
+
+
 async def test_the_namespace_of_the_controller_may_be_named(api_node: Node) -> None:
     """S006."""
     async with lab(api_node, clusters=2) as lab_, lab_.operator():

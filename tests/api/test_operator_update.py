@@ -161,3 +161,33 @@ def wanted_status(lab_: Lab) -> Json:
 
 def draining(lab_: Lab) -> int:
     return sum("DRAIN" in node.flags for node in lab_.slurm.nodes.values())
+
+
+async def test_a_recorded_template_is_brought_back_by_an_annotation(api_node: Node) -> None:
+    """S152: the spec is as it was, and workers that still have that template stay."""
+    async with lab(api_node) as lab_, cluster(lab_):
+        strategy: Json = {"updateStrategy": {"type": "OnDelete"}, "revisionHistoryLimit": 10}
+        await lab_.patch("NodeSet", "compute", {"spec": strategy})
+        await lab_.until(lambda: spec_of(lab_).get("revisionHistoryLimit") == 10)
+        before, first = lab_.get("NodeSet", "compute"), uids(lab_)
+        assert before is not None
+        for number in range(2, 5):
+            env = [{"name": "ROUND", "value": str(number)}]
+            await lab_.patch("NodeSet", "compute", {"spec": {"slurmd": {"env": env}}})
+            await lab_.until(lambda n=number: len(lab_.names("ControllerRevision")) == n)
+        listed = sorted(lab_.all("ControllerRevision"), key=lambda one: one["revision"])
+        assert [one["revision"] for one in listed] == [1, 2, 3, 4]
+        assert all(one["metadata"]["creationTimestamp"] for one in listed)
+        back: Json = {"nodeset.penstock.dev/rollback-to": listed[0]["metadata"]["name"]}
+        await lab_.patch("NodeSet", "compute", {"metadata": {"annotations": back}})
+        await lab_.until(lambda: "ROUND" not in str(spec_of(lab_)))
+        assert spec_of(lab_) == before["spec"]
+        await lab_.quiet()
+        assert uids(lab_) == first
+
+
+def spec_of(lab_: Lab) -> Json:
+    """The NodeSet's spec."""
+    found = lab_.get("NodeSet", "compute")
+    assert found is not None
+    return found["spec"]

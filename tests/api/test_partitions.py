@@ -108,6 +108,7 @@ async def test_partitions_of_nodesets_and_of_extra_conf_are_changed_the_same_way
 
 
 async def test_named_and_selected_nodes_belong_by_a_feature(api_node: Node) -> None:
+    """S146, S149."""
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         await lab_.apply(partition(nodes=["compute-1", "compute-7"]))
@@ -138,6 +139,7 @@ async def test_named_and_selected_nodes_belong_by_a_feature(api_node: Node) -> N
 
 
 async def test_edits_of_the_list_by_two_users_are_both_kept(api_node: Node) -> None:
+    """S146."""
     async with lab(api_node) as lab_:
         await lab_.apply(partition(nodes=["compute-0"]))
         one, other = (type(lab_.user)(lab_.client.transport, field_manager=f) for f in "ab")
@@ -216,6 +218,7 @@ async def test_without_slurmrestd_the_file_goes_alone_and_a_condition_says_so(
 async def test_objects_may_come_in_any_order_and_names_stay_with_who_had_them(
     api_node: Node,
 ) -> None:
+    """S149."""
     async with lab(api_node) as lab_, lab_.operator():
         await lab_.apply(partition(nodeSets=["compute", "late"]))
         await lab_.until(lambda: lab_.says("Partition", "part", "ControllerNotFound"))

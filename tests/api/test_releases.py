@@ -248,7 +248,7 @@ async def test_objects_of_a_release_are_kept_by_hand_from_then_on(api_node: Node
 
 
 async def test_an_object_made_by_hand_is_taken_over(api_node: Node) -> None:
-    """S035, S036: labelled, annotated and upgraded; only what differs changes."""
+    """S030, S035, S036: labelled, annotated and upgraded; only what differs changes."""
     async with lab(api_node) as lab_, lab_.operator():
         release = Release(api_node, "slurm", lab_.namespace)
         alone: Json = {**CLUSTER, "nodesets": {}}
@@ -278,6 +278,9 @@ async def test_an_object_made_by_hand_is_taken_over(api_node: Node) -> None:
         await settled(lab_)
         await lab_.until(lambda: lab_.workers() == ["compute-0", "compute-1"])
         pods = uids(lab_)
+        meta = (lab_.get("NodeSet", "compute") or {})["metadata"]
+        assert "app.kubernetes.io/managed-by" not in meta.get("labels", {})
+        assert not set(HELM) & set(meta.get("annotations", {}))
         annotations = {HELM[0]: "slurm", HELM[1]: lab_.namespace}
         mark: Json = {
             "labels": {"app.kubernetes.io/managed-by": "Helm"},

@@ -321,7 +321,7 @@ YAML = (
 
 
 async def test_a_worker_has_the_place_of_its_machine_from_its_binding_on(api_node: Node) -> None:
-    """Feature row 63, S173: one write less than upstream's, and never a place that is refused."""
+    """Feature row 63: one write less than upstream's, and never a place that is refused."""
     async with site(api_node) as found, found.operator() as running:
         lab_ = found.lab
         known = running.operator.world.nodes

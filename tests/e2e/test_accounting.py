@@ -287,7 +287,7 @@ def test_slurmdbd_follows_changed_keys_and_no_record_is_lost(records: Records) -
 
 
 def test_an_outside_slurmdbd_is_used_and_accounting_can_be_taken_away(records: Records) -> None:
-    """S072, D1, feature row 15: slurmctld uses its host; nothing is made for it."""
+    """S004, S072, D1, feature row 15: slurmctld uses its host; nothing is made for it."""
     near, far = records.near, records.far
     began = slurmctld(near)
     far.until_ready("accountings", "outside", LONG_S)

@@ -1,6 +1,6 @@
 """The charts on a real node: the operator and a cluster with jobs, by Helm alone.
 
-Covers S001 (Slinky's half), S003, S032 and S035's promise that no pod is restarted; D37, D38, D40;
+Covers S001 (Slinky's half), S003 and S032; D37, D38, D40;
 the webhooks of the operator's pod, asked by the API server through their Service.
 """
 
@@ -117,11 +117,24 @@ def _selected(site: Site, cluster: Cluster, selector: str) -> set[str]:
     return {line.removeprefix("pod/") for line in found.split()}
 
 
+def test_the_kinds_are_served_and_the_operator_is_available(site: Site, operator: Release) -> None:
+    """S001: by two charts."""
+    listed = ("api-resources", "--api-group=slinky.slurm.net", "--no-headers")
+    rows = [line.split() for line in site.kubectl(*listed).splitlines()]
+    assert {(row[-1], row[-3]) for row in rows} == {
+        (kind, "slinky.slurm.net/v1beta1")
+        for kind in ("Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token")
+    }
+    deployment = ("-n", operator.namespace, "deployment/slurm-operator")
+    site.kubectl("wait", "--for=condition=Available", *deployment, "--timeout=60s")
+
+
 def test_a_cluster_by_helm_runs_jobs(cluster: Cluster) -> None:
-    """S003: Slurm's nodes have the entry's key and a number."""
+    """S003: Slurm's nodes have the entry's key and a number; nobody makes a login or the like."""
     assert set(cluster.pods()) == WORKERS
     said = cluster.run("srun", "--quiet", "--nodes=2", "hostname")
     assert set(said.split()) == set(NODES)
+    assert cluster.kubectl("get", "loginsets,accountings,tokens", "-o", "name") == ""
 
 
 def test_a_job_runs_through_upgrades_of_chart_and_values_and_through_a_rollback(

@@ -261,7 +261,7 @@ def test_slurmrestd_is_restarted_for_a_line_that_it_reads_once(cluster: Cluster)
 
 
 def test_annotations_reconfigure_and_restart_once(cluster: Cluster) -> None:
-    """S065."""
+    """S065, S147: a running job does not notice, and other annotations do nothing."""
 
     def over(value: str) -> None:
         def found(objects: dict[str, Json]) -> bool:
@@ -270,11 +270,37 @@ def test_annotations_reconfigure_and_restart_once(cluster: Cluster) -> None:
 
         cluster.until("controllers", found, f"{value} is done", SECONDS)
 
+    job = cluster.submit("exec sleep 600", "--output=/dev/null")
+    cluster.until_job(job, "RUNNING")
     uid, _ = daemon(cluster)
+    pods = pods_created(cluster)
+    since = booted(cluster)
     cluster.kubectl("annotate", "controller", manifests.NAME, f"{RECONFIGURE}=now")
     over("now")
     assert daemon(cluster)[0] == uid
+    assert booted(cluster) != since
     cluster.kubectl("annotate", "controller", manifests.NAME, f"{RESTART}=slurmctld@now")
     over("slurmctld@now")
-    assert daemon(cluster)[0] != uid
+    second, _ = daemon(cluster)
+    assert second != uid
     eventually("it serves", lambda: "UP" in cluster.run("scontrol", "ping"), SECONDS)
+    cluster.kubectl("annotate", "controller", manifests.NAME, "example.com/other=1")
+    cluster.kubectl("annotate", "controller", manifests.NAME, "restart-trigger=1")
+    over("1")
+    third, _ = daemon(cluster)
+    assert third not in (uid, second)
+    eventually("it serves", lambda: "UP" in cluster.run("scontrol", "ping"), SECONDS)
+    assert pods_created(cluster) == pods + 2
+    assert cluster.until_job(job, "RUNNING")["Restarts"] == "0"
+    cluster.run("scancel", str(job))
+
+
+def pods_created(cluster: Cluster) -> int:
+    """How many pods were ever created in the namespace."""
+    return sum(one.verb == "create" for one in cluster.site.audit(cluster.namespace, "pods"))
+
+
+def booted(cluster: Cluster) -> str:
+    """Since when slurmctld runs; a reconfigure is another process in the same pod."""
+    lines = cluster.run("scontrol", "show", "config").splitlines()
+    return next(line for line in lines if line.startswith("BOOT_TIME"))

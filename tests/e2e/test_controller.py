@@ -150,7 +150,7 @@ def test_scripts_run_and_their_changed_text_is_run_without_a_restart(hybrid: Hyb
 def test_a_cluster_joins_an_outside_slurmctld_with_its_keys_and_its_partition(
     hybrid: Hybrid,
 ) -> None:
-    """S067, S073, S076, S077, D27, feature row 9: nothing is invented, dropped or made twice."""
+    """S067, S073, S076, S077, S162, D27, feature row 9: nothing is invented or made twice."""
     near, far = hybrid.near, hybrid.far
     far.until("controllers", reason("SecretNotFound"), "its keys are missing", LONG_S)
     assert far.site.api.list("secrets", far.namespace) == []

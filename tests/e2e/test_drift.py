@@ -127,7 +127,7 @@ def restart_slurmctld(cluster: Cluster) -> None:
 def test_what_scontrol_changes_is_told_in_time_with_field_and_both_values(
     cluster: Cluster,
 ) -> None:
-    """S020."""
+    """S020, S150."""
     # What belongs to different objects is changed at the same time.
     scontrol(cluster, "update", "partitionname=raw", "nodes=compute-0")
     scontrol(cluster, "update", "partitionname=compute", "state=down")
@@ -160,6 +160,7 @@ def test_what_scontrol_changes_is_told_in_time_with_field_and_both_values(
 
 
 def test_what_is_put_back_stays_so(cluster: Cluster) -> None:
+    """S150."""
     choose(cluster, "Revert")
     until_shown(cluster, "part", MaxTime="01:00:00")
     until_shown(cluster, "compute", State="UP")
@@ -173,6 +174,7 @@ def test_what_is_put_back_stays_so(cluster: Cluster) -> None:
 
 
 def test_what_is_adopted_outlives_slurmctld(cluster: Cluster) -> None:
+    """S150."""
     choose(cluster, "Adopt")
     workers = cluster.uids("app.kubernetes.io/name=slurmd")
     scontrol(cluster, "update", "partitionname=part", "maxtime=9")

@@ -1,6 +1,6 @@
 """A time-sliced partition that is declared anew is changed as `scontrol update` changes it.
 
-Scenario: node bitmap, TRES, gang scheduler and select plugin follow at once; no reconfigure.
+Node bitmap, TRES, gang scheduler and select plugin follow at once; no reconfigure.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def change(
 def test_a_declared_change_is_what_scontrol_does_and_waiting_jobs_start(
     cluster: Cluster, figure: Callable[[str], None]
 ) -> None:
+    """S147: by the calls of S025, and with the same words in slurmctld's log."""
     first, second, third = job(cluster, 1), job(cluster, 1), job(cluster, 1)
     cluster.until_job(first, "RUNNING")
     assert cluster.job(second)["JobState"] == "PENDING"

@@ -251,13 +251,16 @@ def test_sshd_takes_the_users_keywords_and_its_match_blocks_swallow_nothing(plac
 
 
 def test_a_directory_user_logs_in_by_key_and_by_password(place: Place) -> None:
-    """S037, S053, F12, feature row 20: through the NodePort; and root by rootSshAuthorizedKeys."""
+    """S037, S053, S054, F12, feature row 20: by the NodePort; root by rootSshAuthorizedKeys."""
     assert place.said("alice", "id -u; pwd").split() == [str(ALICE), "/home/alice"]
     assert place.said("alice", "id -un", password=PASSWORD) == "alice"
     assert place.ssh("alice", "true", password="wrong").returncode != 0
     assert place.said("root", "id -u") == "0"
     shown = place.login("su - alice -c 'whoami; id -g'")
     assert shown.split()[-2:] == ["alice", str(PHYSICS)]
+    (entry,) = place.login("getent passwd alice").splitlines()
+    assert entry.split(":")[2:4] == [str(ALICE), str(PHYSICS)]
+    assert place.login("stat -c %u:%g /home/alice").strip() == f"{ALICE}:{PHYSICS}"
 
 
 def test_a_job_of_hers_runs_under_her_number_and_so_is_its_output(place: Place) -> None:

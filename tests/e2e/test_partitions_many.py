@@ -1,4 +1,6 @@
-"""A cluster of a thousand nodes: its partition is changed by one call, and it has room for more.
+"""A cluster of a thousand nodes is changed: a partition by one call, another key by a reconfigure.
+
+It has room for more nodes than were declared first.
 
 The nodes have no slurmd of their own (State=EXTERNAL): what counts is slurmctld's tables.
 """
@@ -27,6 +29,11 @@ CALLS = re.compile(
 )
 
 
+def config_of(minutes: int) -> str:
+    """The keys of the partition."""
+    return f"Default=YES MaxTime={minutes}"
+
+
 def called(cluster: Cluster) -> dict[str, int]:
     """How often slurmctld was asked to change a partition, and to reconfigure."""
     return {name: int(count) for name, count in CALLS.findall(cluster.run("sdiag"))}
@@ -48,8 +55,9 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 def test_a_partition_of_a_thousand_nodes_is_changed_by_one_call(
     cluster: Cluster, figure: Callable[[str], None]
 ) -> None:
-    """Feature rows 5 and 26: and without a reconfigure."""
+    """S145, S148, feature rows 5 and 26: no slurmd reloads its files for it."""
     wanted = f"TotalNodes={MANY + 1}"
+    started, reloads = slurmctld(cluster), reloaded(cluster)
     before, answers, over = called(cluster), list[float](), threading.Event()
 
     def ask() -> None:
@@ -63,9 +71,9 @@ def test_a_partition_of_a_thousand_nodes_is_changed_by_one_call(
     took: list[float] = []
     try:
         for minutes in range(11, 11 + CHANGES):
-            config = f"Default=YES MaxTime={minutes}"
+            own = {"enabled": True, "config": config_of(minutes)}
             began = time.monotonic()
-            cluster.apply(manifests.nodeset(1, partition={"enabled": True, "config": config}))
+            cluster.apply(manifests.nodeset(1, partition=own))
             want = f"MaxTime=00:{minutes}:00"
             eventually(f"partition compute has {want}", lambda w=want: w in shown(cluster), 60)
             took.append(time.monotonic() - began)
@@ -78,10 +86,26 @@ def test_a_partition_of_a_thousand_nodes_is_changed_by_one_call(
     assert after.get(updates, 0) - before.get(updates, 0) == CHANGES
     assert after.get("REQUEST_RECONFIGURE", 0) == before.get("REQUEST_RECONFIGURE", 0)
     assert wanted in shown(cluster)
+    assert (slurmctld(cluster), reloaded(cluster)) == (started, reloads)
     figure(
         f"a partition of {MANY} nodes: changed in {max(took):.1f} s at most, `kubectl apply` and "
         f"`kubectl exec` included; `sinfo` meanwhile {max(answers):.1f} s at most"
     )
+    began = time.monotonic()
+    cluster.apply(manifests.controller(f"{manifests.EXTRA_CONF}SchedulerTimeSlice=41\n"))
+    config = ("scontrol", "show", "config")
+    eventually("the key is in effect", lambda: "= 41 sec" in cluster.run(*config), 60)
+    figure(f"another key of the same cluster: {time.monotonic() - began:.1f} s, likewise")
+    assert slurmctld(cluster) == started
+    assert {wanted, want} <= set(shown(cluster).split())
+    conf = cluster.get("configmaps", f"{manifests.NAME}-config")["data"]["slurm.conf"]
+    assert "SchedulerTimeSlice=41\n" in conf
+    assert f"PartitionName=compute Nodes=compute {config_of(minutes)}\n" in conf
+
+
+def reloaded(cluster: Cluster) -> int:
+    """How often the slurmd of the worker was told to read its files."""
+    return cluster.kubectl("logs", "compute-0", "-c", "slurmd", "--tail=-1").count("econfig")
 
 
 def test_there_is_room_for_all_workers_that_are_declared(cluster: Cluster) -> None:

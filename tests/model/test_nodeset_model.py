@@ -1,5 +1,7 @@
 """One NodeSet in a world that does its worst: the promises hold in every state, and all ends well.
 
+S011: never more out than may be; S013: no worker with a job is deleted.
+
 Each rule is something that users, administrators, jobs, the kubelet or bad luck may do; the
 operator passes in between, on fresh or old views, and crashes half way through.
 """

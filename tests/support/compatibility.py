@@ -3,6 +3,9 @@
 Rows are in `tests/compatibility/rows`, a file for each group. A test names the rows that it shows
 in its docstring or in its name: `D37`, `S030`, `S001 to S003`, `feature rows 14 and 15`. What the
 docstring of a module or class names, its tests show together.
+
+Each scenario (`S`) has layers, in `layers.toml`: a test of each of them names it. Scenarios without
+a row are in `elsewhere.toml`, by the capability that builds them.
 """
 
 from __future__ import annotations
@@ -19,6 +22,26 @@ from typing import Any, Literal
 TESTS = Path(__file__).parents[1]
 ROWS = TESTS / "compatibility" / "rows"
 ELSEWHERE = TESTS / "compatibility" / "elsewhere.toml"
+LAYERS = TESTS / "compatibility" / "layers.toml"
+FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "unit": ("unit", "charts"),
+    "model": ("model",),
+    "api": ("api",),
+    "fleet": ("e2e",),
+    "e2e": ("e2e",),
+}
+"""By layer, the folders of tests that belong to it."""
+CAPABILITIES = frozenset(
+    {
+        "SlurmCluster on one node",
+        "switching from soperator",
+        "SlurmCluster's checks, topology and backup",
+        "documentation and examples",
+        "hardening and releases",
+        "no release yet",
+    }
+)
+"""The values of `built_by` in `elsewhere.toml`."""
 STATES: tuple[State, ...] = ("done", "partly", "open")
 FIELDS = frozenset({"id", "what", "upstream", "ours", "state", "tried", "missing"})
 
@@ -56,10 +79,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Rows of the catalogue of scenarios that are not of this page, and why."""
+    """Scenarios without a row on the page: titles by id, and the capability that builds them."""
 
-    ids: tuple[str, ...]
-    why: str
+    built_by: str
+    about: str
+    rows: Mapping[str, str]
 
 
 @dataclass(frozen=True, order=True)
@@ -104,9 +128,64 @@ def _row(path: Path, given: Mapping[str, Any]) -> Row:
 
 
 def elsewhere(path: Path = ELSEWHERE) -> tuple[Elsewhere, ...]:
-    """What the page leaves to others."""
+    """Scenarios that the page does not list yet. Raises ValueError for an unknown capability."""
     found = tomllib.loads(path.read_text())
-    return tuple(Elsewhere(tuple(ids(one["ids"])), one["why"]) for one in found["rows"])
+    return tuple(_elsewhere(path, part) for part in found["part"])
+
+
+def _elsewhere(path: Path, part: Mapping[str, Any]) -> Elsewhere:
+    rows: dict[str, str] = part["rows"]
+    built_by = part.get("built_by")
+    if built_by not in CAPABILITIES:
+        known = ", ".join(sorted(CAPABILITIES))
+        raise ValueError(
+            f"{path.name}: built_by of {_list(rows)} is {built_by!r}, not one of {known}"
+        )
+    if untitled := [one for one, title in rows.items() if not title.strip()]:
+        raise ValueError(f"{path.name}: {_list(untitled)} has no title")
+    return Elsewhere(built_by, part["about"], rows)
+
+
+def layers(path: Path = LAYERS) -> dict[str, tuple[str, ...]]:
+    """The layers that must show each scenario. Raises ValueError for an unknown layer."""
+    found: dict[str, list[str]] = tomllib.loads(path.read_text())
+    for one, names in found.items():
+        if not names or not FOLDERS.keys() >= set(names):
+            raise ValueError(f"{path.name}: {one}: layers are some of {', '.join(FOLDERS)}")
+    return {one: tuple(names) for one, names in found.items()}
+
+
+def missing_layers(
+    rows: Iterable[Row],
+    tests: Mapping[str, Sequence[Place]],
+    wanted: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """A line for each row that works at least in part and that no test of a layer names."""
+    found: list[str] = []
+    for row in rows:
+        if row.state == "open":
+            continue
+        folders = {place.path.partition("/")[0] for place in tests.get(row.id, ())}
+        found += [
+            f"{row.id} ({row.what}): no test under {_folders(layer)} names it"
+            for layer in wanted.get(row.id, ())
+            if not folders.intersection(FOLDERS[layer])
+        ]
+    return found
+
+
+def _folders(layer: str) -> str:
+    return " or ".join(f"tests/{folder}" for folder in FOLDERS[layer])
+
+
+def named_elsewhere(left: Iterable[Elsewhere], tests: Mapping[str, Sequence[Place]]) -> list[str]:
+    """A line for each scenario without a row that a test names."""
+    return [
+        f"{one} ({title}): {tests[one][0].path} names it, so it leaves elsewhere.toml for a row"
+        for part in left
+        for one, title in part.rows.items()
+        if one in tests
+    ]
 
 
 def ids(text: str) -> list[str]:
@@ -170,7 +249,7 @@ def page(
     rows = [row for group in groups for row in group.rows]
     parts = [_counts(groups), _wanting(rows)]
     parts += [_section(group, tests) for group in groups]
-    parts.append("## Not on this page\n" + "".join(f"- {_range(e.ids)}: {e.why}\n" for e in left))
+    parts.append(_left(left))
     return "\n".join(parts)
 
 
@@ -213,5 +292,16 @@ def _anchor(title: str) -> str:
     return re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
 
 
-def _range(found: Sequence[str]) -> str:
-    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+def _left(left: Sequence[Elsewhere]) -> str:
+    lines = [
+        "## Not built yet",
+        "Scenarios that no test shows, by the capability that builds them.",
+        "",
+    ]
+    lines += ["| Row | What | Comes with |", "| --- | --- | --- |"]
+    lines += [_cells(one, title, e.built_by) for e in left for one, title in e.rows.items()]
+    return "\n".join([*lines, "", *(f"- {e.built_by}: {e.about}" for e in left)]) + "\n"
+
+
+def _list(found: Iterable[str]) -> str:
+    return ", ".join(found) or "nothing"

@@ -8,7 +8,22 @@ from pathlib import Path
 import pytest
 
 from support import compatibility
-from support.compatibility import TESTS, Place, elsewhere, ids, load, named, of_name, page
+from support.compatibility import (
+    TESTS,
+    Elsewhere,
+    Place,
+    Row,
+    State,
+    elsewhere,
+    ids,
+    layers,
+    load,
+    missing_layers,
+    named,
+    named_elsewhere,
+    of_name,
+    page,
+)
 
 PAGE = TESTS.parent / "docs" / "compatibility.md"
 BEGIN = (
@@ -19,6 +34,8 @@ GROUPS = load()
 ROWS = [row for group in GROUPS for row in group.rows]
 LEFT = elsewhere()
 NAMED = named()
+LAYERS = layers()
+SCENARIOS = ids("S001 to S180")
 
 
 def test_the_page_is_what_rows_and_tests_say() -> None:
@@ -30,19 +47,83 @@ def test_the_page_is_what_rows_and_tests_say() -> None:
 
 
 def test_every_feature_defect_and_scenario_has_its_row() -> None:
-    """A scenario has one here, or is said to be elsewhere."""
-    catalogue = ids("feature rows 1 to 69, D1 to D44, S001 to S180")
-    left = [one for part in LEFT for one in part.ids]
+    """A scenario has one, or the capability that builds it is named."""
+    catalogue = ids("feature rows 1 to 69, D1 to D44") + SCENARIOS
+    left = [one for part in LEFT for one in part.rows]
     assert sorted([row.id for row in ROWS] + left) == sorted(catalogue)
 
 
 def test_every_id_that_a_test_names_exists() -> None:
-    known = {row.id for row in ROWS} | {one for part in LEFT for one in part.ids}
+    known = {row.id for row in ROWS} | {one for part in LEFT for one in part.rows}
     assert {one: places for one, places in NAMED.items() if one not in known} == {}
 
 
 def test_a_row_that_is_done_has_a_test_that_names_it() -> None:
     assert [row.id for row in ROWS if row.state == "done" and row.id not in NAMED] == []
+
+
+def test_every_layer_of_a_scenario_has_a_test_that_names_it() -> None:
+    assert missing_layers(ROWS, NAMED, LAYERS) == []
+
+
+def test_a_scenario_that_a_test_names_has_a_row() -> None:
+    assert named_elsewhere(LEFT, NAMED) == []
+
+
+def test_every_scenario_has_its_layers() -> None:
+    assert list(LAYERS) == SCENARIOS
+
+
+def row(state: State) -> Row:
+    return Row("S001", "Install", "a", "b", state, *(("c", "d") if state != "done" else ()))
+
+
+@pytest.mark.parametrize("state", ["done", "partly"])
+def test_a_layer_without_a_test_is_named_with_its_row(state: State) -> None:
+    tests = {"S001": [Place("api/test_x.py", "test_one"), Place("charts/test_y.py")]}
+    wanted = {"S001": ("unit", "api", "e2e")}
+    assert missing_layers([row(state)], tests, wanted) == [
+        "S001 (Install): no test under tests/e2e names it"
+    ]
+    assert missing_layers([row(state)], {}, {"S001": ("unit",)}) == [
+        "S001 (Install): no test under tests/unit or tests/charts names it"
+    ]
+
+
+def test_a_row_that_is_open_needs_no_test_of_any_layer() -> None:
+    assert missing_layers([row("open")], {}, {"S001": ("unit", "e2e")}) == []
+
+
+def test_a_scenario_without_a_row_is_told_when_a_test_names_it() -> None:
+    left = [Elsewhere("no release yet", "a", {"S001": "One", "S002": "Two"})]
+    assert named_elsewhere(left, {"S002": [Place("e2e/test_x.py", "test_it")]}) == [
+        "S002 (Two): e2e/test_x.py names it, so it leaves elsewhere.toml for a row"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[part]]\nbuilt_by = "soon"\nabout = "a"\n[part.rows]\nS001 = "One"', "S001 is 'soon'"),
+        ('[[part]]\nabout = "a"\n[part.rows]\nS001 = "One"', "S001 is None, not one of"),
+        ('[[part]]\nbuilt_by = "no release yet"\nabout = "a"\n[part.rows]\nS001 = " "', "no title"),
+    ],
+)
+def test_a_scenario_without_a_row_says_which_capability_builds_it(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    path = tmp_path / "elsewhere.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        elsewhere(path)
+
+
+@pytest.mark.parametrize("text", ['S001 = ["unit", "field"]', "S001 = []"])
+def test_an_unknown_layer_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "layers.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"layers.toml: S001: layers are some of unit, model, api"):
+        layers(path)
 
 
 def test_ids_are_read_one_by_one_as_lists_and_as_ranges() -> None:

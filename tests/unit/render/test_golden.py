@@ -100,7 +100,7 @@ def test_manifests_hold_no_nulls_and_no_status(name: str, load: Any):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_cluster_domain_will_do(name: str, load: Any):
-    """S179: what names a domain names the cluster's; all else leaves it to the search line."""
+    """What names a domain names the cluster's; all else leaves it to the search line."""
     bundle = load(name)
     moved = type(bundle)(
         replace(bundle.cluster, cluster_domain="example.org"), bundle.restapi, bundle.loginset
