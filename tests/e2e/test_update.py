@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from e2e_kit import manifests
+from e2e_kit import images, manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
-from e2e_kit.site import eventually
+from e2e_kit.site import Site, eventually
 
+OTHER, LOGIN = (f"localhost/penstock-test/{role}-pyxis:1" for role in ("slurmd", "login"))
+"""Images with something more, which other tests have as well: `OTHER` is another slurmd."""
 WORKERS = tuple(f"compute-{number}" for number in range(4))
 EVERY_S = 0.1
 OUT = {"DOWN", "DRAIN", "NOT_RESPONDING", "INVALID_REG"}
@@ -121,7 +123,8 @@ def end_job(cluster: Cluster, job: int, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
+def cluster(site: Site, clusters: Callable[[str], Cluster]) -> Cluster:
+    images.give(site.node, images.build("pyxis", {OTHER: "slurmd", LOGIN: "login"}))
     cluster = clusters("update")
     workers = manifests.on_shared_disk(manifests.nodeset(len(WORKERS)), cluster.shared)
     cluster.create(manifests.controller(), manifests.restapi(), workers)
@@ -130,17 +133,17 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize("most", [1, "25%"])
+@pytest.mark.parametrize(("most", "image"), [(1, None), ("25%", OTHER)])
 def test_no_more_workers_are_out_at_once_than_may_be_and_the_busy_one_goes_last(
-    cluster: Cluster, most: int | str
+    cluster: Cluster, most: int | str, image: str | None
 ) -> None:
-    """D32, S011, feature row 37."""
+    """D32, S011, feature row 37: for a changed variable, and for another image."""
     cluster.until_idle(*WORKERS, timeout=120)
     name = f"job-{most}".strip("%")
     job = start_job(cluster, "compute-2", name)
     before = uids(cluster)
     with watched(cluster, most=1) as watch:
-        update(cluster, most, ROUND=str(most))
+        update(cluster, most, image, ROUND=str(most))
         told = cluster.until("nodesets", waits_for_job(job), "the job is waited for", 240)
         assert told["reason"] == "RollingUpdate"
         pods = uids(cluster)
@@ -151,6 +154,8 @@ def test_no_more_workers_are_out_at_once_than_may_be_and_the_busy_one_goes_last(
         cluster.until_idle(*WORKERS)
     assert {frozenset({one}) for one in WORKERS} <= watch.seen
     assert not set(uids(cluster).values()) & set(before.values())
+    if image:
+        assert {one["spec"]["containers"][0]["image"] for one in cluster.pods().values()} == {image}
     environments = [one["spec"]["containers"][0]["env"] for one in cluster.pods().values()]
     assert all({"name": "ROUND", "value": str(most)} in env for env in environments)
 
