@@ -76,7 +76,7 @@ def saved(cluster: Cluster, mark: str) -> bool:
 def test_the_next_job_runs_though_the_active_slurmctlds_machine_is_gone(
     site: Site, spread: Cluster, figure: Callable[[str], None]
 ) -> None:
-    """Feature row 8, D7: each slurmctld is on a Kubernetes node of its own."""
+    """S180, feature row 8, D7: each slurmctld is on a Kubernetes node of its own."""
     eventually("the primary works", lambda: works(spread) == [PODS[0]], LONG_S)
     assert {spread.get("pods", one)["spec"]["nodeName"] for one in PODS} == set(MACHINES)
     machine = spread.get("pods", PODS[0])["spec"]["nodeName"]
