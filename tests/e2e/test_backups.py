@@ -82,7 +82,7 @@ def send(uid: str, number: signal.Signals) -> None:
 
 
 def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: Cluster) -> None:
-    """D7, S180, feature row 8: the Service leads to whoever works; jobs in new partitions live."""
+    """D7, S180, feature row 8: the Service leads to whoever works; jobs in a new partition live."""
     cluster.until("pods", lambda pods: works(pods) == [PODS[0]], "the primary works", LONG_S)
     uids = cluster.uids()
     cluster.apply(controller(cluster, EXTRA_CONF + LATE))

@@ -400,8 +400,8 @@ def notes(cluster: Cluster) -> dict[str, int]:
     """How often each event of the namespace happened, by its note."""
     found: dict[str, int] = {}
     for one in cluster.site.api.list("events", cluster.namespace):
-        series: dict[str, int] = one.get("series") or {}
-        count = series.get("count", 1)
+        series: Json = one.get("series") or {}
+        count: int = series.get("count", 1)
         found[one.get("note", "")] = found.get(one.get("note", ""), 0) + count
     return found
 
