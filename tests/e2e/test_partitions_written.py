@@ -6,6 +6,7 @@ name, partition lines in `extraConf`, and a login.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -21,6 +22,7 @@ from e2e_kit.changes import partition_shown as shown
 from e2e_kit.changes import slurmctld
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
+from penstock.local.errors import LocalError
 
 EXTRA_CONF = (
     manifests.EXTRA_CONF
@@ -106,9 +108,14 @@ def until_nodes(cluster: Cluster, name: str, nodes: str) -> None:
 
 
 def restart_slurmctld(cluster: Cluster) -> None:
-    """End slurmctld's process, and wait for the next one."""
+    """End slurmctld's process, which saves its state then, and wait for the next one.
+
+    One that is killed forgets what it has not saved yet, as the start of a job a moment before.
+    """
     pod, starts = slurmctld(cluster)
-    cluster.kill("slurmctld")
+    with contextlib.suppress(LocalError):
+        # The container may end before it answers.
+        cluster.run("pkill", "-TERM", "-o", "-x", "slurmctld")
     eventually("slurmctld was started again", lambda: slurmctld(cluster) == (pod, starts + 1), 90)
     eventually("slurmctld answers", lambda: "UP" in cluster.run("scontrol", "ping"), 60)
 
