@@ -70,9 +70,12 @@ def is_refused(pod: Pod, log: str) -> bool:
 
 
 def refused(pod: str, slurmctld: Version | None, slurmd: Json) -> Check:
-    """What is told of a worker of which that holds."""
+    """What is told of a worker of which that holds.
+
+    Its slurmd runs and Slurm does not have its node, so the operator does not delete the pod.
+    """
     told = f"slurmd of {pod} ({_image(slurmd)}) cannot register, slurmctld says: {INCOMPATIBLE}"
-    return Check(False, REASON, f"{told}. {_range(slurmctld)}")
+    return Check(False, REASON, f"{told}. {_range(slurmctld)}, and delete pod {pod}")
 
 
 def _range(slurmctld: Version | None) -> str:

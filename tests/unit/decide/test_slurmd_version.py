@@ -94,6 +94,7 @@ def test_a_slurmd_that_slurmctld_does_not_accept_is_told_with_what_it_accepts() 
     assert (found.ok, found.reason) == (False, REASON)
     assert "slurmd of compute-0 (image mine/slurmd:blue) cannot register" in found.message
     assert "slurmctld 24.11 works with slurmd 23.02 to 24.11" in found.message
+    assert found.message.endswith("and delete pod compute-0")
     assert "its own release and the three before it" in refused("compute-0", None, TCP).message
 
 
