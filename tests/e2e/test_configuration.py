@@ -147,20 +147,30 @@ def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
     cluster.site.until_event(cluster.namespace, words, "ConfigDelivered")
 
 
-def test_a_mistake_in_a_file_of_the_users_is_told_and_put_right(cluster: Cluster) -> None:
-    """D2, D36, feature row 4: a mistake in its ConfigMap is told, and slurmctld goes on."""
+@pytest.mark.parametrize(
+    ("file", "text"), [("topology.yaml", "- topology: [\n"), ("cgroup.conf", "Bogus=1\n")]
+)
+def test_a_mistake_in_a_file_of_the_users_is_told_and_no_job_feels_it(
+    cluster: Cluster, file: str, text: str
+) -> None:
+    """D2, D36, feature row 4: slurmctld goes on, and no slurmd gets the file."""
     before = daemon(cluster)
+    runs = cluster.submit("exec sleep 300", "--output=/dev/null", "--overcommit")
+    cluster.until_job(runs, "RUNNING")
     good = manifests.slurm_files()["data"]["cgroup.conf"]
-    wrong = {"cgroup.conf": good, "topology.yaml": "- topology: [\n"}
-    cluster.apply(manifests.config_map("slurm-files", **wrong))
+    cluster.apply(manifests.config_map("slurm-files", **{"cgroup.conf": good, file: text}))
 
     def told(objects: dict[str, Json]) -> bool:
         found = condition(objects[manifests.NAME], "ConfigApplied")
-        return found.get("reason") == "ConfigRefused" and "topology" in found["message"]
+        words = file.partition(".")[0]
+        return found.get("reason") == "ConfigRefused" and words in found["message"].lower()
 
     cluster.until("controllers", told, "the mistake is told", SECONDS)
-    assert cluster.states() == {"compute-0": {"IDLE"}}
-    changed = f"{good}# a remark\n"
+    assert cluster.job(runs)["JobState"] == "RUNNING"
+    cluster.run("scancel", str(runs))
+    later = cluster.submit("exec true", "--output=/dev/null")
+    cluster.until_job(later, "COMPLETED")
+    changed = f"{good}# a remark beside {file}\n"
     cluster.apply(manifests.config_map("slurm-files", **{"cgroup.conf": changed}))
     in_effect(cluster)
     eventually("it is there", lambda: cluster.run("cat", "/etc/slurm/cgroup.conf") == changed)

@@ -372,15 +372,45 @@ def test_a_container_that_starts_again_says_what_it_knows(pod: Pod):
 def test_a_refused_reconfigure_is_told_with_the_words_of_a_trial_and_can_be_put_back(
     pod: Pod, running: subprocess.Popen[str]
 ):
+    """slurmctld refuses files with which a trial started: another one says why."""
     pod.refuse(REFUSED)
-    pod.slurmctld('echo "fatal: no such plugin"\nexit 1\n')
+    once = pod.state / "once"
+    pod.slurmctld(
+        f'[ -e {once} ] || {{ touch {once}; {RUNS} }}\necho "fatal: no such plugin"\nexit 1\n'
+    )
     pod.etc.write("bad")
     said(running, f"penstock: refused {hash_of('bad')}: fatal: no such plugin")
+    assert pod.calls.read_text()
     pod.etc.write("first")
     said(running, f"effective {hash_of('first')}")
     pod.answer.unlink()
+    pod.slurmctld(RUNS)
     pod.etc.write("good")
     said(running, f"effective {hash_of('good')}")
+
+
+def test_files_that_no_trial_started_with_never_get_to_the_slurmds(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """A user's ConfigMap is in /etc/slurm without the operator; slurmctld would send it around."""
+    pod.slurmctld('echo "fatal: bad cgroup.conf"\nexit 1\n')
+    pod.etc.write("bad")
+    said(running, f"penstock: refused {hash_of('bad')}: fatal: bad cgroup.conf")
+    assert not pod.calls.read_text()
+    pod.slurmctld(RUNS)
+    pod.etc.write("good")
+    said(running, f"effective {hash_of('good')}")
+    assert pod.calls.read_text()
+
+
+def test_files_that_a_trial_of_the_candidates_took_are_not_tried_again(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    pod.candidate.write("second")
+    said(running, f"tried {hash_of('second')} ok")
+    pod.slurmctld('echo "fatal: asked again"\nexit 1\n')
+    pod.etc.write("second")
+    said(running, f"effective {hash_of('second')}")
 
 
 def test_a_refusal_while_the_files_are_exchanged_is_no_refusal_of_either(

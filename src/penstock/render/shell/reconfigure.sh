@@ -69,6 +69,7 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
   # 0 it runs, 1 it refuses, 2 nobody knows, 3 the kubelet has put another one in place.
   # Nothing of the real one is touched: other port, other state, no auth socket, no accounting, and a
   # key of its own, so that no node listens to it. Nodes that registered are known from the state.
+  words=
   trial=$state/trial
   rm -rf "$trial"
   mkdir -p "$trial/etc" "$trial/state"
@@ -194,6 +195,27 @@ reconfigure() { # asks slurmctld: 0 done, 1 refused, 2 it could not be asked, 3 
   return 1
 }
 
+admitted() { # whether slurmctld may be asked to take over /etc/slurm: 0 it started with these files in a
+  # trial, 1 it refused them, 2 nobody knows, 3 they are no longer there; what it said is in answer.
+  # Files of users come without the operator. slurmctld sends them to every slurmd before it reads
+  # them itself, and where slurmd cannot read one no job starts, so none may get that far untried.
+  case $tried in
+  "$wanted ok") return 0 ;;
+  "$wanted refused: "*)
+    answer=${tried#* refused: }
+    return 1
+    ;;
+  esac
+  command -v slurmctld >/dev/null || return 0
+  attempt "$etc" "$etc_seen" "$longest"
+  code=$?
+  answer=$words
+  if [ "$code" = 2 ]; then
+    longest=$((longest * 2 < 300 ? longest * 2 : 300))
+  fi
+  return "$code"
+}
+
 runs_with() { # notes what slurmctld runs with
   applied=$1
   printf '%s' "$applied" >"$applied_file"
@@ -287,7 +309,7 @@ while :; do
   fi
   [ "$SECONDS" -ge "$due" ] || continue
 
-  reconfigure
+  { [ "$wanted" = "$applied" ] || admitted; } && reconfigure
   case $? in
   0)
     took_over
