@@ -70,7 +70,7 @@ cert-manager: venv ## the chart's certificate by a real cert-manager, which is c
 	.venv/bin/pytest -s tests/e2e/cert_manager.py
 
 plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
-	$(PY) -m penstock.testing.plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
+	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
 
 demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a cluster of yours, RESET=1)
 	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \

@@ -10,11 +10,11 @@ import msgspec
 from bench.figures import Figure, Result
 from bench.registry import Bench, Given
 from bench.settled import NOW, Shape, fleet
-from penstock.decide.key_ring import Seen, step
-from penstock.decide.nodeset import plan
-from penstock.decide.quiet import Quiet
-from penstock.decide.view import NodeSetView
-from penstock.slurm.keyring import Phase, Ring
+from penstock.decide.auth.key_rotation import Seen, step
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.plan_cache import Quiet
+from penstock.slurm.auth.key_rotation import Phase, Ring
 
 SIZES = (10, 100, 1000, 5000)
 

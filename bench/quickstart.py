@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import yaml
 
 from bench.config.rest import Cluster
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local import install
 from penstock.local.progress import step
 from penstock.local.target import BuiltIn, Images

@@ -17,7 +17,7 @@ from bench import process, quickstart
 from bench.config.rest import Cluster
 from bench.figures import Figure, Result
 from bench.registry import Bench, Given
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
 from penstock.local.node import Node

@@ -8,16 +8,17 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.core import Node, PersistentVolumeClaim, Pod
-from penstock.api.slinky import names, wellknown
+from penstock.api.kubernetes.kinds import Node, PersistentVolumeClaim, Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.schedule import OURS
-from penstock.decide import records
-from penstock.decide.daemon import DAEMON
-from penstock.decide.view import ControllerState, NodeSetView
-from penstock.slurm import model
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.placement.daemonset import DAEMON
+from penstock.decide.slurm_node import records
+from penstock.slurm import state as model
 from penstock.slurm.known import Known
 from penstock.slurm.reservation import Reservation
+from penstock.slurm.reservation_schedule import OURS
 
 NOW = 1_800_000_000.0
 WHEN = "2027-01-15T08:00:00Z"

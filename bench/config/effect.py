@@ -20,8 +20,8 @@ from bench.config.rest import TIMEOUT_S, Cluster
 from bench.figures import Figure, Result
 from bench.quickstart import NAMESPACE, POD
 from bench.registry import Bench, Given
-from penstock.api.meta import Json
-from penstock.api.resource import Resource
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.kube import Client, HttpTransport, from_kubeconfig

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
 

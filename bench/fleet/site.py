@@ -19,10 +19,11 @@ from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain
 from bench.fleet.operator import Operator
 from bench.fleet.slurm import FleetSlurm
 from bench.fleet.slurmctld import following
-from penstock.api.core import PODS, Pod
-from penstock.api.meta import KubeObject
-from penstock.api.resource import Resource
-from penstock.api.slinky import names, wellknown
+from penstock.api.kubernetes.kinds import PODS, Pod
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
 from penstock.local import install

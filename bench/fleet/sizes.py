@@ -12,8 +12,8 @@ from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase, Used
 from bench.fleet.site import SPACE, Site, site
 from bench.registry import Bench, Given
-from penstock.api.core import PODS
-from penstock.api.slinky import wellknown
+from penstock.api.kubernetes.kinds import PODS
+from penstock.api.slinky import labels as wellknown
 from penstock.local.components import Size
 from penstock.local.progress import step
 

@@ -6,15 +6,15 @@ import json
 from functools import cache
 from typing import Any
 
-from penstock.api.core import Pod
-from penstock.api.slinky import wellknown
-from penstock.decide.drain_reason import TERMINATING
-from penstock.decide.pods import slurm_node_name
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.slurm_node.drain_reason import TERMINATING
 from penstock.local.recipes import ROOT
+from penstock.simulation.slurm.rest_replies import JSON, TEXT, Asked
+from penstock.simulation.slurm.slurmctld import FakeNode
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
 from penstock.slurm.rest.http import Answer
-from penstock.testing.slurm_answers import JSON, TEXT, Asked
-from penstock.testing.slurmctld import FakeNode
-from penstock.testing.slurmrestd import FakeSlurmrestd
 
 RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 """An answer of a real slurmrestd, for the fields that nobody here reads: they cost to skip."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from penstock.api.meta import KubeObject
-from penstock.api.resource import Resource
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
 from penstock.kube import Client, HttpTransport, from_kubeconfig
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)

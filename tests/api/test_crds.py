@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from penstock.api import crd
-from penstock.api.slinky.kinds import KINDS
+from penstock.api.slinky.group import KINDS
 from penstock.local.node import Node
 
 pytestmark = pytest.mark.api

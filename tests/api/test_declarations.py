@@ -13,17 +13,17 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from penstock.api.meta import Json
-from penstock.api.slinky.shared import PodTemplate
-from penstock.kube import apply as applying
-from penstock.kube.transport import Request
-from penstock.render import hostkeys
-from penstock.testing.declarations import samples
-from penstock.testing.declarations.check import every
-from penstock.testing.declarations.properties import Property, dotted, schemas
-from penstock.testing.declarations.rendered import KIND_TYPES, manifest, placed
-from penstock.testing.declarations.rules import BREACHES, Breach
-from penstock.testing.declarations.values import cases
+from declarations import samples
+from declarations.check import every
+from declarations.properties import Property, dotted, schemas
+from declarations.rendered import KIND_TYPES, manifest, placed
+from declarations.rules import BREACHES, Breach
+from declarations.values import cases
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.common import PodTemplate
+from penstock.kube.apply import server_side as applying
+from penstock.kube.client.transport import Request
+from penstock.render.parts import ssh_host_keys as hostkeys
 from support import declarations, verdicts
 from support.chains import Account
 from support.operator_kit import BY_KIND, Lab, Node, lab
@@ -153,7 +153,7 @@ async def test_a_field_that_is_not_rendered_is_found(
     def ours_only(_: PodTemplate, ours: Mapping[str, str]) -> dict[str, str]:
         return dict(ours)
 
-    monkeypatch.setattr("penstock.render.pod.pod_labels", ours_only)
+    monkeypatch.setattr("penstock.render.parts.pod_template.pod_labels", ours_only)
     account = await _one(api_node, "RestApi", "spec.template.metadata.labels.*", "present")
     assert any("accepted and silently ignored" in one for one in account.findings)
 

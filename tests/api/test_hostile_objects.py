@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import structlog
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import InvalidError
 from support.operator_kit import Lab, Node, lab
 

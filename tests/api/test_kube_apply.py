@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from api.kube_support import Node, namespace_of
-from penstock.api.core import CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, STATEFUL_SETS
-from penstock.api.meta import Json
-from penstock.api.resource import Resource
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES, STATEFUL_SETS
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.resource import Resource
 from penstock.kube import Applier, Client, NotOursError
 
 pytestmark = pytest.mark.api

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from api.kube_support import Gate, Node, client_of, eventually, namespace_of
-from penstock.api.core import CONFIG_MAPS, ConfigMap
-from penstock.api.meta import Json, KubeObject
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
+from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.kube import (
     AlreadyExistsError,
     Backoff,
@@ -33,7 +33,7 @@ from penstock.kube import (
     UnreachableError,
     from_kubeconfig,
 )
-from penstock.kube.events import EVENTS
+from penstock.kube.runtime.events import EVENTS
 from penstock.local.node import Node as LocalNode
 
 pytestmark = pytest.mark.api

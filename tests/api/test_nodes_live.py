@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.api.core import NODES
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import TOPOLOGY
+from penstock.api.kubernetes.kinds import NODES
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import TOPOLOGY
 from support.kubelet import MACHINE
 from support.operator_kit import Lab, Node, Running, lab
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.mirror import Pace
-from penstock.slurm.partition_mirror import PACE_S
+from penstock.slurm.mirror.nodes_and_jobs import Pace
+from penstock.slurm.mirror.partitions import PACE_S
 from support.operator_kit import KINDS, Lab, Node, lab, made, quickstart
 
 pytestmark = pytest.mark.api

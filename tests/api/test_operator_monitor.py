@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from penstock.api.core import SERVICE_MONITORS, ServiceMonitor
-from penstock.api.meta import Json
+from penstock.api.kubernetes.kinds import SERVICE_MONITORS, ServiceMonitor
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import Cache
 from support.operator_kit import DEFINITIONS, Lab, Node, lab, served
 

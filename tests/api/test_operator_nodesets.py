@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from penstock.api.core import NODES, PODS, Pod
-from penstock.api.meta import Json
+from penstock.api.kubernetes.kinds import NODES, PODS, Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.api.slinky.wellknown import POD_CORDON, POD_CORDON_SHORT
-from penstock.controllers.settings import Settings
+from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Selector
-from penstock.testing.faults import Fault
+from penstock.simulation.faults import Fault
 from support.kubelet import MACHINE
 from support.operator_kit import Lab, Node, Running, lab, quickstart
 

@@ -8,10 +8,10 @@ from collections import Counter
 import msgspec
 import pytest
 
-from penstock.api.core import PODS, SECRETS
-from penstock.api.meta import Json
+from penstock.api.kubernetes.kinds import PODS, SECRETS
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import Selector
-from penstock.kube.events import EVENTS
+from penstock.kube.runtime.events import EVENTS
 from support.operator_kit import Lab, Node, lab, made, quickstart
 
 pytestmark = pytest.mark.api

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from penstock.render import hostkeys
+from penstock.render.parts import ssh_host_keys as hostkeys
 from support.operator_kit import Lab, Node, lab, made, quickstart
 
 pytestmark = pytest.mark.api

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import REVISION_HASH, SAME_REVISIONS
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import REVISION_HASH, SAME_REVISIONS
 from support.operator_kit import Lab, Node, Running, lab, quickstart
 
 pytestmark = pytest.mark.api

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from support.operator_kit import Lab, Node, lab, made
 
 pytestmark = pytest.mark.api

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import InvalidError
 from support.operator_kit import Node, lab
 from support.partitions import (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import Selector
 from penstock.local.charts import CHARTS
 from penstock.local.node import Node

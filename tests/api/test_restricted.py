@@ -7,7 +7,7 @@ import secrets
 import pytest
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local.errors import LocalError
 from penstock.local.node import Node
 from support.charts import render

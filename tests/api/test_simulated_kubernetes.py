@@ -9,8 +9,8 @@ import pytest
 
 from api.kube_support import Node, namespace_of
 from penstock.kube import Client
-from penstock.testing.apiserver import ApiServer, Connection
-from penstock.testing.loop import EPOCH, LoopClock, simulate
+from penstock.simulation.apiserver import ApiServer, Connection
+from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
 from support.scenarios_kube import KUBERNETES, Kube, Notes
 
 pytestmark = pytest.mark.api

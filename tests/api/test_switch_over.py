@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import ADOPTED_PODS, ADOPTED_TEMPLATE, HELM_POLICY, REPLACE
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import ADOPTED_PODS, ADOPTED_TEMPLATE, HELM_POLICY, REPLACE
 from penstock.kube import Client
 from penstock.local.node import Node
-from penstock.render.held import REPLACED
-from penstock.testing.upstream import ACTIVE, MANAGER, REVISION, Upstream, chart_made
+from penstock.render.slinky.cluster.adopted_workload import REPLACED
+from penstock.simulation.slurm_operator import ACTIVE, MANAGER, REVISION, Upstream, chart_made
 from support.operator_kit import BY_KIND, Lab, lab
 from support.release import Release
 

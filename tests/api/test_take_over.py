@@ -16,14 +16,16 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.api.core import NODES
-from penstock.api.meta import Json
-from penstock.api.slinky import wellknown
+from penstock.api.kubernetes.kinds import NODES
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
 from penstock.kube import Client
 from penstock.local.node import Node
-from penstock.render import empty, meaning, merge
-from penstock.render.held import REPLACED
-from penstock.testing.upstream import ACTIVE, MANAGER
+from penstock.render.parts import empty_values as empty
+from penstock.render.parts import merge
+from penstock.render.slinky.cluster.adopted_workload import REPLACED
+from penstock.render.slinky.nodeset import revision_meaning as meaning
+from penstock.simulation.slurm_operator import ACTIVE, MANAGER
 from support.captured import KINDS, Moved
 from support.kubelet import MACHINE
 from support.operator_kit import BY_KIND, Lab, lab

@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from penstock.api.core import SECRETS
-from penstock.api.meta import Json
-from penstock.slurm import jwt
+from penstock.api.kubernetes.kinds import SECRETS
+from penstock.api.kubernetes.meta import Json
+from penstock.slurm.auth import jwt
 from support.operator_kit import Lab, Node, lab
 
 pytestmark = pytest.mark.api

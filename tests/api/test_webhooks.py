@@ -20,16 +20,16 @@ import msgspec
 import pytest
 import yaml
 
-from penstock.api.core import MUTATING, NODES, SECRETS, VALIDATING, Pod
-from penstock.api.core import Node as KubernetesNode
-from penstock.api.meta import Json
-from penstock.api.slinky import wellknown
+from penstock.api.kubernetes.kinds import MUTATING, NODES, SECRETS, VALIDATING, Pod
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.controller import CONTROLLERS
-from penstock.api.slinky.validate import CLUSTER_NAME_LIMIT
-from penstock.controllers.settings import WEBHOOKS, Settings, Webhooks
+from penstock.api.slinky.validation import CLUSTER_NAME_LIMIT
+from penstock.controllers.runtime.settings import WEBHOOKS, Settings, Webhooks
 from penstock.kube import Client, InvalidError, NotFoundError
-from penstock.kube.certificates import LEAF
-from penstock.kube.transport import Request
+from penstock.kube.client.transport import Request
+from penstock.kube.webhook.certificates import LEAF
 from penstock.local.node import Node
 from support.kubelet import MACHINE
 from support.operator_kit import BY_KIND, OPERATOR_NAMESPACE, ROOT, Lab, Running, documents, lab

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from support.charts import at, defaults, resolved, schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "helm.md"

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from penstock import __version__
-from penstock.api.meta import Json
-from penstock.controllers.settings import Settings, parse
+from penstock.api.kubernetes.meta import Json
+from penstock.controllers.runtime.settings import Settings, parse
 from penstock.local import images
 from penstock.local.charts import CHARTS
 from penstock.local.errors import LocalError

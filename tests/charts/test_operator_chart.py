@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.api.meta import Json
-from penstock.controllers.settings import Settings, parse
+from penstock.api.kubernetes.meta import Json
+from penstock.controllers.runtime.settings import Settings, parse
 from penstock.local import charts
 from penstock.local.recipes import ROOT
 from support.charts import render

@@ -16,9 +16,9 @@ import msgspec
 import pytest
 import yaml
 
-from penstock.api.kinds import KINDS
-from penstock.api.meta import Json
-from penstock.api.slinky.validate import problems
+from penstock.api.kubernetes.meta import Json
+from penstock.api.registry import KINDS
+from penstock.api.slinky.validation import problems
 from penstock.local.charts import CHARTS, rendered
 from penstock.local.errors import LocalError
 from support.charts import EVERYTHING, FILES, render, values

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local.errors import LocalError
 from support.charts import (
     EVERYTHING,

@@ -11,8 +11,8 @@ import shutil
 import pytest
 import yaml
 
-from penstock.api.meta import Json
-from penstock.controllers.settings import Settings, parse
+from penstock.api.kubernetes.meta import Json
+from penstock.controllers.runtime.settings import Settings, parse
 from penstock.local.charts import CHARTS
 from support.charts import refusal, render
 

@@ -16,7 +16,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually, pids_in_pod
-from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.local.errors import LocalError
 
 PODS = ("slurm-controller-0", "slurm-controller-1")

@@ -14,7 +14,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
-from penstock.api.slinky import wellknown
+from penstock.api.slinky import labels as wellknown
 
 WAITS = "until [ -e /shared/told-{0} ]; do sleep 0.2; done; echo the end"
 """A job that ends when it is told to."""

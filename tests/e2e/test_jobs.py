@@ -19,7 +19,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
-from penstock.api.slinky import wellknown
+from penstock.api.slinky import labels as wellknown
 from penstock.local.errors import LocalError
 
 LONG_S = 180.0

@@ -20,7 +20,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
-from penstock.slurm import jwt
+from penstock.slurm.auth import jwt
 
 LONG_S = 180.0
 WORKERS = ("compute-0", "compute-1")

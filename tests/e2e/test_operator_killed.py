@@ -19,7 +19,7 @@ from e2e_kit.chance import seed
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.undying import COMMAND, undying_operator
-from penstock.api.slinky.wellknown import POD_INDEX
+from penstock.api.slinky.labels import POD_INDEX
 
 MOST = 6
 KILLS = 5

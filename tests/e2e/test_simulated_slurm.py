@@ -11,12 +11,12 @@ import pytest
 
 from e2e_kit import manifests
 from e2e_kit.cluster import Cluster
-from penstock.slurm import jwt
-from penstock.slurm.model import Node
+from penstock.simulation.event_loop import EPOCH, simulate
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
+from penstock.slurm.auth import jwt
 from penstock.slurm.rest import AuthError, Slurmrestd
-from penstock.testing.loop import EPOCH, simulate
-from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.slurmrestd import InMemorySlurmrestd
+from penstock.slurm.state import Node
 from support.scenarios_slurm import SLURM, Notes, Slurm
 
 NODE = "compute-0"

@@ -15,8 +15,8 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
-from penstock.render import hostkeys
-from penstock.testing.upstream import ACTIVE, MANAGER, Upstream
+from penstock.render.parts import ssh_host_keys as hostkeys
+from penstock.simulation.slurm_operator import ACTIVE, MANAGER, Upstream
 
 WORKERS = ("compute-0", "compute-1")
 SLURMCTLD = f"{manifests.NAME}-controller-0"

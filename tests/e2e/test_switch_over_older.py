@@ -19,8 +19,8 @@ from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
 from penstock.local.images import build_slurm
 from penstock.local.recipes import OLDEST, reference
-from penstock.render import hostkeys
-from penstock.testing.upstream import ACTIVE, MANAGER, Upstream
+from penstock.render.parts import ssh_host_keys as hostkeys
+from penstock.simulation.slurm_operator import ACTIVE, MANAGER, Upstream
 
 CORDON = "nodeset.slinky.slurm.net/pod-cordon"
 SLURMCTLD = f"{manifests.NAME}-controller-0"

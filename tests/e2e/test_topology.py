@@ -10,7 +10,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
-from penstock.api.slinky import wellknown
+from penstock.api.slinky import labels as wellknown
 
 YAML = """\
 - topology: topo-switch

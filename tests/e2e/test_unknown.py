@@ -9,7 +9,7 @@ from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.proxy import REAL, Proxy
 from e2e_kit.site import eventually
-from penstock.testing.faults import Fault
+from penstock.simulation.faults import Fault
 
 WORDS = {
     Fault.ERROR_IN_200: "Unspecified error",

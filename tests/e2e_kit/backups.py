@@ -5,7 +5,7 @@ from __future__ import annotations
 from e2e_kit import manifests
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
-from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 
 PODS = ("slurm-controller-0", "slurm-controller-1")
 EXTRA_CONF = manifests.EXTRA_CONF + "SlurmctldTimeout=10\n"

@@ -17,7 +17,7 @@ from e2e_kit.api import Json, ready
 from e2e_kit.shell import Shell
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
-from penstock.slurm import jwt
+from penstock.slurm.auth import jwt
 
 T = TypeVar("T")
 

@@ -13,20 +13,20 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import penstock.testing
+import penstock.simulation
 from e2e_kit import manifests
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
-from penstock.testing.faults import Fault
+from penstock.simulation.faults import Fault
 
 REAL = "slurm-real"
 NAME = "faultproxy"
 CONTROL = 6821
-FILES = ("__init__.py", "faults.py", "faultproxy.py")
-PACKAGE = "/opt/testing"
+FILES = ("__init__.py", "faults.py", "fault_proxy.py")
+PACKAGE = "/opt/simulation"
 RUN = (
     "import penstock, runpy; penstock.__path__.append('/opt');"
-    "runpy.run_module('penstock.testing.faultproxy', run_name='__main__')"
+    "runpy.run_module('penstock.simulation.fault_proxy', run_name='__main__')"
 )
 
 
@@ -39,7 +39,7 @@ class Proxy:
     @staticmethod
     def objects(image: str) -> list[Json]:
         """What to create beside Controller and NodeSets; the first RestApi comes first."""
-        folder = Path(penstock.testing.__path__[0])
+        folder = Path(penstock.simulation.__path__[0])
         files = {name: (folder / name).read_text() for name in FILES}
         return [
             manifests.restapi(replicas=0),

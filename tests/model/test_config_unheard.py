@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.testing.apiserver.status import RefusedError
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, World
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import GROUP, World
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.apiserver.status import RefusedError
+from penstock.simulation.event_loop import simulate
 
 LONG_S = 400.0
 

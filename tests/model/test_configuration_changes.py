@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from penstock.testing.loop import simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, NODESET, World
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.world import GROUP, NODESET, World
+from penstock.simulation.event_loop import simulate
 
 PARTITIONS = "/apis/penstock.dev/v1alpha1/namespaces/slurm/partitions"
 BAD_QOS = "AllowQos=nosuch"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.testing.plans.plan import Layout, Plan, Step
-from penstock.testing.plans.play import focused, plan_of, play
-from penstock.testing.plans.pool import play_all
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import NODESET, SPACE
+from fault_plans.logs import logging
+from fault_plans.plan import Layout, Plan, Step
+from fault_plans.play import focused, plan_of, play
+from fault_plans.pool import play_all
+from fault_plans.world import NODESET, SPACE
 from support.mutations import MUTATIONS, Mutation
 
 pytestmark = pytest.mark.long

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.api.meta import Json
-from penstock.testing.loop import simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, World
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.world import GROUP, World
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.event_loop import simulate
 
 KEYS = ("slurm-auth-slurm", "slurm-auth-jwt")
 CONTROLLER = f"{GROUP}/controllers/slurm"

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from penstock.slurm.keyring import Phase, Ring
-from penstock.testing.faults import Fault
-from penstock.testing.plans import lockout
-from penstock.testing.plans.lockout import Lockouts
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import CORE, SPACE, World
+from fault_plans.plan import Layout
+from fault_plans.promises import auth_keys as lockout
+from fault_plans.promises.auth_keys import Lockouts
+from fault_plans.world import CORE, SPACE, World
+from penstock.simulation.faults import Fault
+from penstock.slurm.auth.key_rotation import Phase, Ring
 from support.stories import story, well
 
 NEW, NEWER = b"n" * 64, b"m" * 64

@@ -21,18 +21,18 @@ from hypothesis.stateful import (
     rule,
 )
 
-from penstock.api.core import Node, NodeSpec
-from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.wellknown import (
+from penstock.api.kubernetes.kinds import Node, NodeSpec
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.labels import (
     POD_CORDON,
     POD_CORDON_KEYS,
     POD_CORDON_SHORT,
     REASON_PREFIX,
     REVISION_HASH,
 )
-from penstock.decide.nodeset import plan
-from penstock.decide.view import ControllerState, NodeSetView
-from penstock.slurm.model import Job
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.slurm.state import Job
 from support import nodesets
 from support.world import World, encoded
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import FEATURES, HOSTNAME_OVERRIDE, POD_CORDON, POD_PROTECT
-from penstock.testing.lives import node_name
-from penstock.testing.plans import expected
-from penstock.testing.plans.daemons import machine_of
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import CORE, NODESET, SPACE, World
+from fault_plans.daemonset import machine_of
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import CORE, NODESET, SPACE, World
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import FEATURES, HOSTNAME_OVERRIDE, POD_CORDON, POD_PROTECT
+from penstock.simulation.kubelet.pod_lifecycle import node_name
 from support.stories import NODESET_PATH, story, well
 
 DAEMONS = Layout(daemons=((SPACE, NODESET),))

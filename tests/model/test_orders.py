@@ -8,14 +8,14 @@ from itertools import permutations
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.testing.apiserver.store import Change
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.specs import ACCOUNTING, RECORDS
-from penstock.testing.plans.world import REF, SPACE, World
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.specs import ACCOUNTING, RECORDS
+from fault_plans.world import REF, SPACE, World
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.apiserver.store import Change
+from penstock.simulation.event_loop import simulate
 
 REPLICAS = 2
 APART_S = 20.0

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from penstock.testing.faults import Fault
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, NODESET, SPACE, World
-from penstock.testing.slurmctld import INVALID_QOS, RefusedError
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import GROUP, NODESET, SPACE, World
+from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.slurmctld import INVALID_QOS, RefusedError
 
 SEEDS = range(1, 9)
 

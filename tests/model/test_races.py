@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from penstock.controllers.partition_changes import Brought, PartitionChanges
-from penstock.kube.transport import Request
-from penstock.testing.apiserver import Trouble
-from penstock.testing.plans.pool import play_one
-from penstock.testing.plans.world import CORE, GROUP, NODESET, SPACE, World
-from penstock.testing.slurm import Knowledge
-from penstock.testing.slurm_answers import Asked, SlurmAnswers
+from fault_plans.pool import play_one
+from fault_plans.world import CORE, GROUP, NODESET, SPACE, World
+from penstock.controllers.partition.changes import Brought, PartitionChanges
+from penstock.kube.client.transport import Request
+from penstock.simulation.apiserver import Trouble
+from penstock.simulation.slurm.cluster import Knowledge
+from penstock.simulation.slurm.rest_replies import Asked, SlurmAnswers
 from support.stories import story, well
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import GROUP, NODESET, SPACE, World
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import GROUP, NODESET, SPACE, World
+from penstock.simulation.event_loop import simulate
 
 OLD = "PartitionName=old Nodes=ALL\n"
 NEW = "PartitionName=new Nodes=ALL\n"

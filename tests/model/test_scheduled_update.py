@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import RESERVATION_FINALIZER, ROLLBACK
-from penstock.testing.faults import Fault
-from penstock.testing.plans.world import NODESET, SPACE, World
+from fault_plans.world import NODESET, SPACE, World
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import RESERVATION_FINALIZER, ROLLBACK
+from penstock.simulation.faults import Fault
 from support.stories import NODESET_PATH, story, well
 
 NAME = "SlurmOperatorMaint-compute"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
-from penstock.render.held import REPLACED
-from penstock.testing.kubelet import LABELS
-from penstock.testing.loop import simulate
-from penstock.testing.plans.world import SPACE, World
-from penstock.testing.upstream import ACTIVE, MANAGER, Upstream, chart_made
+from fault_plans.world import SPACE, World
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
+from penstock.render.slinky.cluster.adopted_workload import REPLACED
+from penstock.simulation.event_loop import simulate
+from penstock.simulation.kubelet.kubelet import LABELS
+from penstock.simulation.slurm_operator import ACTIVE, MANAGER, Upstream, chart_made
 
 SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
 CORE = f"/api/v1/namespaces/{SPACE}"

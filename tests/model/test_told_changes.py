@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.testing.loop import simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, NODESET, World
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.world import GROUP, NODESET, World
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.event_loop import simulate
 
 PATH = f"{GROUP}/nodesets/{NODESET}"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.quiet import logging
-from penstock.testing.plans.world import GROUP, SPACE, World
+from fault_plans.logs import logging
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import GROUP, SPACE, World
+from penstock.simulation.event_loop import simulate
 
 
 def annotate(world: World, value: str) -> None:

@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import yaml
 
-from penstock.api.meta import Json
-from penstock.testing.upstream import Upstream
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.slurm_operator import Upstream
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "upstream"
 KINDS = ("Controller", "Accounting", "RestApi", "LoginSet", "NodeSet")

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import (
+from declarations import effects, samples
+from declarations.check import asks
+from declarations.values import Case, Verdict
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import (
     CONFIG_CANDIDATE,
     CONFIG_LIVE,
     CONFIG_REFRESH,
     CONFIG_RESTART,
     CORDONED_FOR,
 )
-from penstock.testing.declarations import effects, samples
-from penstock.testing.declarations.check import asks
-from penstock.testing.declarations.values import Case, Verdict
 from support.stage import RestlessError, Seen, Stage
 from support.verdicts import by_rule
 

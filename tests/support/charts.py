@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local.charts import CHARTS, helm, objects, rendered
 from penstock.local.errors import LocalError
 

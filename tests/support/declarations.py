@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 
 from structlog.testing import capture_logs
 
+from declarations.check import every
+from declarations.values import Case, Verdict
 from penstock.local import node as local
 from penstock.local.components import Size
-from penstock.render import hostkeys
-from penstock.testing.declarations.check import every
-from penstock.testing.declarations.values import Case, Verdict
+from penstock.render.parts import ssh_host_keys as hostkeys
 from support.chains import Account, Play
 from support.operator_kit import Node, lab
 from support.stage import SERVED_KINDS, Stage

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     DEPLOYMENTS,
     PODS,
     STATEFUL_SETS,
@@ -19,15 +19,21 @@ from penstock.api.core import (
     Pod,
     StatefulSet,
 )
-from penstock.api.meta import Json, KubeObject
-from penstock.api.resource import Resource
-from penstock.api.slinky import wellknown
-from penstock.decide.drain_reason import TERMINATING
-from penstock.decide.pods import slurm_node_name
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.slurm_node.drain_reason import TERMINATING
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
-from penstock.render.canonical import digest
-from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.workloads import TEMPLATE, node_conf, pod_of, revision_label, running
+from penstock.render.parts.digest import digest
+from penstock.simulation.kubelet.pod_manifests import (
+    TEMPLATE,
+    node_conf,
+    pod_of,
+    revision_label,
+    running,
+)
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
 
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
 MACHINE = "machine"

@@ -9,48 +9,52 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.api.core import PODS, Pod
-from penstock.api.meta import Json
-from penstock.api.resource import Resource
+from penstock.api.kubernetes.kinds import PODS, Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.labels import CONFIG_HASH, REVISION_HASH, SLURMDBD_CONF_HASH
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.wellknown import CONFIG_HASH, REVISION_HASH, SLURMDBD_CONF_HASH
-from penstock.controllers import act, act_slurm, config, links, loop, operator
-from penstock.controllers.config import Configuration
-from penstock.controllers.partition_proof import PartitionProof
-from penstock.controllers.references import References
-from penstock.controllers.token import TokenLoop
-from penstock.decide import (
-    claims,
-    drain_reason,
-    guard,
-    history,
-    key_ring,
-    live_conf,
-    maintenance,
-    node_registration,
-    nodeset,
-    records,
-    remake,
-    resume,
-    roles,
-    rollout,
-    status,
-)
+from penstock.controllers import operator
+from penstock.controllers.config import transaction as config
+from penstock.controllers.config.transaction import Configuration
+from penstock.controllers.nodeset import actor as act
+from penstock.controllers.partition.verification import PartitionProof
+from penstock.controllers.runtime import reconciler as loop
+from penstock.controllers.runtime import slurm_connections as links
+from penstock.controllers.slinky.references import References
+from penstock.controllers.slinky.token import TokenLoop
+from penstock.controllers.slurm_node import actor as act_slurm
 from penstock.decide.action import DrainNode, Ground
-from penstock.decide.config_acks import Acks
-from penstock.decide.config_transaction import ConfigView, Decision
-from penstock.decide.guard import Verdict
-from penstock.decide.slurm_view import SlurmView
-from penstock.decide.view import NodeSetView
-from penstock.kube import Applied, Applier, Client, Lease, Result, rest
-from penstock.kube.queue import WorkQueue
-from penstock.kube.watch import Reflector
-from penstock.render import accounting, held
-from penstock.render.accounting import Given
-from penstock.slurm.mirror import Mirror
-from penstock.slurm.model import Node
-from penstock.slurm.snapshot import Snapshot
+from penstock.decide.auth import key_rotation as key_ring
+from penstock.decide.config.acknowledgement import Acks
+from penstock.decide.config.transaction import ConfigView, Decision
+from penstock.decide.drain import deletion_guard as guard
+from penstock.decide.drain import resume
+from penstock.decide.drain.deletion_guard import Verdict
+from penstock.decide.nodeset import plan as nodeset
+from penstock.decide.nodeset import pod_roles as roles
+from penstock.decide.nodeset import pvc as claims
+from penstock.decide.nodeset import status
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.rollout import maintenance
+from penstock.decide.rollout import recreation as remake
+from penstock.decide.rollout import revision_history as history
+from penstock.decide.rollout import rolling_update as rollout
+from penstock.decide.slurm_node import drain_reason, records
+from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import registration as node_registration
+from penstock.kube import Applied, Applier, Client, Lease, Result
+from penstock.kube.cache.reflector import Reflector
+from penstock.kube.client import retry as rest
+from penstock.kube.runtime.queue import WorkQueue
+from penstock.render.slinky.accounting import slurmdbd as accounting
+from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.cluster import adopted_workload as held
+from penstock.slurm.mirror.nodes_and_jobs import Mirror
+from penstock.slurm.mirror.snapshot import Snapshot
+from penstock.slurm.state import Node
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 real = guard.may_delete

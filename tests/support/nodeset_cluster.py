@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     ContainerRunning,
     ContainerState,
     ContainerStatus,
@@ -15,23 +15,19 @@ from penstock.api.core import (
     Pod,
     PodCondition,
 )
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON_SHORT, REASON_PREFIX, REVISION_HASH
 from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.wellknown import (
-    CORDONED_FOR,
-    POD_CORDON_SHORT,
-    REASON_PREFIX,
-    REVISION_HASH,
-)
-from penstock.decide import records, times
-from penstock.decide.quiet import Quiet
-from penstock.decide.slurm_view import SlurmView
-from penstock.decide.view import ControllerState, NodeSetView
-from penstock.slurm import model
+from penstock.base import times
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.plan_cache import Quiet
+from penstock.decide.slurm_node import records
+from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job
 from penstock.slurm.reservation import Reservation
+from penstock.slurm.state import Job
 from support import nodesets
 from support.upkeep import Upkeep, strategy
 

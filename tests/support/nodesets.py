@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     Affinity,
     ContainerRunning,
     ContainerState,
@@ -22,21 +22,16 @@ from penstock.api.core import (
     PodStatus,
     Requirement,
 )
-from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
+from penstock.api.slinky.common import ControllerRef
+from penstock.api.slinky.labels import COMPONENT, DRAIN_FINALIZER, REVISION_HASH, SCALING_MODE
 from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
-from penstock.api.slinky.shared import ControllerRef
-from penstock.api.slinky.wellknown import (
-    COMPONENT,
-    DRAIN_FINALIZER,
-    REVISION_HASH,
-    SCALING_MODE,
-)
-from penstock.decide import times
-from penstock.decide.view import ControllerState, NodeSetView
-from penstock.slurm import model
+from penstock.base import times
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job
+from penstock.slurm.state import Job
 
 NOW = 1_800_000_000.0
 UNKNOWN = Unknown("slurmrestd does not answer")

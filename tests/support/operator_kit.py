@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 
 import yaml
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     BUDGETS,
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -29,10 +29,10 @@ from penstock.api.core import (
     SERVICES,
     STATEFUL_SETS,
 )
-from penstock.api.meta import Condition, Json, KubeObject
+from penstock.api.kubernetes.meta import Condition, Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.penstock.partition import PARTITIONS
-from penstock.api.resource import Resource
-from penstock.api.slinky import wellknown
+from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
@@ -40,14 +40,14 @@ from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.token import TOKENS
 from penstock.controllers.operator import REPORTER, Operator
-from penstock.controllers.settings import Settings
+from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Cache, Client, HttpTransport, Lease, Manager, Recorder, from_kubeconfig
-from penstock.kube.credentials import Access, Credentials
-from penstock.kube.transport import Request, Response, Transport
-from penstock.slurm.partition import declared, live_only
-from penstock.testing.sidecar import Sidecars
-from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.slurmrestd import FakeSlurmrestd
+from penstock.kube.client.credentials import Access, Credentials
+from penstock.kube.client.transport import Request, Response, Transport
+from penstock.simulation.slurm.reconfigure import Sidecars
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.slurm.partition.declaration import declared, live_only
 from support.kubelet import MACHINE, Kubelet
 
 VOLATILE = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from support.operator_kit import Lab, Running
 
 API = "slinky.slurm.net/v1beta1"

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.local.charts import CHARTS, helm
 from penstock.local.node import Node
 

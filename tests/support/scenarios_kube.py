@@ -14,11 +14,11 @@ from typing import Any, cast
 
 import msgspec
 
-from penstock.api.core import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, PODS
-from penstock.api.meta import Json, KubeObject
-from penstock.api.resource import Resource
+from penstock.api.kubernetes.kinds import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, PODS
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
 from penstock.kube import ApiError, Client, Selector
-from penstock.kube.watch import INITIAL_END
+from penstock.kube.cache.reflector import INITIAL_END
 
 Notes = list[Any]
 

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.slurm.model import Node
 from penstock.slurm.rest import SlurmError, Slurmrestd
 from penstock.slurm.rest.reservation import WantedReservation
+from penstock.slurm.state import Node
 
 Notes = list[Any]
 

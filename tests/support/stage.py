@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from penstock.api.core import CONFIG_MAPS, SECRETS
-from penstock.api.meta import Condition, Json
-from penstock.kube.errors import api_error
-from penstock.kube.transport import Request
-from penstock.render.canonical import digest
-from penstock.testing.declarations import samples
-from penstock.testing.declarations.rendered import manifest, placed
-from penstock.testing.workloads import TEMPLATE
+from declarations import samples
+from declarations.rendered import manifest, placed
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS
+from penstock.api.kubernetes.meta import Condition, Json
+from penstock.kube.client.errors import api_error
+from penstock.kube.client.transport import Request
+from penstock.render.parts.digest import digest
+from penstock.simulation.kubelet.pod_manifests import TEMPLATE
 from support.operator_kit import BY_KIND, KINDS, Lab, Running, made
 
 QUIET_S = 0.4

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.api.meta import Json
-from penstock.testing.loop import simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import GROUP, NODESET, World
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import GROUP, NODESET, World
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.event_loop import simulate
 
 NODESET_PATH = f"{GROUP}/nodesets/{NODESET}"
 

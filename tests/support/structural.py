@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.api.slinky.nodeset import RollingUpdate, ScheduledUpdate, UpdateStrategy
+from penstock.base import times
 from penstock.decide import action as act
-from penstock.decide import times
-from penstock.slurm.model import Node
 from penstock.slurm.reservation import Reservation
+from penstock.slurm.state import Node
 
 HOUR_S = 3600
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from penstock.api.meta import Json
+from declarations.rendered import manifest, placed
+from declarations.rules import messages
+from declarations.values import Case, Verdict
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import Client
-from penstock.kube.errors import api_error
-from penstock.kube.transport import Request
-from penstock.testing.declarations.rendered import manifest, placed
-from penstock.testing.declarations.rules import messages
-from penstock.testing.declarations.values import Case, Verdict
+from penstock.kube.client.errors import api_error
+from penstock.kube.client.transport import Request
 from support.operator_kit import BY_KIND
 
 AT_ONCE = 8

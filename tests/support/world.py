@@ -8,24 +8,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace as changed
 
-from penstock.api.core import (
-    Pod,
-    PodSpec,
-    PodStatus,
-)
-from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.wellknown import (
-    CORDONED_FOR,
-    RESERVATION_FINALIZER,
-    REVISION_HASH,
-)
+from penstock.api.kubernetes.kinds import Pod, PodSpec, PodStatus
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.labels import CORDONED_FOR, RESERVATION_FINALIZER, REVISION_HASH
+from penstock.base import times
 from penstock.decide import action as act
-from penstock.decide import times
-from penstock.decide.drain import reason_to_send
-from penstock.decide.guard import may_delete
-from penstock.decide.nodeset import Plan, plan
-from penstock.decide.recheck import still_right
-from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.drain.deletion_guard import may_delete
+from penstock.decide.drain.recheck import still_right
+from penstock.decide.drain.request import reason_to_send
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.view import ControllerState, NodeSetView
 from penstock.slurm.known import Known
 from support.nodeset_cluster import Cluster, PromiseBrokenError, slurmd_runs
 

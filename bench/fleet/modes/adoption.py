@@ -14,10 +14,10 @@ from bench.fleet.modes.figures import Row
 from bench.fleet.operator import Operator
 from bench.fleet.phase import Used
 from bench.fleet.site import Site
-from penstock.api.core import PODS
+from penstock.api.kubernetes.kinds import PODS
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.testing.upstream import ACTIVE, MANAGER, Upstream, chart_made
-from penstock.testing.workloads import node_conf
+from penstock.simulation.kubelet.pod_manifests import node_conf
+from penstock.simulation.slurm_operator import ACTIVE, MANAGER, Upstream, chart_made
 
 PART = "adoption"
 NODESET = "slurm-worker-compute"

@@ -12,7 +12,7 @@ from bench.fleet.modes.figures import Row
 from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase
 from bench.fleet.site import Json, Site
-from penstock.api.core import NODES
+from penstock.api.kubernetes.kinds import NODES
 from penstock.local.objects import fleet_name
 
 PART = "DaemonSet mode"

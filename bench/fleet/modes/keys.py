@@ -11,8 +11,8 @@ from bench.fleet.modes.figures import Row
 from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase
 from bench.fleet.site import Json, Site
-from penstock.api.core import SECRETS
-from penstock.slurm import keyring
+from penstock.api.kubernetes.kinds import SECRETS
+from penstock.slurm.auth import key_rotation as keyring
 
 PART = "slurm.key"
 KEY, RING = f"{CLUSTER}-auth-slurm", f"{CLUSTER}-auth-slurm-ring"

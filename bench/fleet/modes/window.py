@@ -13,7 +13,7 @@ from bench.fleet.modes.figures import Row
 from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase
 from bench.fleet.site import Site
-from penstock.decide.times import write
+from penstock.base.times import write
 
 PART = "ScheduledUpdate"
 LEAD_S = 110

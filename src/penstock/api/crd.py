@@ -17,9 +17,9 @@ from typing import Any, cast
 import msgspec
 import yaml
 
-from penstock.api.kinds import KINDS
-from penstock.api.meta import Json
-from penstock.api.schema import DEFAULT, Column, KindInfo
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.schema import DEFAULT, Column, KindInfo
+from penstock.api.registry import KINDS
 
 HEADER = "# Generated from src/penstock/api by `make crds`. Change it there.\n"
 _API_VERSION = "Group and version of this object's schema."

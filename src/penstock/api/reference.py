@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.api.crd import schema
-from penstock.api.kinds import KINDS
-from penstock.api.meta import Json
-from penstock.api.schema import KindInfo
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.schema import KindInfo
+from penstock.api.registry import KINDS
 
 _HEAD = """<!-- Generated from src/penstock/api by `python -m penstock.api.reference`. -->
 # Reference of the kinds

@@ -12,16 +12,17 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json
-from penstock.api.slinky import names, wellknown
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.decide import cgroups
-from penstock.decide.network import Place, SlurmNode, Way, lines, pairs, table
+from penstock.decide.advice import cgroups
+from penstock.decide.cluster.network import Place, SlurmNode, Way, lines, pairs, table
 
 T = TypeVar("T")
 

@@ -12,13 +12,13 @@ import structlog
 import typer
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import Client, ConfigError, HttpTransport, KubeError, from_kubeconfig
+from penstock.preview.cluster_copy import look
+from penstock.preview.dry_run import RefusedError, wanted
 from penstock.preview.effects import Effects, effects
-from penstock.preview.live import look
-from penstock.preview.rehearsal import rehearse
-from penstock.preview.wanted import RefusedError, wanted
-from penstock.preview.words import words
+from penstock.preview.report import words
+from penstock.preview.simulated_run import rehearse
 
 CHANGES = 2
 """Exit status with --detailed-exitcode when something would change."""

@@ -9,7 +9,7 @@ import sys
 import structlog
 
 from penstock.controllers.operator import run
-from penstock.controllers.settings import parse
+from penstock.controllers.runtime.settings import parse
 
 
 def main() -> None:

@@ -7,49 +7,46 @@ from typing import Any, TypeVar
 
 import structlog
 
-from penstock.api.core import Node, Pod, Secret
+from penstock.api.kubernetes.kinds import Node, Pod, Secret
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.penstock.partition import PARTITIONS, Partition
-from penstock.api.resource import Resource
-from penstock.api.slinky import wellknown
+from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.token import TOKENS
-from penstock.controllers.accounting import AccountingLoop
-from penstock.controllers.controller import ControllerLoop, pod_to_controller
-from penstock.controllers.links import Links, service_url
-from penstock.controllers.loginset import LoginSetLoop
-from penstock.controllers.loop import Tools
-from penstock.controllers.metrics import ALL
-from penstock.controllers.nodeset import NodeSetLoop, machine_matters
-from penstock.controllers.objects import Objects
-from penstock.controllers.partition import PartitionLoop
-from penstock.controllers.partition_changes import PartitionChanges
-from penstock.controllers.partition_drift import PartitionDrift
-from penstock.controllers.reach import Dial, Reach, dial
-from penstock.controllers.references import References
-from penstock.controllers.report import Events
-from penstock.controllers.restapi import RestApiLoop
-from penstock.controllers.set_back import SetBacks
-from penstock.controllers.settings import Settings
-from penstock.controllers.token import TokenLoop
-from penstock.controllers.webhooks import Webhooks
-from penstock.controllers.world import World, cluster_keys, keys, owned_by, shared_by, worker_of
-from penstock.kube import (
-    Cache,
-    Client,
-    Controller,
-    Index,
-    Lease,
-    Manager,
-    Recorder,
-    Result,
-    serve,
+from penstock.controllers.admission.webhooks import Webhooks
+from penstock.controllers.advice.overridden_fields import SetBacks
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.penstock.partition import PartitionLoop
+from penstock.controllers.runtime.caches import (
+    World,
+    cluster_keys,
+    keys,
+    owned_by,
+    shared_by,
+    worker_of,
 )
-from penstock.kube.config import load
-from penstock.kube.transport import HttpTransport
+from penstock.controllers.runtime.connectivity import Dial, Reach, dial
+from penstock.controllers.runtime.metrics import ALL
+from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.settings import Settings
+from penstock.controllers.runtime.slurm_connections import Links, service_url
+from penstock.controllers.slinky.accounting import AccountingLoop
+from penstock.controllers.slinky.controller import ControllerLoop, pod_to_controller
+from penstock.controllers.slinky.loginset import LoginSetLoop
+from penstock.controllers.slinky.nodeset import NodeSetLoop, machine_matters
+from penstock.controllers.slinky.references import References
+from penstock.controllers.slinky.restapi import RestApiLoop
+from penstock.controllers.slinky.token import TokenLoop
+from penstock.kube import Cache, Client, Controller, Index, Lease, Manager, Recorder, Result, serve
+from penstock.kube.client.config import load
+from penstock.kube.client.transport import HttpTransport
 from penstock.slurm.rest.http import Exchange, bounded, largest_reply
 
 T = TypeVar("T")

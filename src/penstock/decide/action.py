@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from penstock.api.core import PodCondition
-from penstock.api.meta import OwnerReference
-from penstock.decide.slots import Slot
+from penstock.api.kubernetes.kinds import PodCondition
+from penstock.api.kubernetes.meta import OwnerReference
+from penstock.model.worker_slot import Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Why:
 
 
 class Ground(StrEnum):
-    """Why a pod may be deleted without losing a job; see `penstock.decide.guard`."""
+    """Why a pod may be deleted without losing a job; see `penstock.decide.drain.deletion_guard`."""
 
     DRAINED = "Drained"
     NEVER_BOUND = "NeverBound"

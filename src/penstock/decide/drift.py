@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from penstock.api.conditions import Check, find
-from penstock.api.meta import Condition
-from penstock.api.slinky.wellknown import DRIFT, DRIFTS
-from penstock.slurm.partition import Difference
+from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.meta import Condition
+from penstock.api.slinky.labels import DRIFT, DRIFTS
+from penstock.slurm.partition.declaration import Difference
 
 DRIFTED = "Drifted"
 CONFIRM_S = 2.0

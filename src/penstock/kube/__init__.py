@@ -1,13 +1,16 @@
 """The Kubernetes engine: knows the API server, no Slurm and no kinds."""
 
-from penstock.kube.apply import Applied, Applier
-from penstock.kube.backoff import Backoff
-from penstock.kube.cache import Cache
-from penstock.kube.client import ALL, FIELD_MANAGER, Client, Listing, Selector
-from penstock.kube.clock import Clock, SystemClock
-from penstock.kube.config import Config, ConfigError, from_kubeconfig, in_cluster, load
-from penstock.kube.controller import Controller, Result
-from penstock.kube.errors import (
+from penstock.kube.apply.field_owners import made_by_others
+from penstock.kube.apply.server_side import Applied, Applier
+from penstock.kube.cache.cache import Cache
+from penstock.kube.cache.expectations import Expectations
+from penstock.kube.cache.reflector import Pace
+from penstock.kube.cache.store import Index
+from penstock.kube.client.backoff import Backoff
+from penstock.kube.client.client import ALL, FIELD_MANAGER, Client, Listing, Selector
+from penstock.kube.client.clock import Clock, SystemClock
+from penstock.kube.client.config import Config, ConfigError, from_kubeconfig, in_cluster, load
+from penstock.kube.client.errors import (
     AlreadyExistsError,
     ApiError,
     BadRequestError,
@@ -24,18 +27,15 @@ from penstock.kube.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from penstock.kube.events import Recorder
-from penstock.kube.expectations import Expectations
-from penstock.kube.lease import Lease, Timing
-from penstock.kube.manager import Manager
-from penstock.kube.metrics import Metrics
-from penstock.kube.ownership import made_by_others
-from penstock.kube.queue import QueueClosedError, WorkQueue
-from penstock.kube.rest import Retry
-from penstock.kube.serve import serve
-from penstock.kube.store import Index
-from penstock.kube.transport import HttpTransport, Request, Response, Stream, Transport
-from penstock.kube.watch import Pace
+from penstock.kube.client.metrics import Metrics
+from penstock.kube.client.retry import Retry
+from penstock.kube.client.transport import HttpTransport, Request, Response, Stream, Transport
+from penstock.kube.runtime.controller import Controller, Result
+from penstock.kube.runtime.events import Recorder
+from penstock.kube.runtime.lease import Lease, Timing
+from penstock.kube.runtime.manager import Manager
+from penstock.kube.runtime.probes import serve
+from penstock.kube.runtime.queue import QueueClosedError, WorkQueue
 
 __all__ = [
     "ALL",

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from penstock.base.x509 import general_name, key_pem, key_usage
 from penstock.local.errors import LocalError
-from penstock.pki import general_name, key_pem, key_usage
 
 LIFETIME = datetime.timedelta(days=365)
 

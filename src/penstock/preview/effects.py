@@ -8,21 +8,23 @@ from typing import Any, cast
 
 import msgspec
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json
-from penstock.api.slinky import names, wellknown
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import live_conf
-from penstock.decide.pods import slurm_node_name
-from penstock.preview.live import Key, Live, Slurm
-from penstock.preview.rehearsal import Rehearsal
+from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.slurm_node import parameters as live_conf
+from penstock.preview.cluster_copy import Key, Live, Slurm
 from penstock.preview.restarts import Restart, restarts
-from penstock.render import release, worker
-from penstock.render.config import config_maps_of, files
-from penstock.render.context import Cluster
-from penstock.slurm.force import Plan, needs
-from penstock.slurm.force_table import table
+from penstock.preview.simulated_run import Rehearsal
+from penstock.render.config.content import config_maps_of, files
+from penstock.render.slinky.cluster import release
+from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.slurm.conf.apply_method import Plan, needs
+from penstock.slurm.conf.apply_method_table import table
 
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})

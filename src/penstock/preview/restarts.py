@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from penstock.api.meta import Json
-from penstock.api.slinky import names, wellknown
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.world import World
-from penstock.decide.backups import is_active
-from penstock.decide.config_transaction import restarts_slurmctld
-from penstock.preview.live import Key, Live
-from penstock.preview.rehearsal import Rehearsal
-from penstock.slurm.force import Force, Item, Plan
+from penstock.controllers.runtime.caches import World
+from penstock.decide.cluster.backups import is_active
+from penstock.decide.config.transaction import restarts_slurmctld
+from penstock.preview.cluster_copy import Key, Live
+from penstock.preview.simulated_run import Rehearsal
+from penstock.slurm.conf.apply_method import Force, Item, Plan
 
 PODS = "/pods"
 WORKER = "slurmd"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.conditions import Check, conditions, find, set_conditions
-from penstock.api.meta import Condition
+from penstock.api.kubernetes.conditions import Check, conditions, find, set_conditions
+from penstock.api.kubernetes.meta import Condition
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from penstock.api import crd
-from penstock.api.kinds import KINDS
-from penstock.api.schema import KindInfo
+from penstock.api.kubernetes.schema import KindInfo
+from penstock.api.registry import KINDS
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = ROOT / "deploy" / "crds"

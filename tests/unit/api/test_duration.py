@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api import duration
+from penstock.base import duration
 
 
 @pytest.mark.parametrize(

@@ -10,21 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.core import Pod, PodSpec, PodStatus
-from penstock.api.meta import ObjectMeta
-from penstock.api.slinky import names, wellknown
+from penstock.api.kubernetes.kinds import Pod, PodSpec, PodStatus
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
-from penstock.api.slinky.controller import Controller, ControllerSpec
-from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
-from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
-from penstock.api.slinky.restapi import RestApi, RestApiSpec
-from penstock.api.slinky.shared import (
+from penstock.api.slinky.common import (
     ControllerRef,
     ExternalConfig,
     PodTemplate,
     SecretKeySelector,
     ServiceSpec,
 )
+from penstock.api.slinky.controller import Controller, ControllerSpec
+from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
+from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
+from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.api.slinky.token import Token, TokenSpec
 
 META = ObjectMeta(name="slinky", namespace="slurm")

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from penstock.api.slinky.nodeset import ScheduledUpdate
-from penstock.api.slinky.schedule import Window, schedule, schedule_problems
+from penstock.slurm.reservation_schedule import Window, schedule, schedule_problems
 
 START = "2027-01-30T04:00:00Z"
 """A Saturday."""

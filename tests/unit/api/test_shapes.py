@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api.slinky import shapes
+from penstock.api.kubernetes import shapes
 
 
 def told(value: Any, shape: shapes.Shape = shapes.CONTAINER) -> dict[str, str]:

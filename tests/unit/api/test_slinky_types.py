@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import yaml
 
-from penstock.api.meta import KubeObject
+from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.slinky.controller import Controller, ControllerSpec
-from penstock.api.slinky.kinds import KINDS
+from penstock.api.slinky.group import KINDS
 from penstock.api.slinky.loginset import LoginSet, LoginSetStatus
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.api.slinky.restapi import RestApi

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 import yaml
 
-from penstock.api.core import Pod
-from penstock.api.meta import KubeObject
-from penstock.api.slinky.kinds import KINDS
-from penstock.api.slinky.validate import not_served, problems
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.slinky.group import KINDS
+from penstock.api.slinky.validation import not_served, problems
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "slinky").glob("*.yaml"))
 TYPES = {info.resource.kind: info.type for info in KINDS}

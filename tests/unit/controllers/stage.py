@@ -10,26 +10,26 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json, KubeObject
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
-from penstock.controllers.act import Actor
-from penstock.controllers.links import Link
-from penstock.controllers.loop import Tools
-from penstock.controllers.objects import Objects
-from penstock.controllers.reach import Reach
-from penstock.controllers.report import Events
-from penstock.controllers.settings import Settings
-from penstock.controllers.world import World
+from penstock.controllers.nodeset.actor import Actor
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.connectivity import Reach
+from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.settings import Settings
+from penstock.controllers.runtime.slurm_connections import Link
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
-from penstock.kube.store import Entry
-from penstock.slurm.mirror import Mirror
-from penstock.slurm.partition_mirror import PartitionMirror
-from penstock.slurm.registration_mirror import RegistrationMirror
-from penstock.slurm.reservation_mirror import ReservationMirror
+from penstock.kube.cache.store import Entry
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.slurm.mirror.accounting_registration import RegistrationMirror
+from penstock.slurm.mirror.nodes_and_jobs import Mirror
+from penstock.slurm.mirror.partitions import PartitionMirror
+from penstock.slurm.mirror.reservations import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.slurmrestd import FakeSlurmrestd
 from unit.kube.fake_api import FakeApi
 
 PODS_PATH = "/api/v1/namespaces/slurm/pods"

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from copy import deepcopy
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.api.slinky import wellknown
+from fault_plans.plan import Layout
+from fault_plans.world import CORE, GROUP, SPACE, World
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.preview.cluster_copy import Live
 from penstock.preview.effects import effects
-from penstock.preview.live import Live
-from penstock.preview.rehearsal import rehearse
-from penstock.preview.words import words
-from penstock.render.canonical import digest
-from penstock.testing.loop import EPOCH, simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import CORE, GROUP, SPACE, World
+from penstock.preview.report import words
+from penstock.preview.simulated_run import rehearse
+from penstock.render.parts.digest import digest
+from penstock.simulation.event_loop import EPOCH, simulate
 
 POD = "records-accounting-0"
 JWT = b"jwt"

@@ -8,11 +8,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.at_once import AT_ONCE
-from penstock.decide import gres_settle
+from penstock.controllers.runtime.concurrency import AT_ONCE
 from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
@@ -25,11 +24,12 @@ from penstock.decide.action import (
     UndrainNode,
     Why,
 )
-from penstock.decide.slots import Slot
+from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.kube import ConflictError, ForbiddenError
-from penstock.render.context import Cluster, Images
+from penstock.model.worker_slot import Slot
+from penstock.render.slinky.inputs import Cluster, Images
+from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known
-from penstock.testing.faults import Fault
 from support import nodesets
 from unit.controllers.stage import PODS_PATH, Stage, put, stage
 from unit.kube.fake_api import Fault as ApiFault
@@ -130,7 +130,7 @@ async def test_a_refused_delete_keeps_none_of_the_others_back():
 async def test_each_lot_of_a_large_batch_rests_on_an_answer_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("penstock.controllers.act.AT_ONCE", 1)
+    monkeypatch.setattr("penstock.controllers.nodeset.actor.AT_ONCE", 1)
     async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
         pods = [drained(scene), drained(scene, "compute-1")]
         await scene.link.mirror.fresh()

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import ConfigMap, Node, Pod
-from penstock.api.kinds import KINDS
-from penstock.api.meta import Json, KubeObject
-from penstock.api.slinky import wellknown
-from penstock.controllers.admission import BIND, DEFAULT, VALIDATE, Admission
-from penstock.controllers.settings import Settings
-from penstock.controllers.world import World
+from penstock.api.kubernetes.kinds import ConfigMap, Node, Pod
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.registry import KINDS
+from penstock.api.slinky import labels as wellknown
+from penstock.controllers.admission.handlers import BIND, DEFAULT, VALIDATE, Admission
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Client, Manager
-from penstock.kube.admission import Answer, answer
+from penstock.kube.webhook.review import Answer, answer
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from penstock.api.slinky.wellknown import CONTROLLER_ACTIVE
-from penstock.testing.loop import simulate
-from penstock.testing.plans.world import CORE, GROUP, SPACE
+from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE
+from penstock.simulation.event_loop import simulate
 from unit.controllers.test_accounting import Lab
 
 PODS = ("slurm-controller-0", "slurm-controller-1")

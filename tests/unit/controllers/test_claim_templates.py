@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.controllers.claim_templates import keep
-from penstock.testing.plans.world import GROUP
+from fault_plans.world import GROUP
+from penstock.api.kubernetes.meta import Json
+from penstock.controllers.cluster.claim_templates import keep
 from unit.controllers.test_accounting import Lab, played
 
 

@@ -7,14 +7,14 @@ import asyncio
 import msgspec
 import pytest
 
-from penstock.api.core import ControllerRevision, PodCondition
-from penstock.api.meta import Json, ObjectMeta, OwnerReference
+from fault_plans.plan import Layout
+from fault_plans.world import GROUP, SPACE, World
+from penstock.api.kubernetes.kinds import ControllerRevision, PodCondition
+from penstock.api.kubernetes.meta import Json, ObjectMeta, OwnerReference
 from penstock.decide.action import SetPodConditions
-from penstock.render import hostkeys
-from penstock.testing.apiserver.patches import strategic
-from penstock.testing.loop import simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import GROUP, SPACE, World
+from penstock.render.parts import ssh_host_keys as hostkeys
+from penstock.simulation.apiserver.patches import strategic
+from penstock.simulation.event_loop import simulate
 from support import nodesets
 from unit.controllers.stage import put, stage, world_of
 from unit.kube.fake_api import FakeApi

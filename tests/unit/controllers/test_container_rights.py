@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.testing.plans.world import GROUP
+from fault_plans.world import GROUP
 from unit.controllers.test_accounting import Lab, played
 
 IMAGE = "ghcr.io/slinkyproject/slurmd-pyxis:26.05-ubuntu26.04"

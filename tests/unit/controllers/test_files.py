@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.testing.plans.world import CORE, GROUP, SPACE
+from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.kubernetes.meta import Json
 from unit.controllers.test_accounting import Lab, played
 
 REFS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.api.meta import Json
-from penstock.testing.plans.world import GROUP
+from fault_plans.world import GROUP
+from penstock.api.kubernetes.meta import Json
 from unit.controllers.test_accounting import Lab, played
 
 CONFIG_MAPS = "/api/v1/namespaces/slurm/configmaps"

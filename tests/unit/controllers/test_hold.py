@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.api.meta import Json, KubeObject, ObjectMeta
-from penstock.api.slinky.shared import PodTemplate
-from penstock.api.slinky.wellknown import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
-from penstock.controllers.hold import look
-from penstock.controllers.objects import Objects
-from penstock.render.held import REPLACED, REPLACING, Declared
+from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
+from penstock.api.slinky.common import PodTemplate
+from penstock.api.slinky.labels import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
+from penstock.controllers.cluster.adopted_workload import look
+from penstock.controllers.runtime.object_store import Objects
+from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
 
 IMAGE = "registry/daemon:1"
 OF = KubeObject(metadata=ObjectMeta(name="slurm", namespace="slurm"))

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.token import TokenSpec
-from penstock.controllers.report import LONGEST_WORDS, internal_error
-from penstock.decide import token as decide
+from penstock.controllers.runtime.report import LONGEST_WORDS, internal_error
+from penstock.decide.auth import token as decide
 from unit.controllers.test_token import REF, Lab, played
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.core import Secret
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import Secret
+from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.references import References
-from penstock.controllers.world import World
-from penstock.render.config import config_hash, files, mounted
-from penstock.slurm.keyring import Phase, Ring
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.slinky.references import References
+from penstock.render.config.content import config_hash, files, mounted
+from penstock.slurm.auth.key_rotation import Phase, Ring
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
 

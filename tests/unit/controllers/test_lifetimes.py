@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, cast
 
-from penstock.api.meta import KubeObject, ObjectMeta
+from fault_plans.plan import Layout
+from fault_plans.world import GROUP, SPACE
+from penstock.api.kubernetes.meta import KubeObject, ObjectMeta
 from penstock.controllers import operator as operators
-from penstock.controllers.lifetimes import Lifetimes, gone
+from penstock.controllers.runtime.lifetimes import Lifetimes, gone
 from penstock.kube import Cache, Controller
-from penstock.testing.loop import simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import GROUP, SPACE
+from penstock.simulation.event_loop import simulate
 from unit.controllers.test_accounting import Lab
 
 OURS = (
     "penstock.controllers",
-    "penstock.kube.apply",
-    "penstock.kube.expectations",
+    "penstock.kube.apply.server_side",
+    "penstock.kube.cache.expectations",
     "penstock.slurm",
 )
 KINDS = ("controllers", "nodesets", "restapis", "loginsets", "accountings", "tokens")

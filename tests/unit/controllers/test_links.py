@@ -10,19 +10,26 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from penstock.api.core import Secret
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import Secret
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.common import ControllerRef, ServiceSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
-from penstock.api.slinky.shared import ControllerRef, ServiceSpec
-from penstock.controllers.links import LIFETIME_S, Link, Links, Tokens, oldest, service_url
-from penstock.controllers.world import World
-from penstock.kube.clock import SystemClock
-from penstock.slurm import jwt
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.slurm_connections import (
+    LIFETIME_S,
+    Link,
+    Links,
+    Tokens,
+    oldest,
+    service_url,
+)
+from penstock.kube.client.clock import SystemClock
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.slurm.auth import jwt
 from penstock.slurm.known import Known, Unknown
+from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest.http import exchange
-from penstock.slurm.snapshot import Snapshot
-from penstock.testing.slurmrestd import FakeSlurmrestd
 from support import nodesets
 from unit.controllers.stage import drop, put, world_of
 from unit.kube.fake_api import FakeApi
@@ -266,8 +273,8 @@ async def test_a_mirror_that_breaks_is_run_again_and_takes_nobody_with_it(
             await asyncio.get_running_loop().create_future()
         raise RuntimeError("an answer nobody thought of")
 
-    monkeypatch.setattr("penstock.controllers.links.Mirror.run", broken)
-    monkeypatch.setattr("penstock.controllers.links.RESTART_S", 0.0)
+    monkeypatch.setattr("penstock.controllers.runtime.slurm_connections.Mirror.run", broken)
+    monkeypatch.setattr("penstock.controllers.runtime.slurm_connections.RESTART_S", 0.0)
     async with cluster() as at:
         await at.links.reconcile("slurm/slurm")
         async with asyncio.timeout(60):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from penstock.api.core import Node, NodeStatus, PodCondition, Taint
-from penstock.controllers.nodeset import machine_matters
+from penstock.api.kubernetes.kinds import Node, NodeStatus, PodCondition, Taint
+from penstock.controllers.slinky.nodeset import machine_matters
 from support import nodesets
 
 READY = PodCondition(type="Ready", status="True", reason="KubeletReady", last_transition_time="1")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.api.kinds import KINDS
-from penstock.controllers.admission import Admission
-from penstock.controllers.settings import WEBHOOKS, parse
+from penstock.api.registry import KINDS
+from penstock.controllers.admission.handlers import Admission
+from penstock.controllers.runtime.settings import WEBHOOKS, parse
 from unit.controllers.stage import world_of
 from unit.kube.fake_api import FakeApi
 

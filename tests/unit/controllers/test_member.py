@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.conditions import Check
-from penstock.api.core import ConfigMap, Secret
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import ConfigMap, Secret
+from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
-from penstock.controllers import missing
-from penstock.controllers.member import waits_for_cluster
-from penstock.controllers.references import References
-from penstock.controllers.world import World
-from penstock.render.config import config_hash
-from penstock.render.context import Cluster
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.slinky import missing
+from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.controllers.slinky.references import References
+from penstock.render.config.content import config_hash
+from penstock.render.slinky.inputs import Cluster
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.api.meta import Json
-from penstock.testing.loop import simulate
-from penstock.testing.plans.world import GROUP
+from fault_plans.world import GROUP
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.event_loop import simulate
 from unit.controllers.test_accounting import Lab, operated, played
 
 MONITORS = "monitoring.coreos.com/servicemonitors"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.testing.loop import simulate
+from penstock.simulation.event_loop import simulate
 from unit.controllers.test_accounting import Lab, operated
 
 

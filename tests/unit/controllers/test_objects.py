@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import SERVICES
-from penstock.api.meta import Json
-from penstock.api.resource import Resource
+from penstock.api.kubernetes.kinds import SERVICES
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.objects import Objects
-from penstock.controllers.report import Events
+from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.runtime.report import Events
 from penstock.kube import Applied, Applier, Client, Recorder
-from penstock.kube.store import Entry
+from penstock.kube.cache.store import Entry
 from support import nodesets
 from unit.controllers.stage import world_of
 from unit.kube.fake_api import FakeApi

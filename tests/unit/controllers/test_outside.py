@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.api.slinky import wellknown
-from penstock.decide.cgroups import SHARED
-from penstock.testing.faults import Fault
-from penstock.testing.loop import simulate
-from penstock.testing.plans.world import CORE, GROUP, SPACE
+from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.advice.cgroups import SHARED
+from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
 from unit.controllers.test_accounting import Lab, operated, played
 
 OUTSIDE: Json = {

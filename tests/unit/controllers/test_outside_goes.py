@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.decide.view import PATIENCE_S
-from penstock.testing.faults import Fault
-from penstock.testing.loop import simulate
-from penstock.testing.plans.world import CORE, GROUP, SPACE
-from penstock.testing.slurmctld import FakeJob
+from fault_plans.world import CORE, GROUP, SPACE
+from penstock.decide.observed.view import PATIENCE_S
+from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.slurmctld import FakeJob
 from unit.controllers.test_accounting import Lab, operated
 from unit.controllers.test_outside import keys, outside, ready
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.api.core import ConfigMap
-from penstock.api.meta import ObjectMeta
-from penstock.controllers.own_writes import OwnWrites
+from penstock.api.kubernetes.kinds import ConfigMap
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.kube.cache.own_writes import OwnWrites
 
 KEY = "slurm/files"
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from penstock.controllers.links import Link
-from penstock.controllers.partition_proof import PartitionProof
+from penstock.controllers.partition.verification import PartitionProof
+from penstock.controllers.runtime.slurm_connections import Link
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
 from penstock.slurm.known import Unknown
-from penstock.slurm.partition import Difference
+from penstock.slurm.partition.declaration import Difference
 from penstock.slurm.rest.wire import Partition
-from penstock.testing.slurmctld import FakeSlurmctld
 
 SETS = "NodeSet=compute Feature=compute\n"
 WITH = f"{SETS}PartitionName=compute Nodes=compute\n"

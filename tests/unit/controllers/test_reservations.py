@@ -6,9 +6,9 @@ import asyncio
 import time
 
 from penstock.decide.action import DeleteNodeRecord, DeleteReservation, SetReservation, Why
+from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.reservation_mirror import ReservationMirror
-from penstock.testing.faults import Fault
+from penstock.slurm.mirror.reservations import ReservationMirror
 from support import nodesets
 from unit.controllers.stage import Stage, stage
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
-from penstock.controllers.settings import Webhooks, cluster_domain, parse
+from penstock.controllers.runtime.settings import Webhooks, cluster_domain, parse
 
 
 def test_nothing_needs_to_be_set():

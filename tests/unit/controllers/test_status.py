@@ -8,9 +8,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet, NodeSetStatus
-from penstock.controllers.status import merge_patch, write_status
+from penstock.controllers.runtime.status import merge_patch, write_status
 from penstock.kube import Client
 from support import nodesets
 from unit.kube.fake_api import FakeApi

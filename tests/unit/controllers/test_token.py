@@ -7,12 +7,12 @@ import base64
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.decide.times import parse
-from penstock.slurm import jwt
-from penstock.testing.loop import simulate
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import CORE, GROUP, SPACE, World
+from fault_plans.plan import Layout
+from fault_plans.world import CORE, GROUP, SPACE, World
+from penstock.api.kubernetes.meta import Json
+from penstock.base.times import parse
+from penstock.simulation.event_loop import simulate
+from penstock.slurm.auth import jwt
 
 KEY = b"k" * 64
 NAME = "ann-jwt-ann"

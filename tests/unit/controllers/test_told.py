@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.report import Events
-from penstock.controllers.told import Told
+from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.report import Events
 from penstock.kube import Client, Recorder
 from support import nodesets
 from unit.kube.fake_api import FakeApi

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.api.slinky import wellknown
-from penstock.decide.directory import FAILING
-from penstock.testing.plans.world import CORE, GROUP, SPACE
+from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.auth.directory import FAILING
 from unit.controllers.test_accounting import Lab, played
 
 REFUSED = "error: failed to fetch remote configs: Protocol authentication error\n"

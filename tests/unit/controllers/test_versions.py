@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.meta import Json
-from penstock.render.release import images
-from penstock.testing.loop import simulate
-from penstock.testing.plans.world import GROUP, NODESET
+from fault_plans.world import GROUP, NODESET
+from penstock.api.kubernetes.meta import Json
+from penstock.render.slinky.cluster.release import images
+from penstock.simulation.event_loop import simulate
 from unit.controllers.test_accounting import Lab
 
 NEW, OLD = "x/slurmctld:26.05", "x/slurmctld:24.11"

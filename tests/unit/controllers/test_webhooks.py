@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import Secret, WebhookConfiguration
-from penstock.api.meta import Json
-from penstock.controllers.settings import Settings
-from penstock.controllers.settings import Webhooks as Options
-from penstock.controllers.webhooks import KEY, Webhooks, values
-from penstock.controllers.world import World
+from penstock.api.kubernetes.kinds import Secret, WebhookConfiguration
+from penstock.api.kubernetes.meta import Json
+from penstock.controllers.admission.webhooks import KEY, Webhooks, values
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.settings import Settings
+from penstock.controllers.runtime.settings import Webhooks as Options
 from penstock.kube import Client, Manager
-from penstock.kube.certificates import Bundle, expiry
-from penstock.testing.clock import FakeClock, settle
+from penstock.kube.webhook.certificates import Bundle, expiry
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.controllers.stage import drop, put
 from unit.kube.fake_api import FakeApi
 from unit.kube.test_webhook import HOST, serial, shown, trusting

@@ -8,13 +8,13 @@ import hashlib
 import msgspec
 import pytest
 
-from penstock.api.core import ConfigMap
-from penstock.api.meta import KubeObject, ObjectMeta, OwnerReference
+from penstock.api.kubernetes.kinds import ConfigMap
+from penstock.api.kubernetes.meta import KubeObject, ObjectMeta, OwnerReference
+from penstock.api.slinky.common import LocalObjectReference
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.api.slinky.shared import LocalObjectReference
-from penstock.controllers.world import owned_by, shared_by
-from penstock.render.config import content_hash
+from penstock.controllers.runtime.caches import owned_by, shared_by
+from penstock.render.config.content import content_hash
 from support import nodesets
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi

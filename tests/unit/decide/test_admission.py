@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.kinds import KINDS
-from penstock.api.meta import KubeObject
+from penstock.api.admission import Judgement, judge, part
+from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.penstock.partition import Partition
+from penstock.api.registry import KINDS
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.names import slurm_node_name
+from penstock.api.slinky.neighbours import Neighbours, references
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import topology
-from penstock.decide.admission import Judgement, judge, part
-from penstock.decide.neighbours import Neighbours, references
+from penstock.decide.slurm_node import topology
 
 TYPES = {info.resource.kind: info.type for info in KINDS}
 REF = {"controllerRef": {"name": "slinky"}}

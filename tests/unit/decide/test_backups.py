@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
-from penstock.api.slinky.wellknown import CONFIG_HASH, CONTROLLER_ACTIVE
-from penstock.decide.backups import SETTLED_S, active, outdated, unmarked
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import CONFIG_HASH, CONTROLLER_ACTIVE
+from penstock.decide.cluster.backups import SETTLED_S, active, outdated, unmarked
 
 SINCE = "2026-01-01T00:00:00Z"
 LATER = 1767225600.0 + SETTLED_S

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
-from penstock.decide.cgroups import SHARED, fetched, machines, outside, shared
-from penstock.render.cgroup_conf import CGROUP_CONF
-from penstock.slurm.model import Node
+from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.advice.cgroups import SHARED, fetched, machines, outside, shared
+from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
+from penstock.slurm.state import Node
 
 MACHINES = "NodeName=DEFAULT CPUs=4\nNodeName=metal-[0-3] RealMemory=100\n"
 

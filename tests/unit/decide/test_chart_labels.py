@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.core import Pod
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.common import Metadata, PodTemplate
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.shared import Metadata, PodTemplate
 from penstock.decide.action import PatchPod
-from penstock.decide.chart_labels import changes, chart_labels
-from penstock.decide.nodeset import plan
-from penstock.decide.quiet import Quiet
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.plan_cache import Quiet
+from penstock.decide.pod.chart_labels import changes, chart_labels
 from support.nodesets import nodeset, pod, view
 
 CHART, VERSION = "helm.sh/chart", "app.kubernetes.io/version"

@@ -6,13 +6,13 @@ from typing import Literal
 
 import pytest
 
-from penstock.api.core import PersistentVolumeClaim
-from penstock.api.meta import ObjectMeta, OwnerReference
+from penstock.api.kubernetes.kinds import PersistentVolumeClaim
+from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
+from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON
 from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet
-from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON
 from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim, RemoveFinalizer
-from penstock.decide.nodeset import Plan, plan
-from penstock.slurm import model
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.slurm import state as model
 from support.nodesets import NOW, known_nodes, node, nodeset, pod, view
 
 TEMPLATE = {"metadata": {"name": "cache"}, "spec": {"accessModes": ["ReadWriteOnce"]}}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api.conditions import Check
-from penstock.decide.config_checks import APPLIED, VALID, checks, place, step
-from penstock.decide.config_transaction import Decision, Stage
-from penstock.slurm.force import needs
-from penstock.slurm.force_table import TABLE
+from penstock.api.kubernetes.conditions import Check
+from penstock.decide.config.conditions import APPLIED, VALID, checks, place, step
+from penstock.decide.config.transaction import Decision, Stage
+from penstock.slurm.conf.apply_method import needs
+from penstock.slurm.conf.apply_method_table import TABLE
 
 BASE = "ClusterName=x\nMaxNodeCount=8\n"
 DECLARED = {"slurm.conf": f"{BASE}PartitionName=y Nodes=nosuch\nBogusKey=1 # MaxNodeCount\n"}

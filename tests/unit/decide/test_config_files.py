@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.decide.config_files import hidden, refused
+from penstock.decide.config.files import hidden, refused
 
 
 @pytest.mark.parametrize(

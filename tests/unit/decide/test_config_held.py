@@ -6,16 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.api.slinky.wellknown import ADOPTED_PODS
-from penstock.decide.config_checks import APPLIED, checks
-from penstock.decide.config_transaction import (
-    ConfigView,
-    Stage,
-    Version,
-    decide,
-    same_meaning,
-)
-from penstock.render.config import content_hash
+from penstock.api.slinky.labels import ADOPTED_PODS
+from penstock.decide.config.conditions import APPLIED, checks
+from penstock.decide.config.transaction import ConfigView, Stage, Version, decide, same_meaning
+from penstock.render.config.content import content_hash
 
 
 def version(text: str) -> Version:

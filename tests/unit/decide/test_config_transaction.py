@@ -8,24 +8,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from penstock.api.slinky.controller import ControllerStatus
-from penstock.api.slinky.wellknown import (
-    CONFIG_CANDIDATE,
-    CONFIG_HASH,
-    CONFIG_LIVE,
-    CONFIG_RESTART,
-)
-from penstock.controllers.config import refused_before
-from penstock.decide.config_acks import Acks, read
-from penstock.decide.config_transaction import (
-    ConfigView,
-    Decision,
-    Stage,
-    Version,
-    decide,
-    settled,
-)
-from penstock.render.config import content_hash
-from penstock.slurm.force import Force
+from penstock.api.slinky.labels import CONFIG_CANDIDATE, CONFIG_HASH, CONFIG_LIVE, CONFIG_RESTART
+from penstock.controllers.config.transaction import refused_before
+from penstock.decide.config.acknowledgement import Acks, read
+from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
+from penstock.render.config.content import content_hash
+from penstock.slurm.conf.apply_method import Force
 
 
 def version(text: str) -> Version:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from penstock.api.slinky.controller import Trigger
-from penstock.api.slinky.wellknown import RECONFIGURE, RESTART, RESTART_TRIGGER
-from penstock.decide.config_acks import Acks
-from penstock.decide.config_triggers import (
+from penstock.api.slinky.labels import RECONFIGURE, RESTART, RESTART_TRIGGER
+from penstock.decide.config.acknowledgement import Acks
+from penstock.decide.config.triggers import (
     DONE,
     REFUSED,
     WAITING,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.api.conditions import conditions, find
-from penstock.api.meta import Json
-from penstock.decide.container_rights import LIMITED, check, has_enroot, missing
+from penstock.api.kubernetes.conditions import conditions, find
+from penstock.api.kubernetes.meta import Json
+from penstock.decide.advice.container_rights import LIMITED, check, has_enroot, missing
 
 PYXIS = "ghcr.io/slinkyproject/slurmd-pyxis:26.05-ubuntu26.04"
 

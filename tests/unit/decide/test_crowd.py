@@ -6,9 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.core import Pod
-from penstock.api.slinky.wellknown import REVISION_HASH
-from penstock.decide.crowd import crowd, followed
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import REVISION_HASH
+from penstock.decide.observed.pod_aggregates import crowd, followed
 from support import nodesets
 
 NAME = "compute"

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from penstock.api.core import Node, NodeSpec, Taint
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import Node, NodeSpec, Taint
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.common import PodTemplate
+from penstock.api.slinky.labels import CORDONED_FOR, HOSTNAME_OVERRIDE, POD_CORDON
 from penstock.api.slinky.names import daemon_pod_name, ordinal_of
 from penstock.api.slinky.nodeset import UpdateStrategy
-from penstock.api.slinky.shared import PodTemplate
-from penstock.api.slinky.wellknown import CORDONED_FOR, HOSTNAME_OVERRIDE, POD_CORDON
-from penstock.decide import records
 from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
@@ -28,10 +27,11 @@ from penstock.decide.action import (
     SetPodConditions,
     UndrainNode,
 )
-from penstock.decide.daemon import places
-from penstock.decide.nodeset import Plan, plan
-from penstock.decide.view import NodeSetView
-from penstock.slurm import model
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.placement.daemonset import places
+from penstock.decide.slurm_node import records
+from penstock.slurm import state as model
 from support.nodesets import NOW, known_nodes, nodeset, pod, view
 
 OURS = "slurm-operator: Pod (slurm/x) is pending termination for scale-in"

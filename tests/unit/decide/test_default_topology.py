@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from penstock.api.conditions import Check
-from penstock.api.core import Node as KubernetesNode
-from penstock.decide.default_topology import check, topologies
-from penstock.decide.topology_file import MOST_CHARACTERS
-from penstock.slurm import model
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.decide.slurm_node.default_topology import check, topologies
+from penstock.decide.slurm_node.topology_file import MOST_CHARACTERS
+from penstock.slurm import state as model
 from penstock.slurm.known import Fact, Known, Unknown
 from support.nodesets import known_nodes, node, pod
 from unit.decide.test_topology import at

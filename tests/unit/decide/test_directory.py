@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.api.conditions import conditions
-from penstock.decide import directory
-from penstock.decide.directory import Said
+from penstock.api.kubernetes.conditions import conditions
+from penstock.decide.auth import directory
+from penstock.decide.auth.directory import Said
 
 HEAD = "(2026-11-22 18:06:55): [be[example]]"
 DENIED = f"""\

@@ -6,17 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.api.core import Node as Machine
-from penstock.api.core import NodeStatus, Pod, PodCondition
-from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
-from penstock.decide import drain, drain_reason, gres_settle, records
+from penstock.api.kubernetes.kinds import Node as Machine
+from penstock.api.kubernetes.kinds import NodeStatus, Pod, PodCondition
+from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
-from penstock.decide.drain import Cause
-from penstock.decide.recheck import still_right
-from penstock.decide.records import Record
-from penstock.decide.slurm_view import SlurmView
+from penstock.decide.drain import request as drain
+from penstock.decide.drain.recheck import still_right
+from penstock.decide.drain.request import Cause
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.slurm_node import drain_reason, records
+from penstock.decide.slurm_node import gres_change as gres_settle
+from penstock.decide.slurm_node.records import Record
 from penstock.slurm.known import Known
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 from support.nodesets import (
     NOW,
     UNKNOWN,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api.conditions import conditions, find
-from penstock.api.slinky.wellknown import DRIFT
+from penstock.api.kubernetes.conditions import conditions, find
+from penstock.api.slinky.labels import DRIFT
 from penstock.decide.drift import AGAIN_S, CONFIRM_S, Watch, check, choice, is_told, watch
-from penstock.slurm.partition import Difference
+from penstock.slurm.partition.declaration import Difference
 
 TIME = (Difference("MaxTime", "5", "6"),)
 OTHER = (Difference("MaxTime", "7", "6"),)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.api.conditions import Check
-from penstock.decide.gpus import MISMATCH, Declared, check, devices, differences, listed
+from penstock.api.kubernetes.conditions import Check
+from penstock.decide.advice.gpus import MISMATCH, Declared, check, devices, differences, listed
 
 
 def declared(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.decide.action import Ground
-from penstock.decide.guard import may_delete
-from penstock.decide.slurm_view import SlurmView
+from penstock.decide.drain.deletion_guard import may_delete
+from penstock.decide.observed.slurm_view import SlurmView
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job, Node
+from penstock.slurm.state import Job, Node
 from support.nodesets import UNKNOWN, job, known_nodes, node, pod, running, waiting
 
 DRAINED = node(0, "IDLE", "DRAIN")

@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from penstock.api.core import ControllerRevision, Pod
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import ControllerRevision, Pod
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.labels import REVISION_HASH, SAME_REVISIONS, revision_hash
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
-from penstock.api.slinky.wellknown import REVISION_HASH, SAME_REVISIONS, revision_hash
-from penstock.decide.history import History, history
+from penstock.decide.rollout.revision_history import History, history
 from support.nodesets import nodeset, pod
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.api.conditions import conditions
-from penstock.decide.host_network import EXPOSED, check
+from penstock.api.kubernetes.conditions import conditions
+from penstock.decide.advice.host_network import EXPOSED, check
 
 LISTENS = "slurmd listens on 6818"
 

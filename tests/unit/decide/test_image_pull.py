@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.api.core import ContainerState, ContainerStatus, ContainerWaiting, Pod
-from penstock.api.meta import Json, ObjectMeta
+from penstock.api.kubernetes.kinds import ContainerState, ContainerStatus, ContainerWaiting, Pod
+from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.decide.image_pull import Pull, Staffed, advice
-from penstock.decide.workload import workload
+from penstock.decide.observed.image_pull import Pull, Staffed, advice
+from penstock.decide.pod.workload import workload
 
 IMAGE = "registry.example.com/team/slurmd:26.05-0.1.0"
 KINDS: dict[str, tuple[type[Staffed], str, Json]] = {

@@ -7,15 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import ControllerRevision
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import ControllerRevision
+from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.nodeset import NodeSet, UpdateStrategy
-from penstock.decide import live_conf, records
 from penstock.decide.action import DeletePod, DrainNode, SetNodeComment
-from penstock.decide.live_conf import LiveConf, alike, read
-from penstock.decide.nodeset import plan
-from penstock.render.revision import revision
-from penstock.slurm.model import Node
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import records
+from penstock.decide.slurm_node.parameters import LiveConf, alike, read
+from penstock.render.slinky.nodeset.revision import revision
+from penstock.slurm.state import Node
 from support.nodesets import known_nodes, node, nodeset, pod, view
 
 ROLLING = UpdateStrategy(type="RollingUpdate")

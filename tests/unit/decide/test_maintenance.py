@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.conditions import Check
-from penstock.api.core import Pod
-from penstock.api.slinky.nodeset import NodeSet, ScheduledUpdate, UpdateStrategy
-from penstock.api.slinky.wellknown import (
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import (
     CORDONED_FOR,
     DRAIN_FINALIZER,
     POD_CORDON,
     RESERVATION_FINALIZER,
 )
-from penstock.decide import times
+from penstock.api.slinky.nodeset import NodeSet, ScheduledUpdate, UpdateStrategy
+from penstock.base import times
 from penstock.decide.action import (
     AddFinalizer,
     DeletePod,
@@ -27,8 +27,8 @@ from penstock.decide.action import (
     RemoveFinalizer,
     SetReservation,
 )
-from penstock.decide.nodeset import Plan, plan
-from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.view import ControllerState, NodeSetView
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.reservation import Reservation
 from support.nodesets import NOW, job, known_nodes, node, nodeset, pod, view

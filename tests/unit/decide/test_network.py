@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.decide.network import Place, SlurmNode, lines, pairs, table
+from penstock.decide.cluster.network import Place, SlurmNode, lines, pairs, table
 
 CTL = Place("slurmctld", "", host="ctl.example.com", port=6817)
 BURST = Place("slurmd", "burst-0", "burst-0", "slurmd", "10.1.0.4", 6818)

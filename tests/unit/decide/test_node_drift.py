@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide import records
-from penstock.decide.live_conf import LiveConf, read
-from penstock.decide.node_drift import NodeDrift, adopted, drift, put_back, told
-from penstock.slurm.model import Node
+from penstock.decide.slurm_node import records
+from penstock.decide.slurm_node.drift import NodeDrift, adopted, drift, put_back, told
+from penstock.decide.slurm_node.parameters import LiveConf, read
+from penstock.slurm.state import Node
 from support.nodesets import node, nodeset, pod
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.api.core import Node
-from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.wellknown import FEATURES
+from penstock.api.kubernetes.kinds import Node
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.labels import FEATURES
 from penstock.decide.action import SetNodeFeatures
-from penstock.decide.node_features import merged
-from penstock.decide.nodeset import plan
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.slurm_node.features import merged
 from support.nodesets import known_nodes, node, nodeset, pod, view
 
 

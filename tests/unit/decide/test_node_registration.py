@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import UpdateStrategy
-from penstock.api.slinky.wellknown import POD_CORDON
 from penstock.decide.action import DeletePod, RegisterNode, RemoveStandIns
-from penstock.decide.node_registration import STARTS_S, Registration, registration
-from penstock.decide.nodeset import plan
-from penstock.decide.slurm_view import SlurmView
-from penstock.decide.view import ControllerState
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import ControllerState
+from penstock.decide.slurm_node.registration import STARTS_S, Registration, registration
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 from support.nodesets import (
     NOW,
     UNKNOWN,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.controller import Controller
-from penstock.decide import outside, refused_key
-from penstock.decide.reach import End
+from penstock.decide.auth import rejected_key as refused_key
+from penstock.decide.cluster import external as outside
+from penstock.decide.cluster.connectivity import End
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 
 CONTROLLER = msgspec.convert(
     {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from penstock.api.penstock.partition import PartitionSpec
-from penstock.decide.partition_drift import into_spec, told
-from penstock.slurm.partition import Difference
+from penstock.decide.partition.drift import into_spec, told
+from penstock.slurm.partition.declaration import Difference
 
 TIME = (Difference("MaxTime", "5", "6"),)
 MADE = (Difference("PartitionName", "p", ""),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.decide.partition_hold import DRAINING, check
+from penstock.decide.partition.hold import DRAINING, check
 from penstock.slurm.known import Unknown
 
 NOBODY = Unknown("no RestApi refers to Controller slurm")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.decide.partitions import Live, PartitionView, checks, refusal
+from penstock.decide.partition.conditions import Live, PartitionView, checks, refusal
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.partition import Difference
+from penstock.slurm.partition.declaration import Difference
 
 VIEW = PartitionView("p", live=Known(Live("UP", "n[0-1]", 2), 1.0))
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from penstock.api.core import Node, NodeSpec, Taint
-from penstock.api.meta import ObjectMeta
+from penstock.api.kubernetes.kinds import Node, NodeSpec, Taint
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.common import PodTemplate
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
-from penstock.api.slinky.shared import PodTemplate
 from penstock.decide.action import CreatePod
-from penstock.decide.nodeset import plan
+from penstock.decide.nodeset.plan import plan
 from support.nodesets import machine, nodeset, pod, view
 
 

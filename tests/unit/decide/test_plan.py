@@ -9,10 +9,10 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from penstock.api.conditions import Check
-from penstock.api.core import Pod
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import CORDONED_FOR, DRAIN_FINALIZER, POD_CORDON
 from penstock.api.slinky.nodeset import NodeSetStatus, UpdateStrategy
-from penstock.api.slinky.wellknown import CORDONED_FOR, DRAIN_FINALIZER, POD_CORDON
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -27,10 +27,10 @@ from penstock.decide.action import (
     SetPodConditions,
     UndrainNode,
 )
-from penstock.decide.nodeset import Plan, plan
-from penstock.decide.view import ControllerState
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.view import ControllerState
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job, Node
+from penstock.slurm.state import Job, Node
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 from support.world import World
 

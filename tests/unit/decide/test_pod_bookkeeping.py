@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     ContainerRunning,
     ContainerState,
     ContainerStatus,
@@ -17,14 +17,16 @@ from penstock.api.core import (
     Pod,
     PodCondition,
 )
-from penstock.api.slinky.wellknown import POD_DEADLINE, POD_PROTECT
-from penstock.decide import deadline, protect, records
+from penstock.api.slinky.labels import POD_DEADLINE, POD_PROTECT
 from penstock.decide.action import DeleteNodeRecord, DrainNode
-from penstock.decide.pod_conditions import conditions_action
-from penstock.decide.pods import missing_labels
-from penstock.decide.slurm_view import SlurmView
+from penstock.decide.observed.pod import missing_labels
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.pod import deadline
+from penstock.decide.pod import protection as protect
+from penstock.decide.pod.conditions import conditions_action
+from penstock.decide.slurm_node import records
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job, Node
+from penstock.slurm.state import Job, Node
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view
 
 TERMINATING = "slurm-operator: Pod is terminating"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.decide.pod_security import check
+from penstock.decide.advice.pod_security import check
 
 BASELINE = (
     'pods "compute-0" is forbidden: violates PodSecurity "baseline:latest": non-default '

@@ -7,8 +7,8 @@ import os
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
-from penstock.api.core import ContainerStatus, Pod
-from penstock.api.slinky.wellknown import (
+from penstock.api.kubernetes.kinds import ContainerStatus, Pod
+from penstock.api.slinky.labels import (
     CORDONED_FOR,
     POD_CORDON,
     POD_CORDON_SHORT,
@@ -24,11 +24,11 @@ from penstock.decide.action import (
     SetNodeComment,
     UndrainNode,
 )
-from penstock.decide.nodeset import plan
-from penstock.decide.records import Record
-from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.slurm_node.records import Record
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job, Node
+from penstock.slurm.state import Job, Node
 from support import nodesets
 
 MANY = settings(

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import Pod, PodCondition
-from penstock.api.slinky import wellknown
-from penstock.decide import nodeset as decide
-from penstock.decide.quiet import Quiet
-from penstock.decide.slurm_view import SlurmView
-from penstock.decide.view import NodeSetView
+from penstock.api.kubernetes.kinds import Pod, PodCondition
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.nodeset import plan as decide
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.plan_cache import Quiet
 from penstock.slurm.known import Known
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 from support import nodesets
 
 PODS = tuple(nodesets.pod(number) for number in range(3))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json
-from penstock.api.slinky.shared import SecretKeySelector
-from penstock.decide import refused_key
-from penstock.decide.refused_key import Refusal
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.common import SecretKeySelector
+from penstock.decide.auth import rejected_key as refused_key
+from penstock.decide.auth.rejected_key import Refusal
 
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T07:59:50Z"

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.api.conditions import conditions
-from penstock.decide import registration
-from penstock.decide.registration import FIRST_S, LONGEST_S, PATIENCE_S, RegistrationView
+from penstock.api.kubernetes.conditions import conditions
+from penstock.decide.accounting import registration
+from penstock.decide.accounting.registration import FIRST_S, LONGEST_S, PATIENCE_S, RegistrationView
+from penstock.slurm.accounting_registration import Registration
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.registration import Registration
 
 MISSING = RegistrationView(
     cluster="blue",

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.controller import (
-    Controller,
-    ControllerSpec,
-    ControllerStatus,
-    Persistence,
-)
+from penstock.api.admission import judge
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.common import ControllerRef
+from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
+from penstock.api.slinky.labels import CONFIG_HASH, CONFIG_RESTART
+from penstock.api.slinky.neighbours import Neighbours
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
-from penstock.api.slinky.shared import ControllerRef
-from penstock.api.slinky.wellknown import CONFIG_HASH, CONFIG_RESTART
-from penstock.decide.admission import judge
-from penstock.decide.config_transaction import ConfigView, Stage, Version, decide
-from penstock.decide.neighbours import Neighbours
-from penstock.decide.release import check, refusal, trial, unknown, unknown_words
+from penstock.decide.cluster.release import check, refusal, trial, unknown, unknown_words
+from penstock.decide.config.transaction import ConfigView, Stage, Version, decide
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05
 
 CONF = "ClusterName=x\nHealthCheckTimeout=3\nPartitionName=a Nodes=ALL Exclusive=NODE\n"

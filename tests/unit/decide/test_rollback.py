@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.core import ControllerRevision
-from penstock.api.meta import Json, ObjectMeta
+from penstock.api.kubernetes.kinds import ControllerRevision
+from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.slinky.labels import ROLLBACK, ROLLED_BACK
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.wellknown import ROLLBACK, ROLLED_BACK
-from penstock.decide.rollback import Rollback, asked, patch, recorded, rollback
-from penstock.render import meaning, worker
+from penstock.decide.rollout.rollback import Rollback, asked, patch, recorded, rollback
+from penstock.render.slinky.nodeset import revision_meaning as meaning
+from penstock.render.slinky.nodeset import worker_pod as worker
 from support.nodesets import nodeset
 
 LIVE: Json = {

@@ -9,10 +9,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from penstock.api.conditions import Check
-from penstock.api.core import Pod
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
-from penstock.api.slinky.wellknown import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
 from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
@@ -24,14 +24,14 @@ from penstock.decide.action import (
     UndrainNode,
     Why,
 )
-from penstock.decide.nodeset import Plan, plan
-from penstock.decide.recheck import still_right
-from penstock.decide.records import Record
-from penstock.decide.rollout import max_unavailable, rollout
-from penstock.decide.slurm_view import SlurmView
-from penstock.decide.view import ControllerState, NodeSetView
+from penstock.decide.drain.recheck import still_right
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.rollout.rolling_update import max_unavailable, rollout
+from penstock.decide.slurm_node.records import Record
 from penstock.slurm.known import Known
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 
 OLD = {"controller.kubernetes.io/hash": "old"}

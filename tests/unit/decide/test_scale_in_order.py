@@ -6,14 +6,14 @@ import itertools
 
 import pytest
 
-from penstock.api.core import Pod
-from penstock.api.slinky.wellknown import CORDONED_FOR
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import CORDONED_FOR
 from penstock.decide import ordinals
-from penstock.decide.drain import Cause
-from penstock.decide.scale_in_order import cost_check, deletion_cost, victims
-from penstock.decide.slurm_view import SlurmView
+from penstock.decide.drain.request import Cause
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.scale import cost_check, deletion_cost, victims
 from penstock.slurm.known import Known
-from penstock.slurm.model import Job, Node
+from penstock.slurm.state import Job, Node
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 
 COST = "nodeset.slinky.slurm.net/pod-deletion-cost"

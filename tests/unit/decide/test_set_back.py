@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.decide.set_back import SetBack, set_back, told
-from penstock.testing.apiserver.fields import after_update, apply
+from penstock.api.kubernetes.meta import Json
+from penstock.decide.advice.overridden_fields import SetBack, set_back, told
+from penstock.simulation.apiserver.fields import after_update, apply
 
 HELM, PATCH = "helm", "kubectl-patch"
 MADE: Json = {"replicas": 2, "partition": {"enabled": True, "config": "State=UP"}}

@@ -5,11 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
-from penstock.api.meta import Json
-from penstock.decide.slurmd_version import INCOMPATIBLE, REASON, check, is_refused, refused
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.decide.slurm_node.slurmd_version import (
+    INCOMPATIBLE,
+    REASON,
+    check,
+    is_refused,
+    refused,
+)
 from penstock.slurm.known import Unknown
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
 from support.nodesets import NOW, known_nodes, node, pod
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     ContainerState,
     ContainerStatus,
     ContainerTerminated,
@@ -12,11 +12,11 @@ from penstock.api.core import (
     Pod,
     PodStatus,
 )
-from penstock.api.meta import Condition, LocalObjectReference, ObjectMeta
+from penstock.api.kubernetes.meta import Condition, LocalObjectReference, ObjectMeta
 from penstock.api.slinky.accounting import Accounting, AccountingSpec, AccountingStatus
 from penstock.api.slinky.controller import Controller, ControllerSpec
-from penstock.decide import accounting
-from penstock.decide.slurmdbd import IN_VAIN, Said, database, read, waited_in_vain
+from penstock.decide.accounting import conditions as accounting
+from penstock.decide.accounting.slurmdbd import IN_VAIN, Said, database, read, waited_in_vain
 
 NOW = 1_800_000_000.0
 ENDED = "2027-01-15T07:59:50Z"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.api.slinky.token import TokenIdentity, TokenSpec
-from penstock.decide.token import LONGEST_S, identity_claims, judge, lifetime_s
-from penstock.slurm import jwt
+from penstock.decide.auth.token import LONGEST_S, identity_claims, judge, lifetime_s
+from penstock.slurm.auth import jwt
 
 KEY = b"k" * 64
 NOW = 1_700_000_000.0

@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.conditions import Check
-from penstock.api.core import Node as KubernetesNode
-from penstock.api.core import Pod
-from penstock.api.slinky import wellknown
-from penstock.decide import records, topology
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
 from penstock.decide.action import (
     Action,
     PatchPod,
@@ -20,11 +19,12 @@ from penstock.decide.action import (
     SetNodeTopology,
     SetPodConditions,
 )
-from penstock.decide.nodeset import Plan, plan
-from penstock.decide.quiet import Quiet
-from penstock.decide.topology import Refusal
-from penstock.decide.view import NodeSetView
-from penstock.slurm import model
+from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.plan_cache import Quiet
+from penstock.decide.slurm_node import records, topology
+from penstock.decide.slurm_node.topology import Refusal
+from penstock.slurm import state as model
 from support.nodesets import NOW, UNKNOWN, known_nodes, machine, node, nodeset, pod, view
 
 HERE, THERE = "topo-switch:s1", "topo-switch:s2"

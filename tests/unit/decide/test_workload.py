@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from penstock.api.conditions import Check
-from penstock.api.core import (
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import (
     ContainerRunning,
     ContainerState,
     ContainerStatus,
@@ -15,9 +15,9 @@ from penstock.api.core import (
     Pod,
     PodCondition,
 )
-from penstock.api.meta import ObjectMeta
-from penstock.decide.trouble import Trouble, trouble
-from penstock.decide.workload import crashed, stuck, workload
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.decide.observed.pod_failure import Trouble, trouble
+from penstock.decide.pod.workload import crashed, stuck, workload
 
 
 def pod(

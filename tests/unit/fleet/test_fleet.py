@@ -14,8 +14,8 @@ from bench.fleet.site import BARE, anew
 from bench.fleet.slurm import FleetSlurm
 from bench.plot import Panel, svg, ticks
 from bench.settled import Shape, fleet
-from penstock.decide.nodeset import plan
-from penstock.decide.quiet import Quiet
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.plan_cache import Quiet
 from penstock.slurm.rest.client import Slurmrestd
 from support import nodesets
 

@@ -19,7 +19,7 @@ from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.render import accounting
+from penstock.render.slinky.accounting import slurmdbd as accounting
 from penstock.slurm.rest.client import Slurmrestd
 from support import nodesets
 

@@ -17,28 +17,26 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from penstock.api.core import Pod
+from penstock.api.kubernetes import shapes
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.quantity import is_quantity, same_quantity
 from penstock.api.penstock.partition import Partition, PartitionSpec
-from penstock.api.penstock.validate import partition_problems
-from penstock.api.quantity import is_quantity, same_quantity
-from penstock.api.slinky import shapes, wellknown
-from penstock.api.slinky.shared import LONGEST_CONF, LONGEST_LINE
-from penstock.decide import (
-    directory,
-    gpus,
-    live_conf,
-    records,
-    scale_in_order,
-    topology,
-    topology_file,
-)
-from penstock.kube import nesting
-from penstock.kube.client import LOG_BYTES
-from penstock.render import merge, sshd_config
-from penstock.slurm import gres, hostlist, jwt
-from penstock.slurm.conf import Document, diff
-from penstock.slurm.partition import Difference, changes, declared
-from penstock.slurm.partition_words import with_differences
+from penstock.api.penstock.validation import partition_problems
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.common import LONGEST_CONF, LONGEST_LINE
+from penstock.decide import scale as scale_in_order
+from penstock.decide.advice import gpus
+from penstock.decide.auth import directory
+from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import records, topology, topology_file
+from penstock.kube.client import nesting
+from penstock.kube.client.client import LOG_BYTES
+from penstock.render.parts import merge, sshd_config
+from penstock.slurm import gres, hostlist
+from penstock.slurm.auth import jwt
+from penstock.slurm.conf.document import Document, diff
+from penstock.slurm.partition.conf_line import with_differences
+from penstock.slurm.partition.declaration import Difference, changes, declared
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.http import Answer
 from penstock.slurm.rest.transport import _decoded  # pyright: ignore[reportPrivateUsage]

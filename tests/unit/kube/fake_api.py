@@ -16,9 +16,9 @@ from typing import Any, cast
 import msgspec
 from aiohttp import web
 
-from penstock.api.meta import Json
-from penstock.kube.errors import UnreachableError
-from penstock.kube.transport import Request, Response
+from penstock.api.kubernetes.meta import Json
+from penstock.kube.client.errors import UnreachableError
+from penstock.kube.client.transport import Request, Response
 
 
 @dataclass

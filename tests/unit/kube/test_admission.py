@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.kube.admission import AdmissionError, AdmissionRequest, Answer, Cause, answer
+from penstock.kube.webhook.review import AdmissionError, AdmissionRequest, Answer, Cause, answer
 
 BOTH = pytest.mark.parametrize("version", ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
 

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from penstock.api.core import CONFIG_MAPS, ConfigMap
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
 from penstock.kube import Backoff, Cache, Client, Pace
-from penstock.testing.clock import FakeClock
+from penstock.simulation.manual_clock import FakeClock
 from unit.kube.fake_api import FakeApi, Fault
 
 pauses = st.sampled_from([None, 0.0, 0.3])

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from penstock.kube.certificates import (
+from penstock.kube.webhook.certificates import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
     Bundle,

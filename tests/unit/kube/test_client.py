@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from penstock.api.core import CONFIG_MAPS, PODS
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, PODS
 from penstock.kube import (
     ALL,
     AlreadyExistsError,
@@ -23,11 +23,11 @@ from penstock.kube import (
     TooManyRequestsError,
     UnreachableError,
 )
-from penstock.kube.client import list_all
-from penstock.kube.credentials import FileCredentials, Material
-from penstock.kube.errors import Status, api_error, status_error
-from penstock.kube.store import version_of
-from penstock.testing.clock import FakeClock, settle
+from penstock.kube.cache.store import version_of
+from penstock.kube.client.client import list_all
+from penstock.kube.client.credentials import FileCredentials, Material
+from penstock.kube.client.errors import Status, api_error, status_error
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault, served
 
 PATH = "/api/v1/namespaces/a/configmaps/x"

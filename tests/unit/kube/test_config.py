@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry
 
-from penstock.api.core import CONFIG_MAPS
+from penstock.api.kubernetes.kinds import CONFIG_MAPS
 from penstock.kube import (
     Client,
     Config,
@@ -28,7 +28,7 @@ from penstock.kube import (
     load,
     serve,
 )
-from penstock.kube.credentials import CredentialsError, FileCredentials, Material
+from penstock.kube.client.credentials import CredentialsError, FileCredentials, Material
 from unit.kube.fake_api import FakeApi, Fault, served
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.api.core import CONFIG_MAPS, SECRETS, ConfigMap
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, ConfigMap
 from penstock.kube import (
     Backoff,
     Cache,
@@ -21,7 +21,7 @@ from penstock.kube import (
     Timing,
     TooManyRequestsError,
 )
-from penstock.testing.clock import FakeClock, settle
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault
 
 A = "/api/v1/namespaces/a/configmaps"

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from penstock.api.core import CONFIG_MAPS
-from penstock.api.meta import Json
-from penstock.api.quantity import same_quantity
+from penstock.api.kubernetes.kinds import CONFIG_MAPS
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.quantity import same_quantity
 from penstock.kube import Applier, Client, NotOursError
-from penstock.kube.drift import drift
-from penstock.kube.ownership import adopt
-from penstock.testing.clock import FakeClock
+from penstock.kube.apply.difference import drift
+from penstock.kube.apply.field_owners import adopt
+from penstock.simulation.manual_clock import FakeClock
 from unit.kube.fake_api import FakeApi
 
 FIELDS: Json = {

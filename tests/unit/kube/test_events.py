@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from penstock.api.core import CONFIG_MAPS, ConfigMap
-from penstock.api.meta import Json, ObjectMeta
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
+from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.kube import Client, Recorder
-from penstock.testing.clock import FakeClock, settle
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault
 
 OBJ = ConfigMap(metadata=ObjectMeta(name="x", namespace="a", uid="u", resource_version="5"))

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from penstock.api.core import CONFIG_MAPS, ConfigMap
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
 from penstock.kube import Cache, Client, Expectations
-from penstock.testing.clock import FakeClock, settle
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi
 
 A = "/api/v1/namespaces/a/configmaps"

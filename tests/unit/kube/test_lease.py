@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from penstock.kube import Client, Lease
-from penstock.testing.clock import FakeClock, settle
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from penstock.api.meta import Json
-from penstock.kube.ownership import adopt
+from penstock.api.kubernetes.meta import Json
+from penstock.kube.apply.field_owners import adopt
 
 FIELDS: Json = {
     "f:metadata": {"f:labels": {"f:chart": {}}},

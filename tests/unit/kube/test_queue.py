@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.kube import Backoff, Metrics, QueueClosedError, WorkQueue
-from penstock.testing.clock import FakeClock, settle
+from penstock.simulation.manual_clock import FakeClock, settle
 
 
 def make(clock: FakeClock | None = None) -> WorkQueue:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.api.core import ConfigMap
-from penstock.api.meta import ObjectMeta
-from penstock.kube.store import Entry, Store
+from penstock.api.kubernetes.kinds import ConfigMap
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.kube.cache.store import Entry, Store
 
 
 def config_map(name: str, version: int, team: str = "a") -> Entry[ConfigMap]:

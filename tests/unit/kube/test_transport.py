@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from penstock.kube.certificates import renewed
-from penstock.kube.config import Config
-from penstock.kube.credentials import Access
-from penstock.kube.transport import HttpTransport, Request
+from penstock.kube.client.config import Config
+from penstock.kube.client.credentials import Access
+from penstock.kube.client.transport import HttpTransport, Request
+from penstock.kube.webhook.certificates import renewed
 from unit.kube.test_webhook import HOST, NOW, serving, trusting
 
 

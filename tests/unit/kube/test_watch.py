@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.api.core import (
+from penstock.api.kubernetes.kinds import (
     CONFIG_MAPS,
     PODS,
     SERVICE_MONITORS,
@@ -14,8 +14,8 @@ from penstock.api.core import (
     ServiceMonitor,
 )
 from penstock.kube import Backoff, Cache, Client, Config, HttpTransport, Pace
-from penstock.kube.credentials import FileCredentials, Material
-from penstock.testing.clock import FakeClock, settle
+from penstock.kube.client.credentials import FileCredentials, Material
+from penstock.simulation.manual_clock import FakeClock, settle
 from unit.kube.fake_api import FakeApi, Fault, served
 
 A = "/api/v1/namespaces/a/configmaps"

@@ -14,9 +14,9 @@ import pytest
 from cryptography import x509
 
 from penstock.kube import Metrics
-from penstock.kube.admission import AdmissionRequest, Answer, Cause
-from penstock.kube.certificates import AUTHORITY_LIFETIME, LEAF_LIFETIME, Bundle, renewed
-from penstock.kube.webhook import LARGEST, WebhookServer
+from penstock.kube.webhook.certificates import AUTHORITY_LIFETIME, LEAF_LIFETIME, Bundle, renewed
+from penstock.kube.webhook.review import AdmissionRequest, Answer, Cause
+from penstock.kube.webhook.server import LARGEST, WebhookServer
 from unit.kube.test_admission import review
 
 HOST = "127.0.0.1"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.cli.main import app
 
 REF = {"controllerRef": {"name": "metal"}}

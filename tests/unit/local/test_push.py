@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import __version__
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.cli.images import app
 from penstock.local import image_prefix, oci, registry_errors
 from penstock.local.errors import LocalError

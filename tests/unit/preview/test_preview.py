@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.api.meta import Json
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import World
+from penstock.api.kubernetes.meta import Json
+from penstock.preview.cluster_copy import Live, Slurm
+from penstock.preview.dry_run import LAST_APPLIED, merge_patch
 from penstock.preview.effects import Effects, effects
-from penstock.preview.live import Live, Slurm
-from penstock.preview.rehearsal import rehearse
-from penstock.preview.wanted import LAST_APPLIED, merge_patch
-from penstock.preview.words import words
-from penstock.slurm.force import Force
-from penstock.slurm.model import Job, Node
-from penstock.testing.loop import EPOCH, simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import World
+from penstock.preview.report import words
+from penstock.preview.simulated_run import rehearse
+from penstock.simulation.event_loop import EPOCH, simulate
+from penstock.slurm.conf.apply_method import Force
+from penstock.slurm.state import Job, Node
 
 SETTLED_S = 120.0
 CLUSTER = "slurm/slurm"
@@ -81,7 +81,7 @@ def test_what_fails_in_a_rehearsal_is_said_and_not_taken_for_nothing(
     def broken(*_: object) -> Json:
         raise ValueError("no such field")
 
-    monkeypatch.setattr("penstock.render.controller.stateful_set", broken)
+    monkeypatch.setattr("penstock.render.slinky.cluster.slurmctld.stateful_set", broken)
     found = changed(live, "controllers", "slurm", slurmctld={"image": "slurmctld:2"})
     (said,) = found.failed
     assert "Controller slurm cannot be reconciled" in said

@@ -9,19 +9,19 @@ from typing import cast
 
 import pytest
 
-from penstock.api.meta import Json
+from fault_plans.plan import Layout
+from fault_plans.promises import final_state as expected
+from fault_plans.world import CORE, SPACE, World, path_of
+from penstock.api.kubernetes.meta import Json
+from penstock.preview.cluster_copy import Key, Live, Slurm
 from penstock.preview.effects import Effects, effects
-from penstock.preview.live import Key, Live, Slurm
-from penstock.preview.rehearsal import rehearse
+from penstock.preview.report import words
 from penstock.preview.restarts import How
-from penstock.preview.words import words
-from penstock.slurm.force import Force
-from penstock.slurm.force_table import TABLE
-from penstock.slurm.model import Node
-from penstock.testing.loop import EPOCH, simulate
-from penstock.testing.plans import expected
-from penstock.testing.plans.plan import Layout
-from penstock.testing.plans.world import CORE, SPACE, World, path_of
+from penstock.preview.simulated_run import rehearse
+from penstock.simulation.event_loop import EPOCH, simulate
+from penstock.slurm.conf.apply_method import Force
+from penstock.slurm.conf.apply_method_table import TABLE
+from penstock.slurm.state import Node
 
 SETTLED_S = 120.0
 PODS = {

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.render.context import Cluster, Images
+from penstock.render.slinky.inputs import Cluster, Images
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "render"
 IMAGES = Images(

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 import yaml
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
-from penstock.render import accounting as render
-from penstock.render.accounting import Given
-from penstock.render.slurmdbd_conf import password_problem, slurmdbd_conf
-from penstock.slurm.conf import Document
+from penstock.render.slinky.accounting import slurmdbd as render
+from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd_conf import password_problem, slurmdbd_conf
+from penstock.slurm.conf.document import Document
 from unit.render.test_golden import GOLDEN, dumped
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/slinky/f14-accounting.yaml"

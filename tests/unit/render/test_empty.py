@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.render import empty, merge
-from penstock.render.canonical import canonical_json
+from penstock.api.kubernetes.meta import Json
+from penstock.render.parts import empty_values as empty
+from penstock.render.parts import merge
+from penstock.render.parts.digest import canonical_json
 
 BASE: Json = {"containers": [{"name": "a", "image": "i"}], "tolerations": [{"key": "ours"}]}
 HOLLOW: Json = {

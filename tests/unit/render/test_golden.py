@@ -12,8 +12,12 @@ import pytest
 import yaml
 
 from penstock.api.slinky import names
-from penstock.render import controller, loginset, monitor, restapi, worker
-from penstock.render.canonical import canonical_json
+from penstock.render.parts.digest import canonical_json
+from penstock.render.slinky.cluster import login as loginset
+from penstock.render.slinky.cluster import metrics_monitor as monitor
+from penstock.render.slinky.cluster import slurmctld as controller
+from penstock.render.slinky.cluster import slurmrestd as restapi
+from penstock.render.slinky.nodeset import worker_pod as worker
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NAMES = ["minimal", "full", "external", "daemonset"]

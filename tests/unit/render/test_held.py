@@ -11,21 +11,27 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from penstock.api.meta import Json
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.labels import ADOPTED_TEMPLATE
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.api.slinky.wellknown import ADOPTED_TEMPLATE
-from penstock.render import accounting, controller, held, loginset, meaning, restapi, worker
-from penstock.render.accounting import Given
-from penstock.render.canonical import secret_digest
-from penstock.render.context import Cluster, Images
-from penstock.render.held import REPLACED, Declared
-from penstock.render.slurm_conf import slurm_conf
-from penstock.render.slurmdbd_conf import slurmdbd_conf
-from penstock.testing.upstream import Upstream, chart_made
+from penstock.render.parts.digest import secret_digest
+from penstock.render.slinky.accounting import slurmdbd as accounting
+from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd_conf import slurmdbd_conf
+from penstock.render.slinky.cluster import adopted_workload as held
+from penstock.render.slinky.cluster import login as loginset
+from penstock.render.slinky.cluster import slurmctld as controller
+from penstock.render.slinky.cluster import slurmrestd as restapi
+from penstock.render.slinky.cluster.adopted_workload import REPLACED, Declared
+from penstock.render.slinky.config.slurm_conf import slurm_conf
+from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.nodeset import revision_meaning as meaning
+from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.simulation.slurm_operator import Upstream, chart_made
 
 T = TypeVar("T")
 WORKLOADS = ("slurm-controller", "slurm-accounting", "slurm-restapi", "slurm-login-slinky")

@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import ObjectMeta
-from penstock.api.slinky.shared import SecretKeySelector
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.slinky.common import SecretKeySelector
 from penstock.api.slinky.token import Token, TokenSpec
-from penstock.render import controller, token, worker
-from penstock.render.script import script
-from penstock.render.slurm_conf import slurm_conf
+from penstock.render.parts.script import script
+from penstock.render.slinky import token
+from penstock.render.slinky.cluster import slurmctld as controller
+from penstock.render.slinky.config.slurm_conf import slurm_conf
+from penstock.render.slinky.nodeset import worker_pod as worker
 from support.volume import Volume
 
 SSSD = {"name": "directory", "key": "conf"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.render import merge
+from penstock.render.parts import merge
 
 OURS: dict[str, Any] = {
     "name": "slurmd",

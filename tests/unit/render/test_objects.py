@@ -9,7 +9,12 @@ import pytest
 from msgspec import structs
 
 from penstock.api.slinky.controller import Metrics, ServiceMonitor
-from penstock.render import controller, hostkeys, loginset, monitor, restapi, worker
+from penstock.render.parts import ssh_host_keys as hostkeys
+from penstock.render.slinky.cluster import login as loginset
+from penstock.render.slinky.cluster import metrics_monitor as monitor
+from penstock.render.slinky.cluster import slurmctld as controller
+from penstock.render.slinky.cluster import slurmrestd as restapi
+from penstock.render.slinky.nodeset import worker_pod as worker
 
 
 def find(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:

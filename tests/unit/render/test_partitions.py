@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from penstock.api.penstock.partition import KEYS, Partition, PartitionKeys
-from penstock.render import partitions
-from penstock.render.context import Cluster
-from penstock.render.partitions import Worker
-from penstock.render.slurm_conf import slurm_conf
-from penstock.slurm.conf import Document
-from penstock.slurm.model import Node
-from penstock.slurm.partition_keys import canonical
+from penstock.render.config import partition as partitions
+from penstock.render.config.partition import Worker
+from penstock.render.slinky.config.slurm_conf import slurm_conf
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.conf.document import Document
+from penstock.slurm.partition.keys import canonical
+from penstock.slurm.state import Node
 
 NODES = {
     **{f"compute-{n}": Node(f"compute-{n}", features=("compute",)) for n in range(4)},

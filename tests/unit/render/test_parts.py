@@ -11,11 +11,13 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
-from penstock.api.quantity import is_quantity, quantity, same_quantity
+from penstock.api.kubernetes.quantity import is_quantity, quantity, same_quantity
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.render import canonical, hostkeys, keys
-from penstock.render.slurmd_conf import node_conf
-from penstock.render.sshd_config import LOGIN, WORKER, sshd_config
+from penstock.render.parts import digest as canonical
+from penstock.render.parts import key_secret as keys
+from penstock.render.parts import ssh_host_keys as hostkeys
+from penstock.render.parts.sshd_config import LOGIN, WORKER, sshd_config
+from penstock.render.slinky.nodeset.slurmd_conf import node_conf
 
 
 def test_equal_objects_have_equal_bytes_and_hashes():

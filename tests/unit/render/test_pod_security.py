@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.render import controller, restapi, worker
+from penstock.render.slinky.cluster import slurmctld as controller
+from penstock.render.slinky.cluster import slurmrestd as restapi
+from penstock.render.slinky.nodeset import worker_pod as worker
 
 ADDED = frozenset(
     [

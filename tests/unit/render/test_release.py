@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from penstock.api.meta import Json, ObjectMeta
+from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.slinky.common import ControllerRef, PodTemplate
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Metrics
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
-from penstock.api.slinky.shared import ControllerRef, PodTemplate
-from penstock.render import controller as render
-from penstock.render import release, worker_spec
-from penstock.render.context import Cluster, Images
-from penstock.render.slurm_conf import slurm_conf
+from penstock.render.slinky.cluster import release
+from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.config.slurm_conf import slurm_conf
+from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.nodeset import pod_spec as worker_spec
 from penstock.slurm import versions
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, Version
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.render.config import content_hash
-from penstock.render.script import script
+from penstock.render.config.content import content_hash
+from penstock.render.parts.script import script
 from support.volume import Volume
 
 REFUSED = "slurm_reconfigure error: Unspecified error"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from penstock.render import config, slurm_conf
-from penstock.slurm.conf import Document
+from penstock.render.config import content as config
+from penstock.render.slinky.config import slurm_conf
+from penstock.slurm.conf.document import Document
 
 
 def conf(load: Any, **spec: Any) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.render.script import script
+from penstock.render.parts.script import script
 from support.volume import Volume
 
 FATAL = "fatal: Could not open/read/parse slurmdbd.conf file"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.slurm.conf import (
+from penstock.slurm.conf.document import (
     Change,
     ConfError,
     Document,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.slurm.force import Force, Plan, needs
-from penstock.slurm.force_table import TABLE, page, table
+from penstock.slurm.conf.apply_method import Force, Plan, needs
+from penstock.slurm.conf.apply_method_table import TABLE, page, table
 from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"

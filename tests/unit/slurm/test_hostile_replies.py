@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from penstock.decide.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmView
 from penstock.slurm.known import Known
-from penstock.slurm.model import Node
+from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest import BadReplyError, Slurmrestd
 from penstock.slurm.rest.http import Answer
-from penstock.slurm.snapshot import Snapshot
+from penstock.slurm.state import Node
 
 OPENAPI = b'{"info":{"x-slurm":{"data_parsers":[{"plugin":"data_parser/v0.0.45"}]}}}'
 TIME = b'"last_update":{"set":true,"number":9}'

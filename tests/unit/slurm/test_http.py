@@ -7,13 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock.slurm.rest import Slurmrestd, UnreachableError
-from penstock.slurm.rest.http import (
-    Answer,
-    HttpFormatError,
-    bounded,
-    exchange,
-    largest_reply,
-)
+from penstock.slurm.rest.http import Answer, HttpFormatError, bounded, exchange, largest_reply
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

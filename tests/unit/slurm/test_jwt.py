@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm import jwt
+from penstock.slurm.auth import jwt
 
 KEY = bytes(range(32))
 NOW = 1_700_000_000

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.mirror import STOPPED, Mirror, Pace
-from penstock.slurm.model import Node
+from penstock.slurm.mirror.nodes_and_jobs import STOPPED, Mirror, Pace
+from penstock.slurm.mirror.snapshot import NO_NODES, Snapshot
 from penstock.slurm.rest import Slurmrestd
-from penstock.slurm.snapshot import NO_NODES, Snapshot
-from penstock.testing.faults import Fault
-from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.slurmrestd import FakeSlurmrestd
+from penstock.slurm.state import Node
 
 FAST = Pace(moving=0.01, settled=0.01, back_off=0.01, moving_for=0.05)
 SLOW = Pace(moving=600, settled=600, back_off=600)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.model import Node
+from penstock.slurm.state import Node
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Collection
 
 import pytest
 
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError, UnsupportedError
 from penstock.slurm.rest.node_registration import Address, register, remove
 from penstock.slurm.stand_in import BELL, stand_ins
-from penstock.testing.slurmrestd import FakeSlurmrestd
 
 SLURMDS = (Address("cpu-0", "10.0.0.1", 6818), Address("cpu-1", "10.0.0.2", 6818))
 

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from penstock.slurm.partition import PARTITION, Difference, declared
-from penstock.slurm.partition_adopt import into_extra_conf
-from penstock.slurm.partition_drift import differences
+from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.slurm.partition.adoption import into_extra_conf
+from penstock.slurm.partition.declaration import PARTITION, Difference, declared
+from penstock.slurm.partition.drift import differences
 from penstock.slurm.rest import BadReplyError, Partition, Slurmrestd
 from penstock.slurm.rest.wire import PartitionNodes
 from penstock.slurm.versions import PARTITION_CALLS_SINCE, RESERVATION_CALLS_SINCE
-from penstock.testing.slurmctld import FakeSlurmctld
-from penstock.testing.slurmrestd import FakeSlurmrestd
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "slurmrestd" / "parsers"
 CONF = """

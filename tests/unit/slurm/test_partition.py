@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.partition import changes, declared, keep, live_only
+from penstock.slurm.partition.declaration import changes, declared, keep, live_only
 
 BASE = "ClusterName=x\nNodeSet=a Feature=a\nPartitionName=a Nodes=a MaxTime=60\n"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.slurm.partition import Difference, declared
-from penstock.slurm.partition_adopt import into_extra_conf, into_nodeset
+from penstock.simulation.slurm import partitions
+from penstock.slurm.partition.adoption import into_extra_conf, into_nodeset
+from penstock.slurm.partition.declaration import Difference, declared
 from penstock.slurm.rest.wire import Partition
-from penstock.testing import partitions
 
 TIME = (Difference("MaxTime", "5", "6"),)
 MADE = (Difference("PartitionName", "p", ""),)

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.slurm.model import Node
-from penstock.slurm.partition import Change, Declared, Difference, changes, declared
-from penstock.slurm.partition_calls import ByFile, Delete, Update, call
-from penstock.slurm.partition_drift import default_partition, differences, expected_nodes
-from penstock.slurm.partition_keys import ROWS, canonical
+from penstock.simulation.slurm import partitions
+from penstock.slurm.partition.declaration import Change, Declared, Difference, changes, declared
+from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
+from penstock.slurm.partition.keys import ROWS, canonical
+from penstock.slurm.partition.update import ByFile, Delete, Update, call
 from penstock.slurm.rest.wire import Partition
-from penstock.testing import partitions
+from penstock.slurm.state import Node
 
 # A value of each key that is not its default, as slurm.conf has it.
 VALUES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.decide.partitions import without
-from penstock.slurm.partition import Gone
-from penstock.slurm.partition_gone import gone
+from penstock.decide.partition.conditions import without
+from penstock.slurm.partition.declaration import Gone
+from penstock.slurm.partition.removed_keys import gone
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.partition_hold import held_lines, is_drained, removed
+from penstock.slurm.partition.hold import held_lines, is_drained, removed
 
 NOBODY = frozenset[str]()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.slurm.partition import Difference, declared
-from penstock.slurm.partition_keys import ROWS, canonical
-from penstock.slurm.partition_words import line_of, with_differences, with_line, without
+from penstock.simulation.slurm import partitions
+from penstock.slurm.partition.conf_line import line_of, with_differences, with_line, without
+from penstock.slurm.partition.declaration import Difference, declared
+from penstock.slurm.partition.keys import ROWS, canonical
 from penstock.slurm.rest.wire import Partition
-from penstock.testing import partitions
 
 
 def edited(text: str, *found: tuple[str, str]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from penstock.simulation.event_loop import simulate
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
+from penstock.slurm.accounting_registration import Registration
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.registration import Registration
-from penstock.slurm.registration_mirror import PACE_S, SOON_S, RegistrationMirror
+from penstock.slurm.mirror.accounting_registration import PACE_S, SOON_S, RegistrationMirror
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.testing.faults import Fault
-from penstock.testing.loop import simulate
-from penstock.testing.slurmrestd import InMemorySlurmrestd
 
 CONF = "ClusterName=blue\nAccountingStorageType=accounting_storage/slurmdbd\n"
 Scene = Callable[[InMemorySlurmrestd, RegistrationMirror, list[float]], Awaitable[None]]

@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from penstock.slurm import jwt
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.slurm.auth import jwt
 from penstock.slurm.rest import (
     AuthError,
     BadReplyError,
@@ -16,8 +18,6 @@ from penstock.slurm.rest import (
     UnsupportedError,
 )
 from penstock.slurm.rest.reservation import WantedReservation
-from penstock.testing.faults import Fault
-from penstock.testing.slurmrestd import FakeSlurmrestd
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from penstock.slurm.known import Known, Unknown
-from penstock.slurm.model import Job, Node
-from penstock.slurm.snapshot import (
+from penstock.slurm.mirror.snapshot import (
     LATE,
     NO_NODES,
     NOT_ASKED,
@@ -13,6 +12,7 @@ from penstock.slurm.snapshot import (
     changed,
     reusing,
 )
+from penstock.slurm.state import Job, Node
 
 
 def nodes(*names: str, state: str = "IDLE") -> dict[str, Node]:

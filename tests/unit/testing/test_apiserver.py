@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.api.core import CONFIG_MAPS, PODS, ConfigMap
-from penstock.api.meta import Json
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, PODS, ConfigMap
+from penstock.api.kubernetes.meta import Json
 from penstock.kube import (
     AlreadyExistsError,
     Applier,
@@ -18,8 +18,8 @@ from penstock.kube import (
     NotFoundError,
     TooManyRequestsError,
 )
-from penstock.testing.apiserver import ApiServer, Connection
-from penstock.testing.loop import EPOCH, LoopClock, simulate
+from penstock.simulation.apiserver import ApiServer, Connection
+from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
 
 
 class Site:

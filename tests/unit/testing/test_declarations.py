@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from penstock.api.slinky import validate
-from penstock.render import service, slurm_conf
-from penstock.testing.declarations import effects
-from penstock.testing.declarations.check import every, findings
-from penstock.testing.declarations.properties import ABSENT, at, dotted, properties, put, schemas
-from penstock.testing.declarations.rules import BREACHES, messages
-from penstock.testing.declarations.values import Case, Verdict
+from declarations import effects
+from declarations.check import every, findings
+from declarations.properties import ABSENT, at, dotted, properties, put, schemas
+from declarations.rules import BREACHES, messages
+from declarations.values import Case, Verdict
+from penstock.api.slinky import validation as validate
+from penstock.render.parts import service
+from penstock.render.slinky.config import slurm_conf
 
 ROOT = Path(__file__).parents[3]
 PART = 4
@@ -126,6 +127,6 @@ def test_a_row_that_is_missing_in_what_is_not_served_is_found(
     def silent(_: object) -> list[str]:
         return []
 
-    monkeypatch.setattr("penstock.testing.declarations.check.not_served", silent)
+    monkeypatch.setattr("declarations.check.not_served", silent)
     path = "spec.slurmKeyRef.optional"
     assert path in " ".join(found(cases, path))

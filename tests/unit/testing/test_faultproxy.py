@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from aiohttp import ClientConnectorError, ClientSession
 
+from penstock.simulation.fault_proxy import FaultProxy
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
 from penstock.slurm.rest import SlurmError, Slurmrestd, UnreachableError
-from penstock.testing.faultproxy import FaultProxy
-from penstock.testing.faults import Fault
-from penstock.testing.slurmrestd import FakeSlurmrestd
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ async def test_its_command_serves_is_switched_over_http_and_stops_on_sigterm(
 ):
     port, control = unused_tcp_port_factory(), unused_tcp_port_factory()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "penstock.testing.faultproxy", "--listen", f"127.0.0.1:{port}",
+        sys.executable, "-m", "penstock.simulation.fault_proxy", "--listen", f"127.0.0.1:{port}",
         "--upstream", server.url, "--control-port", str(control),
     )  # fmt: skip
     switch = f"http://127.0.0.1:{control}"

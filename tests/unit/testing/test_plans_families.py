@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.testing.plans.families import DRAWN, FAMILIES, HAPPENINGS
-from penstock.testing.plans.hybrid import HYBRID
+from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS
+from fault_plans.hybrid import HYBRID
 
 
 def test_no_two_happenings_have_the_same_name() -> None:

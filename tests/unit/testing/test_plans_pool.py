@@ -12,8 +12,9 @@ from pathlib import Path
 
 
 def test_no_process_plays_on_when_whoever_asked_was_killed() -> None:
-    command = [sys.executable, "-m", "penstock.testing.plans", "--count", "100000", "--workers=2"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as asked:
+    command = [sys.executable, "-m", "fault_plans", "--count", "100000", "--workers=2"]
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, env=path, stdout=subprocess.DEVNULL) as asked:
         until(lambda: len(children(asked.pid)) >= 3)
         players = children(asked.pid)
         asked.kill()

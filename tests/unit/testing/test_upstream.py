@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.api.meta import Json
-from penstock.testing.upstream import MANAGER, Upstream
+from penstock.api.kubernetes.meta import Json
+from penstock.simulation.slurm_operator import MANAGER, Upstream
 from support.captured import KINDS, captured
 
 DEFAULTS = re.compile(

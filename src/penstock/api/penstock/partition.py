@@ -6,9 +6,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import field
 
-from penstock.api.meta import Json, KubeObject, KubeStruct
-from penstock.api.resource import Resource
-from penstock.api.schema import (
+from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.schema import (
     ATOMIC_LIST,
     INT32,
     INT64,
@@ -20,7 +20,7 @@ from penstock.api.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.shared import FIXED_REF, NON_EMPTY_REF, ControllerRef, Status
+from penstock.api.slinky.common import FIXED_REF, NON_EMPTY_REF, ControllerRef, Status
 
 GROUP = "penstock.dev"
 VERSION = "v1alpha1"

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import field
 
-from penstock.api.meta import KubeObject, KubeStruct
-from penstock.api.resource import Resource
-from penstock.api.schema import (
+from penstock.api.kubernetes.meta import KubeObject, KubeStruct
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.schema import (
     AGE,
     ATOMIC_MAP,
     INT32,
@@ -18,7 +18,7 @@ from penstock.api.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.shared import (
+from penstock.api.slinky.common import (
     EXTERNAL_CONFIG,
     GROUP,
     KEPT_JWT_KEY,

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from msgspec import field
 
-from penstock.api.meta import KubeObject, KubeStruct
-from penstock.api.resource import Resource
-from penstock.api.schema import (
+from penstock.api.kubernetes.meta import KubeObject, KubeStruct
+from penstock.api.kubernetes.pvc_spec import ClaimSpec
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.schema import (
     AGE,
     ATOMIC_MAP,
     DEFAULT,
@@ -20,7 +21,7 @@ from penstock.api.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.shared import (
+from penstock.api.slinky.common import (
     EXTERNAL_CONFIG,
     GROUP,
     LOCAL_REF,
@@ -44,7 +45,6 @@ from penstock.api.slinky.shared import (
     has_condition,
     same_jwt_key,
 )
-from penstock.api.slinky.volumes import ClaimSpec
 
 MOST_BACKUPS = 9
 """A backup more than one or two is never seen; each is a line of slurm.conf and a pod."""

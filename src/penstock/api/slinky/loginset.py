@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import field
 
-from penstock.api.meta import KubeObject, KubeStruct
-from penstock.api.resource import Resource
-from penstock.api.schema import AGE, INT32, READY, REASON, Column, KindInfo, about
-from penstock.api.slinky.shared import (
+from penstock.api.kubernetes.meta import KubeObject, KubeStruct
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.schema import AGE, INT32, READY, REASON, Column, KindInfo, about
+from penstock.api.slinky.common import (
     FIXED_REF,
     GROUP,
     LONGEST_KEYS,

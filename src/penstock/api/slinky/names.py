@@ -10,13 +10,13 @@ import hashlib
 from functools import lru_cache
 
 from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.common import SecretKeySelector
 from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.labels import RESERVATION_PREFIX, SLURMCTLD_PORT, SLURMDBD_PORT
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.api.slinky.shared import SecretKeySelector
 from penstock.api.slinky.token import Token
-from penstock.api.slinky.wellknown import RESERVATION_PREFIX, SLURMCTLD_PORT, SLURMDBD_PORT
 
 SLURM_KEY = "slurm.key"
 JWT_KEY = "jwt.key"

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import field
 
-from penstock.api.meta import Json, KubeObject, KubeStruct
-from penstock.api.resource import Resource
-from penstock.api.schema import (
+from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.schema import (
     AGE,
     DATE_TIME,
     DURATION,
@@ -21,7 +21,7 @@ from penstock.api.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.shared import (
+from penstock.api.slinky.common import (
     FIXED_REF,
     GROUP,
     LONGEST_LINE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from penstock.api.meta import Json, KubeObject, KubeStruct
-from penstock.api.resource import Resource
-from penstock.api.schema import (
+from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.schema import (
     AGE,
     ATOMIC_MAP,
     DATE_TIME,
@@ -19,7 +19,7 @@ from penstock.api.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.shared import (
+from penstock.api.slinky.common import (
     GROUP,
     KEPT_JWT_KEY,
     SHORT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.api.meta import Json
-from penstock.api.slinky.wellknown import WORKER_TAINT
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import WORKER_TAINT
 
 WORKER: Final[Json] = {
     "key": WORKER_TAINT,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from penstock.slurm.model import Job, Node
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.errors import BadReplyError, NotFoundError
 from penstock.slurm.rest.http import Exchange, exchange, unfenced
 from penstock.slurm.rest.reservation import Reservation, ReservationsReply, WantedReservation
 from penstock.slurm.rest.transport import SLURMDBD, TIMEOUT_S, Transport
+from penstock.slurm.state import Job, Node
 from penstock.slurm.versions import Version, of_parser
 
 MOST_HELD = 1_000_000

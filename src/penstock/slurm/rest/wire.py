@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from msgspec import Raw, Struct, field
 
 from penstock.slurm import hostlist
-from penstock.slurm.model import FINISHED, Job, Node
+from penstock.slurm.state import FINISHED, Job, Node
 
 T = TypeVar("T")
 _REPLACED = "\N{REPLACEMENT CHARACTER}"

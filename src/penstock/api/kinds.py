@@ -1,8 +1,0 @@
-"""All kinds that the operator serves, of both groups."""
-
-from __future__ import annotations
-
-from penstock.api.penstock import partition
-from penstock.api.slinky import kinds
-
-KINDS = (*kinds.KINDS, partition.INFO)

@@ -1,0 +1,118 @@
+"""Conditions that tell people and tools how an object is doing.
+
+Ready says whether it is as declared. Reconciling and Stalled are there only while they apply:
+Reconciling while the operator is getting there, Stalled when it cannot without a person's help.
+Source: Kubernetes API conventions (conditions), kstatus of sigs.k8s.io/cli-utils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from penstock.api.kubernetes.meta import Condition
+
+READY = "Ready"
+RECONCILING = "Reconciling"
+STALLED = "Stalled"
+SETTLED = "Settled"
+
+_MESSAGE_LIMIT = 32768
+_STATUS: dict[bool | None, Literal["True", "False", "Unknown"]] = {
+    True: "True",
+    False: "False",
+    None: "Unknown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding about an object: whether an aspect is as wanted, and what a user is told.
+
+    `ok` is True when it is (a message then is a remark), None while it is under way or unknown, and
+    False when nothing will change before somebody acts. With `type` the finding is shown as a
+    condition of its own as well.
+    """
+
+    ok: bool | None
+    reason: str
+    message: str = ""
+    type: str = ""
+    negative: bool = False
+    """Its own condition is True when all is not well, as Drifted."""
+    aside: bool = False
+    """It is a condition of its own only, and says nothing of Ready."""
+
+
+def conditions(checks: Sequence[Check]) -> tuple[Condition, ...]:
+    """Ready, then Reconciling or Stalled, then the findings that are conditions of their own.
+
+    Of the findings that are not ok those that need somebody come first, else the order stays. The
+    first gives the reason, all of them the message. Times are left to `set_conditions`.
+    """
+    own = tuple(_condition(c.type, _shown(c), c.reason, c.message) for c in checks if c.type)
+    checks = [c for c in checks if not c.aside]
+    failing = sorted((c for c in checks if c.ok is not True), key=lambda c: c.ok is None)
+    if not failing:
+        reason = checks[0].reason if checks else SETTLED
+        return (_condition(READY, "True", reason, _joined(checks)), *own)
+    first, message = failing[0], _joined(failing)
+    return (
+        _condition(READY, "False", first.reason, message),
+        _condition(RECONCILING if first.ok is None else STALLED, "True", first.reason, message),
+        *own,
+    )
+
+
+def set_conditions(
+    old: tuple[Condition, ...], new: Iterable[Condition], generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """`old` brought up to `new`: the same object when nothing changes.
+
+    A condition's time moves only with its status. Reconciling and Stalled go when `new` is
+    without them; conditions of other types that `new` does not name are somebody else's and stay.
+    """
+    before = {one.type: one for one in old}
+    after = {one.type: _stamped(one, before.get(one.type), generation, now) for one in new}
+    kept = [
+        after.pop(one.type, one)
+        for one in old
+        if one.type in after or one.type not in (RECONCILING, STALLED)
+    ]
+    result = (*kept, *after.values())
+    return old if result == old else result
+
+
+def find(conditions_: Iterable[Condition], type_: str) -> Condition | None:
+    """The condition of that type, if there is one."""
+    return next((one for one in conditions_ if one.type == type_), None)
+
+
+def _stamped(new: Condition, old: Condition | None, generation: int, now: datetime) -> Condition:
+    same = old is not None and old.status == new.status and old.last_transition_time
+    return Condition(
+        type=new.type,
+        status=new.status,
+        reason=new.reason,
+        message=new.message,
+        observed_generation=generation,
+        last_transition_time=same or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def _shown(check: Check) -> Literal["True", "False", "Unknown"]:
+    return _STATUS[check.ok if check.ok is None else check.ok != check.negative]
+
+
+def _condition(
+    type_: str, status: Literal["True", "False", "Unknown"], reason: str, message: str
+) -> Condition:
+    # What is quoted may come from a file that is not UTF-8: the API server takes no surrogates.
+    words = message[:_MESSAGE_LIMIT].encode(errors="replace").decode()
+    return Condition(type=type_, status=status, reason=reason, message=words)
+
+
+def _joined(checks: Iterable[Check]) -> str:
+    return "; ".join(dict.fromkeys(check.message for check in checks if check.message))

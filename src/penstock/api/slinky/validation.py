@@ -1,0 +1,333 @@
+"""What is wrong with an object, beyond what its schema can say.
+
+The API server refuses most of this by the schema already. It is looked at again here, because
+objects may have been stored under an older schema, and some rules need more than CEL can see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, cast
+
+from penstock.api.kubernetes import shapes
+from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
+from penstock.api.penstock.partition import Partition
+from penstock.api.penstock.validation import partition_problems
+from penstock.api.slinky import names
+from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.common import (
+    HOSTNAME_PATTERN,
+    LONGEST_CONF,
+    LONGEST_KEYS,
+    LONGEST_LINE,
+    LONGEST_WORDS,
+    ControllerRef,
+    ExternalConfig,
+    LocalObjectReference,
+    PodTemplate,
+)
+from penstock.api.slinky.controller import MOST_BACKUPS, Controller
+from penstock.api.slinky.loginset import LoginSet
+from penstock.api.slinky.nodeset import MOST_REPLICAS, NodeSet, ScheduledUpdate, UpdateStrategy
+from penstock.api.slinky.restapi import RestApi
+from penstock.api.slinky.token import Token
+from penstock.api.slinky.unsupported_fields import not_served as not_served
+from penstock.base import duration
+from penstock.slurm.reservation_schedule import schedule_problems
+
+CLUSTER_NAME_LIMIT = 40
+HOST_LABEL_LIMIT = 63
+MOST_PROBLEMS = 100
+"""Problems of one object that are reported; a message has room for fewer."""
+
+_PERCENT = re.compile(r"[0-9]*[1-9][0-9]*%")
+_HOSTNAME = re.compile(HOSTNAME_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that must be put right: where, and what to write instead."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def problems(obj: KubeObject) -> list[Problem]:
+    """Everything that keeps the operator from making what the object asks for."""
+    match obj:
+        case Controller():
+            found = _controller(obj)
+        case NodeSet():
+            found = _nodeset(obj)
+        case LoginSet():
+            found = _loginset(obj)
+        case RestApi():
+            found = _restapi(obj)
+        case Accounting():
+            found = _accounting(obj)
+        case Token():
+            found = _token(obj)
+        case Partition():
+            found = _partition(obj)
+        case _:
+            raise TypeError(f"not a kind of ours: {type(obj).__name__}")
+    return list(islice(found, MOST_PROBLEMS))
+
+
+def _controller(obj: Controller) -> Iterator[Problem]:
+    spec = obj.spec
+    cluster = names.cluster_name(obj)
+    if len(cluster) > CLUSTER_NAME_LIMIT:
+        yield Problem(
+            "spec.clusterName",
+            f"ClusterName {cluster!r} has {len(cluster)} characters, Slurm takes "
+            f"{CLUSTER_NAME_LIMIT}: set a shorter clusterName",
+        )
+    yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
+    yield from _external(spec.external, spec.external_config)
+    claim = spec.persistence.existing_claim if spec.persistence else ""
+    if spec.sssd_conf_ref is not None:
+        yield from _named("spec.sssdConfRef.name", spec.sssd_conf_ref.name)
+    if spec.ha and spec.ha.enabled and not (spec.persistent and claim):
+        yield Problem(
+            "spec.ha",
+            "high availability needs a shared state directory: name a ReadWriteMany claim in "
+            "persistence.existingClaim",
+        )
+    if spec.ha and spec.ha.backups > MOST_BACKUPS:
+        yield Problem("spec.ha.backups", f"{spec.ha.backups} are more than {MOST_BACKUPS}")
+    for field, refs in (
+        ("configFileRefs", spec.config_file_refs),
+        ("prologScriptRefs", spec.prolog_script_refs),
+        ("epilogScriptRefs", spec.epilog_script_refs),
+        ("prologSlurmctldScriptRefs", spec.prolog_slurmctld_script_refs),
+        ("epilogSlurmctldScriptRefs", spec.epilog_slurmctld_script_refs),
+    ):
+        yield from _references(f"spec.{field}", refs or ())
+    for field, container in (
+        ("slurmctld", spec.slurmctld),
+        ("reconfigure", spec.reconfigure),
+        ("logfile", spec.logfile),
+    ):
+        yield from _container(f"spec.{field}", container)
+    yield from _template(spec.template, host_network=False)
+    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
+
+
+def _nodeset(obj: NodeSet) -> Iterator[Problem]:
+    spec = obj.spec
+    yield from _controller_ref(obj.metadata, spec.controller_ref)
+    yield from _container("spec.slurmd", spec.slurmd)
+    yield from _container("spec.logfile", spec.logfile)
+    yield from _template(spec.template)
+    if spec.replicas > MOST_REPLICAS:
+        yield Problem("spec.replicas", f"{spec.replicas} are more than {MOST_REPLICAS}")
+    yield from _long_names(obj)
+    if spec.partition:
+        yield from _long("spec.partition.config", spec.partition.config, LONGEST_LINE)
+    yield from _long("spec.extraConf", spec.extra_conf, LONGEST_LINE)
+    if not all("=" in word[1:] for word in spec.extra_conf.split()):
+        yield Problem(
+            "spec.extraConf", "write Key=Value words separated by blanks, such as Weight=10"
+        )
+    if spec.partition and "\n" in spec.partition.config:
+        yield Problem("spec.partition.config", "write all parameters on one line")
+    if spec.ssh:
+        yield from _long("spec.ssh.extraSshdConfig", spec.ssh.extra_sshd_config, LONGEST_CONF)
+    if spec.ssh and spec.ssh.enabled and spec.ssh.sssd_conf_ref is not None:
+        yield from _named("spec.ssh.sssdConfRef.name", spec.ssh.sssd_conf_ref.name)
+    yield from _strategy(spec.update_strategy)
+    claims = [_claim_name(claim) for claim in spec.volume_claim_templates or ()]
+    for index, claim in enumerate(spec.volume_claim_templates or ()):
+        path = f"spec.volumeClaimTemplates[{index}]"
+        yield from _misshapen(path, claim, shapes.CLAIM)
+    if "" in claims:
+        yield Problem("spec.volumeClaimTemplates", "give each claim a metadata.name")
+    yield from _duplicates("spec.volumeClaimTemplates", filter(None, claims))
+
+
+def _long_names(obj: NodeSet) -> Iterator[Problem]:
+    if obj.spec.scaling_mode == "DaemonSet":
+        longest = names.daemon_pod_name(obj, "")
+        told = f"the pod name {longest!r} has {len(longest)} characters, a label takes"
+        advice = "give the NodeSet a shorter name"
+    else:
+        longest = names.slurm_node_name(obj, max(obj.spec.replicas - 1, 0))
+        told = f"the host name {longest!r} has {len(longest)} characters, DNS takes"
+        advice = "set a shorter template.spec.hostname"
+    if len(longest) > HOST_LABEL_LIMIT:
+        yield Problem("metadata.name", f"{told} {HOST_LABEL_LIMIT}: {advice}")
+
+
+def _loginset(obj: LoginSet) -> Iterator[Problem]:
+    spec = obj.spec
+    yield from _controller_ref(obj.metadata, spec.controller_ref)
+    if spec.sssd_conf_ref is not None:
+        yield from _named("spec.sssdConfRef.name", spec.sssd_conf_ref.name)
+    yield from _long("spec.extraSshdConfig", spec.extra_sshd_config, LONGEST_CONF)
+    yield from _long("spec.rootSshAuthorizedKeys", spec.root_ssh_authorized_keys, LONGEST_KEYS)
+    yield from _container("spec.login", spec.login)
+    yield from _container("spec.initconf", spec.initconf)
+    yield from _template(spec.template)
+    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
+
+
+def _restapi(obj: RestApi) -> Iterator[Problem]:
+    yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
+    yield from _container("spec.slurmrestd", obj.spec.slurmrestd)
+    yield from _template(obj.spec.template)
+    yield from _misshapen("spec.service.spec", obj.spec.service.spec, shapes.SERVICE)
+
+
+def _accounting(obj: Accounting) -> Iterator[Problem]:
+    spec = obj.spec
+    yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
+    yield from _external(spec.external, spec.external_config)
+    if not spec.external:
+        if spec.slurm_key_ref is None:
+            yield Problem("spec.slurmKeyRef", "name the Secret with slurm.key")
+        if spec.effective_jwt_key_ref is None:
+            yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
+        if spec.storage_config is None:
+            yield Problem("spec.storageConfig", "say where the database is")
+    if spec.storage_config is not None:
+        for field in ("host", "database", "username"):
+            text: str = getattr(spec.storage_config, field)
+            yield from _long(f"spec.storageConfig.{field}", text, LONGEST_WORDS)
+    yield from _container("spec.slurmdbd", spec.slurmdbd)
+    yield from _template(spec.template, host_network=False)
+    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
+
+
+def _token(obj: Token) -> Iterator[Problem]:
+    spec = obj.spec
+    if spec.effective_jwt_key_ref is None:
+        yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
+    yield from _named("spec.username", spec.username)
+    if spec.identity is not None:
+        yield from _long("spec.identity.gecos", spec.identity.gecos, LONGEST_WORDS)
+    if spec.lifetime:
+        try:
+            duration.seconds(spec.lifetime)
+        except ValueError as error:
+            yield Problem("spec.lifetime", str(error))
+    secret, key = names.token_secret(obj), spec.effective_jwt_key_ref
+    yield from _named("spec.secretRef.name", secret.name)
+    if key is not None and secret.name == key.name:
+        yield Problem("spec.secretRef.name", "the key is in there: name another Secret")
+
+
+def _partition(obj: Partition) -> Iterator[Problem]:
+    yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
+    yield from (Problem(*found) for found in partition_problems(obj))
+
+
+def _controller_ref(meta: ObjectMeta, ref: ControllerRef) -> Iterator[Problem]:
+    yield from _named("spec.controllerRef.name", ref.name)
+    if ref.namespace not in ("", meta.namespace):
+        yield Problem(
+            "spec.controllerRef.namespace",
+            f"nothing grants the use of a Controller of namespace {ref.namespace!r}: name a "
+            f"Controller of namespace {meta.namespace!r}, or put this object there",
+        )
+
+
+def _strategy(strategy: UpdateStrategy) -> Iterator[Problem]:
+    path = "spec.updateStrategy"
+    most = strategy.rolling_update.max_unavailable
+    if not (_PERCENT.fullmatch(most) if isinstance(most, str) else most >= 1):
+        yield Problem(
+            f"{path}.rollingUpdate.maxUnavailable",
+            f"{most!r} allows no update at all: write a number of at least 1, or a percentage",
+        )
+    needed = strategy.type == "ScheduledUpdate"
+    update = strategy.scheduled_update
+    if update is None and needed:
+        update = ScheduledUpdate()
+    if update is not None:
+        for field, message in schedule_problems(update, needed=needed):
+            yield Problem(f"{path}.scheduledUpdate.{field}", message)
+
+
+def _external(external: bool, config: ExternalConfig | None) -> Iterator[Problem]:
+    if external and (config is None or not config.host):
+        yield Problem("spec.externalConfig.host", "say where the outside daemon is")
+
+
+def _template(template: PodTemplate, *, host_network: bool = True) -> Iterator[Problem]:
+    spec = template.spec
+    path = "spec.template.spec"
+    if spec.get("hostNetwork") and not host_network:
+        yield Problem(
+            f"{path}.hostNetwork",
+            "not offered for this kind: its clients find it by a Service and fixed names; "
+            "remove it",
+        )
+    hostname = spec.get("hostname", "")
+    if hostname and not (isinstance(hostname, str) and _HOSTNAME.fullmatch(hostname)):
+        yield Problem(
+            f"{path}.hostname",
+            f"{hostname!r} is not a host name: write lower-case letters, digits and dashes; a "
+            "trailing dash is followed by the ordinal",
+        )
+    found = list(_misshapen(path, spec, shapes.POD))
+    yield from found
+    if not found:
+        for field in ("initContainers", "containers"):
+            for index, container in enumerate(spec.get(field) or ()):
+                yield from _image(f"{path}.{field}[{index}]", container)
+
+
+def _container(path: str, container: object) -> Iterator[Problem]:
+    if not isinstance(container, dict):
+        yield Problem(path, "write a container: a mapping with image, env and so on")
+        return
+    fields = cast("Json", container)
+    yield from _misshapen(path, fields, shapes.CONTAINER)
+    yield from _image(path, fields)
+
+
+def _image(path: str, container: Json) -> Iterator[Problem]:
+    image = container.get("image")
+    if image is not None and not isinstance(image, str):
+        yield Problem(f"{path}.image", "write the image as one string: registry/name:tag")
+
+
+def _misshapen(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
+    if found := list(shapes.excess(path, value)):
+        return (Problem(*one) for one in found)
+    return (Problem(*one) for one in shapes.misshapen(path, value, shape))
+
+
+def _references(path: str, refs: Sequence[LocalObjectReference]) -> Iterator[Problem]:
+    if any(not ref.name for ref in refs):
+        yield Problem(path, "give each reference a name")
+    yield from _duplicates(path, (ref.name for ref in refs if ref.name))
+
+
+def _duplicates(path: str, found: Iterable[str]) -> Iterator[Problem]:
+    for name, count in Counter(found).items():
+        if count > 1:
+            yield Problem(path, f"{name!r} is there {count} times: keep one")
+
+
+def _long(path: str, text: str, most: int) -> Iterator[Problem]:
+    if len(text) > most:
+        yield Problem(path, f"{len(text)} characters are more than {most}: write fewer")
+
+
+def _named(path: str, name: str) -> Iterator[Problem]:
+    if not name:
+        yield Problem(path, "must not be empty")
+
+
+def _claim_name(claim: Json) -> str:
+    meta: Any = claim.get("metadata")
+    return str(cast("Json", meta).get("name") or "") if isinstance(meta, dict) else ""

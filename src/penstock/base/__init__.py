@@ -1,0 +1,1 @@
+"""What needs neither Kubernetes nor Slurm: times, durations, certificates."""

@@ -1,0 +1,1 @@
+"""The webhooks that validate and default objects."""

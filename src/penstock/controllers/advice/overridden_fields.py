@@ -1,0 +1,46 @@
+"""Tell of fields that a declaration took from somebody, as `helm upgrade` does after a patch.
+
+Between two processes nothing is lost but what happens while none runs: who set what, and to what,
+stands in the object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.controllers.runtime.report import Events
+from penstock.decide.advice.overridden_fields import set_back, told
+from penstock.kube import Cache, Client
+
+
+class SetBacks:
+    """Looks at each new generation of what is in a cache with JSON; silent while not leading."""
+
+    def __init__(self, client: Client, cache: Cache[Any], events: Events) -> None:
+        self._client = client
+        self._cache = cache
+        self._events = events
+        self._seen: dict[str, Json] = {}
+        """The object of a key as it was seen last."""
+        cache.subscribe(self._look)
+
+    def _look(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if new is None:
+            if old is not None:
+                self._seen.pop(old.metadata.key, None)
+            return
+        key = new.metadata.key
+        before = self._seen.get(key)
+        if before is not None and before["metadata"].get("uid") != new.metadata.uid:
+            before = None
+        if before is not None and before["metadata"].get("generation") == new.metadata.generation:
+            return
+        now = self._cache.raw(key)
+        if now is None:
+            return
+        self._seen[key] = {"metadata": now["metadata"], "spec": now.get("spec", {})}
+        found = set_back(before, now) if before is not None else ()
+        leads = self._client.guard is None or self._client.guard()
+        if found and leads and not new.metadata.deleting:
+            self._events.warning(new, "FieldsSetBack", told(found), "Observe")

@@ -1,0 +1,1 @@
+"""Keys: made, rotated, rejected; and the directory that knows the users."""

@@ -1,0 +1,90 @@
+"""The keys of a cluster for which the user names no Secret, and whose keys stay."""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+
+from penstock.api.kubernetes.kinds import SECRETS, Secret
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.kube import ConflictError, NotFoundError
+from penstock.render.parts.key_secret import generate, key_secret
+
+
+class GeneratedKeys:
+    """Makes slurm.key and jwt.key once, and never writes them again."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def bring(self, controller: Controller, events: Events) -> None:
+        """Generate the keys for which the user names no Secret."""
+        spec, space = controller.spec, controller.metadata.namespace
+        wanted: list[tuple[str, str]] = []
+        if spec.slurm_key_ref is None:
+            wanted.append((names.generated_slurm_key(controller), names.SLURM_KEY))
+        if spec.effective_jwt_key_ref is None:
+            wanted.append((names.generated_jwt_key(controller), names.JWT_KEY))
+        labels = wellknown.labels("slurmctld", controller.metadata.name)
+        await self._keep(controller, events)
+        for name, file in wanted:
+            found = self._tools.world.secrets.get(f"{space}/{name}")
+            if found is None:
+                manifest = key_secret(
+                    controller, name, {file: generate()}, labels, stays=spec.persistent
+                )
+                await self._tools.objects.create_secret(controller, events, manifest)
+            elif spec.persistent:
+                await self._release(controller, events, found)
+
+    async def _release(self, controller: Controller, events: Events, secret: Secret) -> None:
+        """Have a key outlive its Controller, as the claim with slurmctld's state does.
+
+        A Controller that is made again goes on with both, and so do workers and machines outside
+        that have the key. What an earlier version made belonged to the Controller.
+        """
+        meta = secret.metadata
+        owners = [one for one in meta.owner_references if one.uid != controller.metadata.uid]
+        if len(owners) == len(meta.owner_references) or meta.deleting:
+            return
+        body = {
+            "metadata": {
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+                "ownerReferences": msgspec.to_builtins(owners),
+            }
+        }
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self._tools.client.patch(SECRETS, meta.namespace, meta.name, body)
+            note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
+            events.normal(controller, "KeyKept", note, "Update")
+
+    async def _keep(self, controller: Controller, events: Events) -> None:
+        """Have Helm leave the keys: slurm-operator's chart has Secrets for them, ours has none."""
+        for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller)):
+            secret = self._tools.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
+            if secret is None or not _would_go(secret):
+                continue
+            keep = {wellknown.HELM_POLICY: wellknown.HELM_KEEP}
+            meta = secret.metadata
+            body = {"metadata": {"uid": meta.uid, "annotations": keep}}
+            with contextlib.suppress(NotFoundError):
+                await self._tools.client.patch(SECRETS, meta.namespace, meta.name, body)
+                note = f"Secret {meta.name} stays when its Helm release has it no more"
+                events.normal(controller, "KeyKept", note, "Update")
+
+
+def _would_go(secret: Secret) -> bool:
+    """Whether it is of a release of the chart `slurm`, which would delete it with the next one."""
+    meta = secret.metadata
+    return (
+        meta.labels.get("app.kubernetes.io/managed-by") == "Helm"
+        and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
+        and wellknown.HELM_POLICY not in meta.annotations
+        and not meta.deleting
+    )

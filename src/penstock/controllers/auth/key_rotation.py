@@ -1,0 +1,204 @@
+"""Has every daemon of a cluster follow a changed slurm.key, with no job lost and no slurmd away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import SECRETS, Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.runtime.pod_restarter import Anew
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Links
+from penstock.decide.auth.key_rotation import Seen, Step, step
+from penstock.decide.observed.pod import slurm_node_name, slurmd_began, slurmd_container
+from penstock.kube import NotFoundError
+from penstock.render.config.content import config_hash
+from penstock.render.parts.key_secret import ring_secret
+from penstock.slurm.auth.key_rotation import Phase, Ring, named
+from penstock.slurm.known import Unknown
+
+ROTATION = "KeysInUse"
+AT_ONCE = 32
+"""Pods that are told at one time that their keys changed."""
+_TOLD = {
+    Phase.LEARN: "slurmctld and workers learn it",
+    Phase.CLIENTS: "slurmdbd and logins begin with it",
+    Phase.SWITCH: "slurmctld and workers sign with it",
+    Phase.FORGET: "the former one is good no more",
+}
+
+
+class KeyRing:
+    """Looks after the key rings of all clusters."""
+
+    def __init__(self, tools: Tools, links: Links) -> None:
+        self._tools = tools
+        self._world = tools.world
+        self._links = links
+        self._anew = Anew(tools.client)
+        self._moving: set[str] = set()
+
+    async def turn(self, controller: Controller, events: Events) -> list[Check]:
+        """Do the next step, if one is due, and say how far it is. Raises KubeError."""
+        key, space = controller.metadata.key, controller.metadata.namespace
+        self._moving.discard(key)
+        ref = names.slurm_key_ref(controller)
+        wanted = self._world.secret_value(space, ref)
+        if wanted is None:
+            return []
+        name = names.key_ring(controller)
+        ring = self._world.ring(controller)
+        if ring is None:
+            if self._world.secrets.get(f"{space}/{name}") is None:
+                origin = self._world.secret_hash(space, ref)
+                manifest = ring_secret(controller, Ring(wanted, origin, origin))
+                await self._tools.objects.create_secret(controller, events, manifest)
+                return []
+            told = f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
+            return [Check(False, "KeyRingUnreadable", told)]
+        found = step(ring, self._seen(controller, ring, wanted))
+        if found.ring != ring:
+            self._moving.add(key)
+            await self._write(controller, found.ring)
+            self._tell(controller, events, ring, found)
+            # What is written is looked at when the watch shows it.
+            return self._checks(found.ring, found)
+        if ring.phase is not Phase.SETTLED:
+            self._moving.add(key)
+            await self._show(controller, ring)
+        return self._checks(ring, found)
+
+    def again(self, controller: Controller) -> float | None:
+        """Soon while a key is on its way."""
+        return 1.0 if controller.metadata.key in self._moving else None
+
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a Controller that is gone."""
+        self._moving.discard(key)
+
+    def _checks(self, ring: Ring, found: Step) -> list[Check]:
+        if ring.phase is Phase.SETTLED and not found.words:
+            return [Check(True, "KeyInUse", type=ROTATION)] if ring.used else []
+        if ring.phase is Phase.SETTLED:
+            return [Check(False, "KeyRefused", found.words, type=ROTATION)]
+        told = f"slurm.key was changed: {_TOLD[ring.phase]}; {found.words}"
+        return [Check(False if found.stuck else None, "KeyChanging", told, type=ROTATION)]
+
+    def _tell(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
+        new = found.ring
+        if found.taken_back:
+            note = f"slurm.key: {found.words}; both keys are good, and it is tried again"
+            events.warning(controller, "KeyStepTakenBack", note, "Rotate")
+        elif new.phase is Phase.SETTLED:
+            events.normal(controller, "KeyChanged", "Only the new slurm.key is good now", "Rotate")
+        elif new.phase is not old.phase:
+            note = f"slurm.key was changed: {_TOLD[new.phase]}"
+            events.normal(controller, "KeyChanging", note, "Rotate")
+
+    async def _write(self, controller: Controller, ring: Ring) -> None:
+        name = names.key_ring(controller)
+        secret = self._world.secrets.get(f"{controller.metadata.namespace}/{name}")
+        if secret is None:
+            return
+        meta = secret.metadata
+        gone = {key: None for key in secret.data or {} if key not in ring.data}
+        body = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "data": ring.data | gone,
+        }
+        try:
+            await self._tools.client.patch(SECRETS, meta.namespace, name, body)
+        except NotFoundError:
+            return
+
+    async def _show(self, controller: Controller, ring: Ring) -> None:
+        """Have kubelets refresh the workers' files: they do at once for a changed annotation."""
+        if ring.phase is Phase.CLIENTS:
+            return
+        mark = f"{ring.phase.value}-{named(ring.next)}-{ring.turn}-{ring.tries}"
+        due = [
+            pod
+            for pod in self._workers(controller)
+            if not pod.metadata.deleting and pod.metadata.annotations.get(wellknown.KEYS) != mark
+        ]
+        for start in range(0, len(due), AT_ONCE):
+            some = due[start : start + AT_ONCE]
+            await asyncio.gather(*(self._anew.mark(pod, mark, wellknown.KEYS) for pod in some))
+
+    def _seen(self, controller: Controller, ring: Ring, wanted: bytes) -> Seen:
+        now = self._tools.client.clock.time()
+        if ring.phase is Phase.SETTLED:
+            return Seen(now, wanted)
+        cluster = self._world.declared(controller)
+        return Seen(
+            now,
+            wanted,
+            applied=controller.status.effective_config_hash == config_hash(cluster),
+            unable=self._unable(controller),
+            starts=self._starts(controller),
+            waiting=self._waiting(controller, ring),
+        )
+
+    def _workers(self, controller: Controller) -> Iterable[Pod]:
+        for nodeset in self._world.nodesets_of.get(controller.metadata.key):
+            yield from self._world.pods_of.get(nodeset.metadata.uid)
+
+    def _unable(self, controller: Controller) -> list[str]:
+        every = [*self._world.slurmctld_pods(controller), *self._workers(controller)]
+        return [
+            pod.metadata.name
+            for pod in every
+            if not pod.metadata.deleting and wellknown.KEY_RING not in pod.metadata.annotations
+        ]
+
+    def _starts(self, controller: Controller) -> dict[str, int] | None:
+        running = [pod for pod in self._workers(controller) if _runs(pod)]
+        if not running:
+            # Slurm's word is not needed, and a list without any node is seldom taken for one.
+            return {}
+        link = self._links.get(controller.metadata.key)
+        nodes = link.mirror.snapshot.nodes if link is not None else Unknown("")
+        if isinstance(nodes, Unknown):
+            return None
+        found: dict[str, int] = {}
+        for pod in running:
+            node = nodes.value.get(slurm_node_name(pod))
+            began = slurmd_began(pod)
+            if node is None and pod.ready and began is not None:
+                # slurmctld tells only those that it knows. This one registers again, and is told.
+                found[slurm_node_name(pod)] = int(began)
+                continue
+            if node is None or "DOWN" in node.state:
+                # It reads its keys when it starts.
+                continue
+            if node.slurmd_start_time:
+                found[node.name] = node.slurmd_start_time
+        return found
+
+    def _waiting(self, controller: Controller, ring: Ring) -> list[str]:
+        if ring.phase is not Phase.CLIENTS:
+            return []
+        space, key = controller.metadata.namespace, controller.metadata.key
+        workloads = [("login", one.metadata.name) for one in self._world.loginsets_of.get(key)]
+        accounting = self._world.declared(controller).accounting
+        if accounting is not None and controller in self._world.rings_of(accounting):
+            workloads.append(("slurmdbd", accounting.metadata.name))
+        return [
+            pod.metadata.name
+            for component, instance in workloads
+            for pod in self._world.pods_labelled(space, component, instance)
+            if not pod.metadata.deleting
+            if pod.metadata.annotations.get(wellknown.SLURM_KEY_HASH) != ring.clients
+            or not pod.ready
+        ]
+
+
+def _runs(pod: Pod) -> bool:
+    """Whether its slurmd has read its keys: one that starts reads those that are there then."""
+    slurmd = slurmd_container(pod)
+    return slurmd is not None and slurmd.state.running is not None and not pod.metadata.deleting

@@ -1,0 +1,1 @@
+"""What is observed of a cluster beside its configuration and its workers."""

@@ -1,0 +1,121 @@
+"""Has slurmctld register with a slurmdbd that does not have its cluster, by a reconfigure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Link, Links
+from penstock.decide.accounting import registration
+from penstock.decide.accounting.registration import RegistrationView
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.known import Unknown
+from penstock.slurm.mirror.snapshot import NOT_ASKED
+from penstock.slurm.rest.errors import SlurmError
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """The reconfigures for one slurmdbd."""
+
+    slurmdbd: str
+    count: int = 0
+    at: float = float("-inf")
+
+
+class Registrations:
+    """The registrations of all clusters."""
+
+    def __init__(self, tools: Tools, links: Links) -> None:
+        self._clock = tools.client.clock
+        self._links = links
+        self._attempts: dict[str, _Attempts] = {}
+        self._views: dict[str, RegistrationView] = {}
+
+    async def bring(
+        self, controller: Controller, cluster: Cluster, events: Events, *, settled: bool
+    ) -> list[Check]:
+        """Poll slurmdbd, reconfigure slurmctld where it must register, and report.
+
+        `settled` says that slurmctld serves with the configuration that names this Accounting.
+        """
+        key = controller.metadata.key
+        link, accounting = self._links.get(key), cluster.accounting
+        if link is None or accounting is None:
+            self._views.pop(key, None)
+            self._attempts.pop(key, None)
+            if link is not None:
+                link.registration.need("", "")
+            return []
+        name = names.cluster_name(controller)
+        where = f"{names.accounting_host(accounting)}:{names.accounting_port(accounting)}"
+        link.registration.need(name, where)
+        view = self._view(controller, link, name, where, settled=settled)
+        if registration.registers_again(view, self._clock.monotonic()):
+            await self._reconfigure(controller, link, events, view)
+            view = self._view(controller, link, name, where, settled=settled)
+        self._views[key] = view
+        if view.registration == Unknown(NOT_ASKED):
+            # A process that has just started would report that nothing is known, and take it back.
+            return []
+        return [registration.check(view), *registration.ready(view)]
+
+    def again(self, controller: Controller) -> float | None:
+        """Seconds until the next reconfigure is due; None when none is."""
+        view = self._views.get(controller.metadata.key)
+        if view is None:
+            return None
+        return registration.requeue_after(view, self._clock.monotonic())
+
+    def forget(self, key: str) -> None:
+        """The Controller is gone."""
+        self._attempts.pop(key, None)
+        self._views.pop(key, None)
+
+    def outdated(self, controller: Controller) -> frozenset[str]:
+        """The condition's type, where the Controller names no Accounting any more."""
+        return _TYPES if controller.spec.accounting_ref is None else frozenset[str]()
+
+    def _view(
+        self, controller: Controller, link: Link, name: str, where: str, *, settled: bool
+    ) -> RegistrationView:
+        key = controller.metadata.key
+        found, tried = link.registration.registration, self._attempts.get(key)
+        if tried is None or tried.slurmdbd != where:
+            tried = self._attempts[key] = _Attempts(where)
+        if registration.is_registered(found):
+            tried.count = 0
+        return RegistrationView(
+            cluster=name,
+            slurmdbd=where,
+            registration=found,
+            settled=settled,
+            attempts=tried.count,
+            attempted_at=tried.at,
+            external=controller.spec.external,
+        )
+
+    async def _reconfigure(
+        self, controller: Controller, link: Link, events: Events, view: RegistrationView
+    ) -> None:
+        tried = self._attempts[controller.metadata.key]
+        tried.count, tried.at = tried.count + 1, self._clock.monotonic()
+        if link.client is None:
+            return
+        try:
+            await link.client.reconfigure()
+        except SlurmError as error:
+            told = f"slurmctld was not reconfigured, which registers it with slurmdbd: {error}"
+            events.warning(controller, "RegistrationFailed", told, "Reconfigure")
+            return
+        where = f"slurmdbd at {view.slurmdbd}"
+        told = f"Reconfigured slurmctld: {where} does not have cluster {view.cluster} registered"
+        events.normal(controller, "Registering", told, "Reconfigure")
+        link.registration.poke()
+
+
+_TYPES = frozenset({registration.REGISTERED})

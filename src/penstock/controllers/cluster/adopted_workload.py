@@ -1,0 +1,98 @@
+"""Pods that another operator made stay as they are, while they serve what is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.slinky import labels as wellknown
+from penstock.controllers.runtime.object_store import Objects
+from penstock.kube import FIELD_MANAGER, made_by_others
+from penstock.render.slinky.cluster import adopted_workload as held
+from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
+
+ADOPTED = "PodsAdopted"
+"""Type of the condition that tells of pods that another operator made."""
+_WORKLOADS = ("StatefulSet", "Deployment")
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What becomes of a workload: `foreign` is one that another operator made.
+
+    While `stays`, its pods are left as they are. `noted` says for what. A workload that has no note
+    yet gets one first, alone: what is seen while its fields change hands is known by it.
+    """
+
+    manifests: tuple[Json, ...]
+    live: Json | None = None
+    foreign: bool = False
+    stays: bool = False
+    noted: str = ""
+    first: bool = False
+
+    def apply(self, *, stays: bool | None = None) -> list[Json]:
+        """The manifests to write; `stays` overrules what was found."""
+        return [self._of(one, self.stays if stays is None else stays) for one in self.manifests]
+
+    def _of(self, manifest: Json, stays: bool) -> Json:
+        if manifest["kind"] not in _WORKLOADS or self.live is None:
+            return manifest
+        if not self.foreign:
+            return held.in_live_spelling(manifest, self.live)
+        if stays:
+            return held.kept(manifest, self.noted)
+        if self.first:
+            return held.kept(manifest, REPLACING)
+        return held.replaced(held.in_live_spelling(manifest, self.live), self.live)
+
+    @property
+    def checks(self) -> list[Check]:
+        """What a user is told while pods stay as another operator made them."""
+        if not self.foreign:
+            return []
+        if not self.stays:
+            told = "The pods are made as Penstock makes them"
+            return [Check(True, "PodsReplaced", told, type=ADOPTED, negative=True)]
+        told = (
+            "The pods stay as slurm-operator made them. They are replaced when what is declared of "
+            f"them changes, or when {wellknown.ADOPTED_PODS} is {wellknown.REPLACE}"
+        )
+        return [Check(True, "PodsAsTheyWere", told, type=ADOPTED)]
+
+
+def look(
+    objects: Objects,
+    of: KubeObject,
+    manifests: Sequence[Json],
+    declared: Declared,
+    *,
+    asked: bool = False,
+    fits: bool = True,
+) -> Hold:
+    """Whether the pods of the one workload among `manifests` stay as another operator made them.
+
+    `fits` says whether what the daemon started with is what it should have; `asked` that its pods
+    are to be replaced in any case, as is an annotation of the object.
+    """
+    found = tuple(manifests)
+    manifest = next(one for one in found if one["kind"] in _WORKLOADS)
+    live = objects.live(manifest)
+    if live is None:
+        return Hold(found)
+    annotations: Json = live["metadata"].get("annotations") or {}
+    was = annotations.get(wellknown.ADOPTED_TEMPLATE)
+    if was == REPLACED:
+        return Hold(found, live, foreign=True)
+    if was is None and not made_by_others(live, FIELD_MANAGER, "spec", "template"):
+        return Hold(found, live)
+    noted = held.note(declared)
+    wants = asked or of.metadata.annotations.get(wellknown.ADOPTED_PODS) == wellknown.REPLACE
+    # A note of an earlier version is read once: its pods have what is declared, or they go.
+    same = was == noted or (
+        (held.is_older(was) if was is not None else fits) and held.serves(declared, live)
+    )
+    stays = same and not wants
+    return Hold(found, live, foreign=True, stays=stays, noted=noted, first=was is None)

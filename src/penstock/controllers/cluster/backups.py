@@ -1,0 +1,148 @@
+"""Several slurmctld daemons: which of them works, told by a label, and standbys kept current."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import CLAIMS, PODS, Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import MOST_BACKUPS, Controller
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE, TRUE
+from penstock.controllers.runtime.pod_restarter import Anew
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Links
+from penstock.decide.cluster import backups
+from penstock.kube import ForbiddenError, NotFoundError
+from penstock.render.config.content import content_hash, mounted
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.rest.errors import SlurmError
+
+SHARED = "ReadWriteMany"
+PACE_S = 5.0
+"""How often slurmrestd is asked which of them answer."""
+
+
+class Backups:
+    """Looks after the pods of a Controller with backups."""
+
+    def __init__(self, tools: Tools, links: Links) -> None:
+        self._client = tools.client
+        self._world = tools.world
+        self._links = links
+        self._objects = tools.objects
+        self._anew = Anew(tools.client)
+        self._asked: dict[str, float] = {}
+        """When each cluster was asked last (monotonic seconds)."""
+
+    def again(self, controller: Controller) -> float | None:
+        """Seconds until it is asked again."""
+        return PACE_S if controller.spec.replicas > 1 and not controller.spec.external else None
+
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a Controller that is gone."""
+        self._asked.pop(key, None)
+
+    async def look(self, controller: Controller, cluster: Cluster, events: Events) -> None:
+        """Label the one that works, note what each started with, replace what is out of date.
+
+        Raises KubeError.
+        """
+        key, now = controller.metadata.key, self._client.clock.monotonic()
+        if now - self._asked.get(key, float("-inf")) >= PACE_S:
+            self._asked[key] = now
+            await self._label(controller, events)
+        pods, data = self._world.slurmctld_pods(controller), self._world.real_config(controller)
+        if data is not None:
+            # Before another one is written: what they read is what is there now.
+            had = content_hash(mounted(cluster, data))
+            for pod in backups.unmarked(pods):
+                await self._anew.mark(pod, had)
+        status = controller.status
+        hash_, since = status.effective_config_hash, status.config_since
+        stale = backups.outdated(pods, hash_, since, self._client.clock.time())
+        for pod in stale[:1]:
+            note = f"{pod.metadata.name} is made anew: a standby reads its files at its start only"
+            await self._anew.make(controller, events, pod, note)
+
+    async def retire(self, controller: Controller, events: Events) -> None:
+        """Delete the Services of slurmctlds that there are no more.
+
+        Only once no slurm.conf in use names them: a name that is gone costs every command seconds.
+        """
+        replicas = controller.spec.replicas
+        kept = replicas if replicas > 1 and not controller.spec.external else 0
+        for number in range(kept, MOST_BACKUPS + 1):
+            name = names.controller_pod(controller, number)
+            await self._objects.remove(controller, events, "Service", name)
+
+    async def only(self, controller: Controller) -> None:
+        """Let the Service find a slurmctld whose template lacks the label: it is the only one."""
+        if controller.spec.replicas != 1:
+            return
+        labels = {CONTROLLER_ACTIVE: TRUE}
+        for pod in self._world.slurmctld_pods(controller):
+            meta = pod.metadata
+            if meta.deleting or labels.items() <= meta.labels.items():
+                continue
+            body = {"metadata": {"uid": meta.uid, "labels": labels}}
+            with contextlib.suppress(NotFoundError):
+                await self._client.patch(PODS, meta.namespace, meta.name, body)
+
+    async def claim(self, controller: Controller) -> list[Check]:
+        """Why a backup may not get its state: all of them need the claim at the same time."""
+        wish = controller.spec.persistence
+        name = wish.existing_claim if wish is not None else ""
+        try:
+            found = await self._client.get(CLAIMS, controller.metadata.namespace, name)
+        except (NotFoundError, ForbiddenError):
+            # The pods say so of one that is not there. Without the right to look all else goes on.
+            return []
+        modes: list[str] = found.spec.get("accessModes") or []
+        if SHARED in modes:
+            return []
+        told = (
+            f"spec.persistence.existingClaim: claim {name} is {', '.join(modes)}. slurmctld and "
+            f"its backups share their state: name one that is {SHARED}"
+        )
+        return [Check(False, "ClaimNotShared", told)]
+
+    async def _label(self, controller: Controller, events: Events) -> None:
+        pods = sorted(
+            self._world.slurmctld_pods(controller), key=lambda pod: _ordinal(controller, pod)
+        )
+        wanted = backups.active(pods, await self._answering(controller))
+        if wanted is None:
+            return
+        # First the one that comes, so that the Service leads somewhere all the time.
+        for pod in sorted(pods, key=lambda pod: pod.metadata.name != wanted):
+            right = pod.metadata.name == wanted
+            if right == backups.is_active(pod) or pod.metadata.deleting:
+                continue
+            await self._write(pod, TRUE if right else None)
+            if right:
+                note = f"{wanted} is the slurmctld that works"
+                events.normal(controller, "SlurmctldActive", note, "Observe")
+
+    async def _answering(self, controller: Controller) -> Mapping[str, bool] | None:
+        link = self._links.get(controller.metadata.key)
+        if link is None or link.client is None:
+            return None
+        try:
+            return {one.hostname: one.up for one in await link.client.ping()}
+        except SlurmError:
+            return None
+
+    async def _write(self, pod: Pod, value: str | None) -> None:
+        meta = pod.metadata
+        body: Json = {"metadata": {"uid": meta.uid, "labels": {CONTROLLER_ACTIVE: value}}}
+        with contextlib.suppress(NotFoundError):
+            await self._client.patch(PODS, meta.namespace, meta.name, body)
+
+
+def _ordinal(controller: Controller, pod: Pod) -> int:
+    every = [names.controller_pod(controller, one) for one in range(controller.spec.replicas)]
+    return every.index(pod.metadata.name)

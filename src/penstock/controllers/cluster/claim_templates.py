@@ -1,0 +1,67 @@
+"""The claim templates of a StatefulSet, which Kubernetes never changes once they are there.
+
+Source: Kubernetes API reference, StatefulSetSpec; documentation, "StatefulSets", Limitations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.quantity import same_quantity
+
+_FIELD = "volumeClaimTemplates"
+
+
+def keep(manifest: Json, live: Json | None) -> tuple[Json, list[Check]]:
+    """The manifest with the templates that the live StatefulSet has, and what is to be told of it.
+
+    What differs in words only is taken as it is asked for.
+    """
+    if live is None:
+        return manifest, []
+    asked = cast("list[Json]", manifest["spec"].get(_FIELD) or [])
+    there = cast("list[Json]", live["spec"].get(_FIELD) or [])
+    differing = [
+        f"{name}.{path}" if path else name
+        for name in dict.fromkeys([_name(one) for one in (*asked, *there)])
+        for path in _differences(_spec(asked, name), _spec(there, name))
+    ]
+    if not differing:
+        return manifest, []
+    spec = {key: value for key, value in manifest["spec"].items() if key != _FIELD}
+    if there:
+        spec[_FIELD] = [{"metadata": {"name": _name(one)}, "spec": one["spec"]} for one in there]
+    told = (
+        f"spec.persistence: the claim stays as it was made ({', '.join(differing)}): Kubernetes "
+        "does not change claims of a StatefulSet. To enlarge one, edit the PersistentVolumeClaim; "
+        "for another one, delete the StatefulSet and the claim"
+    )
+    return {**manifest, "spec": spec}, [Check(True, "ClaimKept", told)]
+
+
+def _name(template: Json) -> str:
+    return str(template["metadata"]["name"])
+
+
+def _spec(templates: list[Json], name: str) -> Json | None:
+    return next((one["spec"] for one in templates if _name(one) == name), None)
+
+
+def _differences(asked: Any, live: Any) -> list[str]:
+    """Paths of what is asked for and is not there; an empty one for all of it."""
+    if isinstance(asked, dict) and isinstance(live, dict):
+        wishes, has = cast("Json", asked), cast("Json", live)
+        return [
+            f"{key}.{path}".rstrip(".")
+            for key, value in wishes.items()
+            for path in _differences(value, has.get(key))
+        ]
+    if isinstance(asked, list | tuple) and isinstance(live, list | tuple):
+        # What is read into a typed object is a tuple, what the API server shows is a list.
+        pairs = cast("Sequence[Any]", asked), cast("Sequence[Any]", live)
+        same = len(pairs[0]) == len(pairs[1])
+        return [] if same and not any(map(_differences, *pairs)) else [""]
+    return [] if asked == live or same_quantity(asked, live) else [""]

@@ -1,0 +1,105 @@
+"""A Controller whose slurmctld lives outside: what is kept for its clients, and how it is doing."""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.base.times import write
+from penstock.controllers.auth.rejected_key import AGAIN_S, RefusedKeys
+from penstock.controllers.config.triggers import tell
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import UNCONNECTED, Links
+from penstock.decide.accounting import conditions as accounting
+from penstock.decide.auth import rejected_key as refused_key
+from penstock.decide.cluster import external as outside
+from penstock.decide.cluster.connectivity import End
+from penstock.decide.config.triggers import Triggered
+from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.known import Fact, Unknown
+
+
+class Outside:
+    """Brings about what the cluster of an outside slurmctld has here."""
+
+    def __init__(self, tools: Tools, links: Links) -> None:
+        self._client = tools.client
+        self._objects = tools.objects
+        self._links = links
+        self._world = tools.world
+        self._reach = tools.reach
+        self._keys = RefusedKeys(tools)
+        self._again: set[str] = set()
+
+    def heard(self, controller: Controller) -> bool:
+        """Whether this process has asked that slurmctld, or knows why it cannot."""
+        link = self._links.get(controller.metadata.key)
+        return link is not None and link.asked
+
+    async def bring(self, controller: Controller, cluster: Cluster, events: Events) -> list[Check]:
+        """Keep slurm.conf for slurmrestd, and nothing of a slurmctld that was inside before."""
+        await self._objects.ensure(controller, events, render.objects(cluster))
+        for kind, name in (
+            ("StatefulSet", names.controller_workload(controller)),
+            ("Service", names.controller_service(controller)),
+            ("Service", names.controller_service_alias(controller)),
+            ("Service", names.controller_headless_service(controller)),
+            ("ConfigMap", names.config_candidate(controller)),
+        ):
+            await self._objects.remove(controller, events, kind, name)
+        link = self._links.get(controller.metadata.key)
+        # Of its jobs: no nodes at all is an answer that is not believed.
+        snapshot = link.mirror.snapshot if link is not None else None
+        said = snapshot.jobs if snapshot is not None else UNCONNECTED
+        pods = self._workers(controller)
+        starts = refused_key.starting(pods)
+        refusal = await self._keys.look(controller.metadata.key, starts)
+        if refusal is not None:
+            await self._keys.refresh(pods, cluster.slurm_key_hash)
+        answers = outside.answers(controller, said, await self._way(controller, said), refusal)
+        self._note(controller, waits=not answers.ok or starts is not None)
+        return [
+            answers,
+            *(outside.unreached(controller, pods, snapshot.nodes) if snapshot is not None else ()),
+            *accounting.checks(controller, cluster.accounting, worked=True),
+        ]
+
+    def again(self, controller: Controller) -> float | None:
+        """Soon while something is wrong that nobody tells us the end of."""
+        return AGAIN_S if controller.metadata.key in self._again else None
+
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a Controller that is gone."""
+        self._again.discard(key)
+        self._keys.forget(key)
+
+    def _note(self, controller: Controller, *, waits: bool) -> None:
+        key = controller.metadata.key
+        (self._again.add if waits else self._again.discard)(key)
+
+    def _workers(self, controller: Controller) -> list[Pod]:
+        found: list[Pod] = []
+        for nodeset in self._world.nodesets_of.get(controller.metadata.key):
+            found += self._world.pods_of.get(nodeset.metadata.uid)
+        return sorted(found, key=lambda pod: pod.metadata.name)
+
+    async def _way(self, controller: Controller, said: Fact[object]) -> End:
+        """How a connection ends: asked only while it is not known otherwise."""
+        external = controller.spec.external_config
+        if external is None or not isinstance(said, Unknown) or said.denied:
+            return End.OPEN
+        port = names.slurmctld_port(controller)
+        return await self._reach.look(controller.metadata.namespace, external.host, port)
+
+    def triggers(self, controller: Controller, events: Events) -> Triggered:
+        """Refuse what annotations ask of slurmctld."""
+        found = outside.triggers(
+            controller.metadata.annotations,
+            controller.status.triggers,
+            write(self._client.clock.time()),
+        )
+        tell(controller, events, found)
+        return found

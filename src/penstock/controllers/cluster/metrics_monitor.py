@@ -1,0 +1,61 @@
+"""The ServiceMonitor of a Controller, where the cluster knows such a thing."""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.render.slinky.cluster import metrics_monitor as render
+from penstock.render.slinky.cluster import release
+from penstock.render.slinky.config.slurm_conf import has_metrics
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.versions import METRICS_SINCE
+
+MONITORED = "Monitored"
+AGAIN_S = 30.0
+"""How often it is looked whether the definition came."""
+
+
+class Monitor:
+    """Makes it, and takes it away again."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._objects = tools.objects
+        self._cache = tools.world.monitors
+        self._unserved: set[str] = set()
+        """Uids of Controllers whose slurmctld has no metrics."""
+
+    async def bring(self, controller: Controller, cluster: Cluster, events: Events) -> list[Check]:
+        """What is to be told of it: a cluster without the definition runs all the same."""
+        self._unserved.discard(controller.metadata.uid)
+        if controller.spec.metrics.enabled and not has_metrics(cluster):
+            self._unserved.add(controller.metadata.uid)
+            told = (
+                f"spec.metrics: slurmctld {release.running(cluster)} has no metrics; use an image "
+                f"of Slurm {METRICS_SINCE} or later"
+            )
+            return [Check(True, "MetricsUnsupported", told, type=MONITORED, negative=True)]
+        if render.wished(controller) is None:
+            name = names.controller_monitor(controller)
+            await self._objects.remove(controller, events, "ServiceMonitor", name)
+            return []
+        if why := self._cache.absent:
+            told = (
+                "spec.metrics.serviceMonitor: there is no ServiceMonitor in this cluster "
+                f"({why}). Install the definitions of the Prometheus operator"
+            )
+            return [Check(True, "ServiceMonitorUnknown", told, type=MONITORED, negative=True)]
+        await self._objects.ensure(controller, events, render.objects(cluster))
+        return [Check(True, "ServiceMonitorMade", type=MONITORED)]
+
+    def again(self, controller: Controller) -> float | None:
+        """Seconds until it is looked again for the definition."""
+        waits = render.wished(controller) is not None and self._cache.absent
+        return AGAIN_S if waits else None
+
+    def outdated(self, controller: Controller) -> frozenset[str]:
+        """The condition goes with the wish."""
+        told = render.wished(controller) is not None or controller.metadata.uid in self._unserved
+        return frozenset() if told else frozenset({MONITORED})

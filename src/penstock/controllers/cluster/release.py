@@ -1,0 +1,118 @@
+"""Which release of Slurm a slurmctld has, which one served last, and which may not start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.config.transaction import Configuration
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.slurm_connections import Links
+from penstock.decide.cluster import release
+from penstock.render.slinky.cluster import release as of_release
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.versions import Version, of_image, of_parser
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What slurmctld's image said of its version, and which version served last."""
+
+    image: str = ""
+    version: str = ""
+    state: str = ""
+
+
+class Releases:
+    """What is known of the releases of each Controller's slurmctld, by the Controller's key."""
+
+    def __init__(self, world: World, links: Links, configuration: Configuration) -> None:
+        self._world = world
+        self._links = links
+        self._configuration = configuration
+        self._learned: dict[str, Learned] = {}
+
+    def forget(self, key: str) -> None:
+        """Drop what was learned of a Controller that is gone."""
+        self._learned.pop(key, None)
+
+    def learned(self, obj: Controller) -> Learned:
+        """What is known by now; before slurmctld was looked at, what the status has."""
+        status = obj.status
+        return self._learned.get(obj.metadata.key) or Learned(
+            status.slurm_image, status.slurm_version, status.state_version
+        )
+
+    def parser(self, key: str) -> Version | None:
+        """The release whose REST calls slurmrestd has; None while that is not known."""
+        link = self._links.get(key)
+        client = link.client if link is not None else None
+        return of_parser(client.parser) if client is not None else None
+
+    def withhold(
+        self, obj: Controller, cluster: Cluster, manifests: list[Json]
+    ) -> tuple[list[Json], list[Check]]:
+        """The manifests, without a slurmctld that could not read its state; why it is left out."""
+        wanted = of_release.of_slurmctld(cluster)
+        why = release.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
+        if not why:
+            return manifests, []
+        raw = self._workload(obj)
+        if raw is None:
+            rest = [one for one in manifests if one["kind"] != "StatefulSet"]
+            return rest, release.check(why, running=False)
+        template = raw["spec"]["template"]
+        if of_release.images(template["spec"]).get("slurmctld") == of_release.slurmctld_image(
+            cluster
+        ):
+            # It came there in another way: slurmctld's own words tell.
+            return manifests, []
+        held = [
+            {**one, "spec": {**one["spec"], "template": template}}
+            if one["kind"] == "StatefulSet" and "template" in one["spec"]
+            else one
+            for one in manifests
+        ]
+        return held, release.check(why, running=True)
+
+    def learn(self, obj: Controller, pod: Pod | None, *, serves: bool) -> None:
+        """Note what a pod shows that is as its StatefulSet says."""
+        status = obj.status
+        known = Learned(status.slurm_image, status.slurm_version, status.state_version)
+        self._learned[obj.metadata.key] = self._shown(obj, pod, known, serves=serves)
+
+    def _shown(self, obj: Controller, pod: Pod | None, known: Learned, *, serves: bool) -> Learned:
+        raw = self._workload(obj)
+        if raw is None or pod is None or pod.metadata.deleting:
+            return known
+        seen: Json = raw.get("status") or {}
+        revision = pod.metadata.labels.get("controller-revision-hash")
+        current = seen.get("observedGeneration") == raw["metadata"].get("generation")
+        if not current or not revision or revision != seen.get("updateRevision"):
+            return known
+        images = of_release.images(raw["spec"]["template"]["spec"])
+        image = images.get("slurmctld", "")
+        said = self._configuration.release(obj, pod) if images.get("reconfigure") == image else ""
+        if said:
+            known = replace(known, image=image, version=said)
+        if serves:
+            found = known.version if known.image == image else str(of_image(image) or "")
+            known = replace(known, state=found)
+        return known
+
+    def _workload(self, obj: Controller) -> Json | None:
+        """Slurmctld's StatefulSet as it was last seen."""
+        key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
+        return self._world.stateful_sets.raw(key)
+
+
+def trial(workload: Json) -> list[Check]:
+    """Whether the container that tries files has another release than slurmctld, by their tags."""
+    images = of_release.images(workload["spec"]["template"]["spec"])
+    return release.trial(
+        of_image(images.get("slurmctld", "")), of_image(images.get("reconfigure", ""))
+    )

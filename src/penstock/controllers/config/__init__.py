@@ -1,0 +1,1 @@
+"""The transaction that brings a configuration to slurmctld."""

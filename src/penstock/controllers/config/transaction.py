@@ -1,0 +1,338 @@
+"""The configuration of one cluster on its way to slurmctld: what is seen, the next step done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import PODS, Node, Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller, ControllerStatus
+from penstock.controllers.runtime.pod_restarter import Anew
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.decide.cluster.release import unknown, unknown_words
+from penstock.decide.config import conditions as config_checks
+from penstock.decide.config.acknowledgement import Acks, read
+from penstock.decide.config.slurmctld_port import unfit
+from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
+from penstock.decide.pod.workload import ended_at_start, was_started
+from penstock.kube import ForbiddenError, KubeError, NotFoundError
+from penstock.render.config.content import (
+    config_hash,
+    content_hash,
+    files,
+    mounted,
+    own_hash,
+    refused_in,
+)
+from penstock.render.slinky.cluster import release
+from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm import versions
+from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.slurm.conf.apply_method_table import table
+
+LINES = 200
+"""Of the reconfigure container's log: more than it says of one change."""
+SERVES_S = 300.0
+"""For so long a slurmctld that runs may take to serve: its state may be that of a large cluster."""
+REFRESH_S = 3.0
+"""After which the kubelet is asked once more to look at the files; then after three times that."""
+RECONFIGURE = "reconfigure"
+SLURMCTLD = "slurmctld"
+READS_S = 15.0
+"""For so long a slurmctld may take to read new files."""
+
+
+@dataclass(slots=True)
+class _Wait:
+    """How long a step of one cluster is waited for."""
+
+    what: tuple[Stage, str]
+    since: float
+    refreshed: int = 0
+
+
+class Configuration:
+    """Looks at the configuration of a Controller and does what was decided."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._client = tools.client
+        self._world = tools.world
+        self._anew = Anew(tools.client)
+        self._waits: dict[str, _Wait] = {}
+        self._starts: dict[str, tuple[tuple[str, str], float]] = {}
+        """By Controller, the pod and configuration that are to come up, and since when."""
+        self._releases: dict[str, tuple[str, str]] = {}
+        """By Controller the pod whose reconfigure container was asked, and its version of Slurm."""
+        self._reads: dict[str, float] = {}
+        """Since when slurmctld is about to read its files (monotonic seconds)."""
+
+    async def look(
+        self,
+        controller: Controller,
+        cluster: Cluster,
+        *,
+        worked: bool,
+        runs: Check,
+        ask: bool,
+        live: bool,
+        held: bool = False,
+        parser: versions.Version | None = None,
+        other_release: bool = False,
+    ) -> tuple[ConfigView, Decision]:
+        """What there is, and the next step. `runs` is about the pod of the slurmctld that works.
+
+        Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
+        that slurmctld was told all that differs from the real one already, `held` that its pod is
+        still as another operator made it, `parser` the release whose REST calls slurmrestd has.
+        A trial by an image of an `other_release` than slurmctld's is no verdict on a line.
+        """
+        pod = next(iter(self._world.slurmctld_pods(controller)), None)
+        data, serves = files(cluster), bool(runs.ok)
+        marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
+        wanted = Version(data, config_hash(cluster), own_hash(cluster, data))
+        real = self._version(cluster, names.config_map(controller))
+        version = release.running(cluster)
+        view = ConfigView(
+            wanted=wanted,
+            real=real,
+            alias=self._version(cluster, names.config_map_alias(controller)),
+            worked=worked,
+            serves=serves,
+            speaks=render.tries_configuration(cluster),
+            effective=controller.status.effective_config_hash,
+            marks=marks,
+            persistent=controller.spec.persistent,
+            applied_live=live,
+            held=held,
+            down=self._down(controller, pod, real, serves=serves),
+            starting="" if serves else runs.message,
+            refused=self._refused(cluster, names.config_map(controller)),
+            unfit=unfit(data.get(SLURM_CONF, "")),
+            whole=cluster.controller is controller,
+            table=table(version, parser),
+            unknown=unknown_words(unknown(data, version), version) if worked else "",
+        )
+        if (ask or not settled(view)) and view.speaks and not held and (worked or serves):
+            acks, why = await self._acks(controller, pod)
+            if acks is not None and other_release:
+                every = dict.fromkeys([*acks.tried, *acks.untried])
+                acks = replace(acks, tried=every, untried={})
+            if acks is None and (words := refused_before(controller.status, view.wanted.hash)):
+                # Not hearing it any more does not undo a refusal.
+                acks = Acks(tried={view.wanted.hash: words})
+            view = replace(view, acks=acks, why=why)
+        elif view.speaks and not held and pod is not None and not self._knows(controller, pod):
+            # A slurmctld that never becomes ready may be one that answers no probe.
+            await self._acks(controller, pod)
+        return view, decide(view)
+
+    def release(self, controller: Controller, pod: Pod) -> str:
+        """The version of Slurm in the pod's reconfigure container; empty while not known."""
+        uid, found = self._releases.get(controller.metadata.uid, ("", ""))
+        return found if uid == pod.metadata.uid else ""
+
+    def _note_release(self, controller: Controller, pod: Pod, acks: Acks) -> None:
+        if acks.spoke:
+            self._releases[controller.metadata.uid] = (pod.metadata.uid, acks.release)
+
+    def _knows(self, controller: Controller, pod: Pod) -> bool:
+        return self._releases.get(controller.metadata.uid, ("", ""))[0] == pod.metadata.uid
+
+    async def mark(
+        self, controller: Controller, events: Events, view: ConfigView, decision: Decision
+    ) -> None:
+        """Annotate slurmctld's pod, upon which the kubelet refreshes its files at once.
+
+        Standbys are told nothing: they get new pods instead.
+        """
+        refresh = self._refresh(controller, decision, view.wanted.hash)
+        for pod in self._world.slurmctld_pods(controller)[:1]:
+            meta = pod.metadata
+            if meta.deleting:
+                continue
+            old = meta.annotations
+            patch = {
+                key: value or None
+                for key, value in decision.marks.items()
+                if old.get(key, "") != value
+            }
+            handed = patch.get(wellknown.CONFIG_HASH)
+            if refresh and not patch:
+                patch[wellknown.CONFIG_REFRESH] = refresh
+            if not patch:
+                continue
+            body = {"metadata": {"uid": meta.uid, "annotations": patch}}
+            try:
+                await self._client.patch(PODS, meta.namespace, meta.name, body)
+            except NotFoundError:
+                continue
+            if handed == view.wanted.hash and wellknown.CONFIG_HASH in old:
+                note = config_checks.step(
+                    decision,
+                    meta.name,
+                    live=old.get(wellknown.CONFIG_LIVE) == view.wanted.hash,
+                    persistent=view.persistent,
+                )
+                told = f"Configuration {view.wanted.hash[:12]}: {note}"
+                events.normal(controller, "ConfigDelivered", told, "Configure")
+
+    async def restart(self, controller: Controller, events: Events, decision: Decision) -> None:
+        """Restart slurmctld by a new pod; its state is on a claim."""
+        for pod in self._world.slurmctld_pods(controller):
+            if pod.metadata.deleting:
+                continue
+            name = pod.metadata.name
+            if decision.renew:
+                note = f"Recreating pod {name}: slurmctld did not come up with its configuration, "
+                note += "and gets the last known good one back"
+            else:
+                named = ", ".join(str(one) for one in decision.plan.items) or "its configuration"
+                note = f"{name} is made anew: slurmctld has to restart for {named}"
+            await self._anew.make(controller, events, pod, note)
+
+    def again(self, key: str, stage: Stage) -> float | None:
+        """Seconds until the answer is looked for again; None when nothing is waited for."""
+        if stage in {Stage.REFUSED, Stage.UNDONE}:
+            return 30.0
+        if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
+            return None
+        waited = self._waited(key)
+        return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
+
+    def note(self, key: str, decision: Decision, wanted: str, *, asked: bool) -> None:
+        """Remember since when this step is waited for; `asked` is for a reconfigure by hand."""
+        what = (decision.stage, wanted)
+        wait = self._waits.get(key)
+        now = self._client.clock.monotonic()
+        if wait is None or wait.what != what:
+            self._waits[key] = _Wait(what, now)
+        if decision.reads or asked:
+            self._reads.setdefault(key, now)
+        else:
+            self._reads.pop(key, None)
+
+    def forget(self, key: str, uid: str) -> None:
+        """Drop how long a Controller that is gone was waited for, and what its pod said."""
+        self._waits.pop(key, None)
+        self._starts.pop(key, None)
+        self._reads.pop(key, None)
+        self._releases.pop(uid, None)
+
+    def reads(self, key: str) -> bool:
+        """Whether slurmctld may be about to read its files, and forget what it is told now."""
+        since = self._reads.get(key)
+        return since is not None and self._client.clock.monotonic() - since < READS_S
+
+    def _waited(self, key: str) -> float:
+        wait = self._waits.get(key)
+        return self._client.clock.monotonic() - wait.since if wait else 0.0
+
+    def _version(self, cluster: Cluster, name: str) -> Version | None:
+        """What one of our ConfigMaps holds, unless somebody else wrote it."""
+        found = self._world.config_map(f"{cluster.namespace}/{name}")
+        if found is None or found.metadata.deleting or found.binary_data:
+            return None
+        data = found.data or {}
+        mark = found.metadata.annotations.get(wellknown.CONTENT_HASH)
+        if mark is not None and mark != content_hash(data):
+            return None
+        return Version(data, content_hash(mounted(cluster, data)), own_hash(cluster, data))
+
+    def _refused(self, cluster: Cluster, name: str) -> dict[str, str]:
+        """The verdict that a ConfigMap of ours carries."""
+        found = self._world.config_map(f"{cluster.namespace}/{name}")
+        if found is None or found.metadata.deleting:
+            return {}
+        return refused_in(found.metadata.annotations)
+
+    async def _acks(self, controller: Controller, pod: Pod | None) -> tuple[Acks | None, str]:
+        """What the reconfigure container of slurmctld's pod said, or why that is not known."""
+        if pod is None or pod.metadata.deleting:
+            return None, "slurmctld's pod is not there"
+        space, name = pod.metadata.namespace, pod.metadata.name
+        if wellknown.TRIES_CONFIG not in pod.metadata.annotations:
+            return None, f"{name} is of an older version and is to be replaced"
+        every = pod.status.init_container_statuses or ()
+        if not any(one.name == RECONFIGURE and one.state.running for one in every):
+            return None, f"container {RECONFIGURE} of {name} does not run"
+        try:
+            log = await self._client.log(space, name, RECONFIGURE, LINES)
+            acks = read(log)
+            if acks.effective in ("", controller.status.effective_config_hash):
+                self._note_release(controller, pod, acks)
+                return acks, ""
+            # A log is asked for by name. What a pod says that came since counts for that one only.
+            live = await self._client.get(PODS, space, name)
+        except KubeError as error:
+            return None, unreadable(pod, RECONFIGURE, error)
+        if live.metadata.uid != pod.metadata.uid:
+            return None, f"{name} was replaced just now"
+        self._note_release(controller, pod, acks)
+        return acks, ""
+
+    def _down(
+        self, controller: Controller, pod: Pod | None, real: Version | None, *, serves: bool
+    ) -> str:
+        """Why slurmctld does not come up with the real files, which its pod was handed.
+
+        The clock runs while its container runs on a Kubernetes node that is ready: an image that is
+        pulled, or a pod without a node, says nothing of the files. A process that starts begins
+        anew with it.
+        """
+        key = controller.metadata.key
+        handed = pod.metadata.annotations.get(wellknown.CONFIG_HASH) if pod else None
+        waits = pod is not None and not pod.metadata.deleting and not serves
+        if pod is None or real is None or not waits or handed != real.hash:
+            self._starts.pop(key, None)
+            return ""
+        if words := ended_at_start(pod, SLURMCTLD):
+            return words
+        node = self._world.nodes.get(pod.spec.node_name or "")
+        if not was_started(pod, SLURMCTLD) or not _is_ready(node):
+            self._starts.pop(key, None)
+            return ""
+        now, what = self._client.clock.monotonic(), (pod.metadata.uid, real.hash)
+        before, since = self._starts.get(key, (what, now))
+        if before != what:
+            since = now
+        self._starts[key] = what, since
+        if now - since < SERVES_S:
+            return ""
+        return f"it was started {SERVES_S:.0f} s ago and does not answer"
+
+    def _refresh(self, controller: Controller, decision: Decision, wanted: str) -> str:
+        """Another mark for the kubelet, when it may have missed the change; else nothing.
+
+        It looks at a ConfigMap through a watch of its own, which the pod's change may overtake.
+        """
+        wait = self._waits.get(controller.metadata.key)
+        if wait is None or wait.what != (decision.stage, wanted):
+            return ""
+        if decision.stage not in {Stage.TRYING, Stage.DELIVERING}:
+            return ""
+        if self._waited(controller.metadata.key) < REFRESH_S * 3**wait.refreshed:
+            return ""
+        wait.refreshed += 1
+        return f"{wanted[:12]}-{wait.refreshed}"
+
+
+def refused_before(status: ControllerStatus, wanted: str) -> str:
+    """Slurmctld's words if the status says that it refused this very configuration."""
+    return status.last_error if status.config_hash == wanted else ""
+
+
+def unreadable(pod: Pod, container: str, error: KubeError) -> str:
+    """Why a container's log cannot be read, and what has to be done about it."""
+    told = f"the log of container {container} of {pod.metadata.name} cannot be read: {error}"
+    if isinstance(error, ForbiddenError):
+        return f"{told}. Allow the operator's service account to get pods/log"
+    return f"{told}. The kubelet of Kubernetes node {pod.spec.node_name} has to answer"
+
+
+def _is_ready(node: Node | None) -> bool:
+    conditions = (node.status.conditions or ()) if node else ()
+    return any(one.type == "Ready" and one.status == "True" for one in conditions)

@@ -1,0 +1,82 @@
+"""Reconfigures and restarts that annotations of a Controller ask for."""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.kinds import PODS, Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.controller import Controller
+from penstock.base.times import write
+from penstock.controllers.runtime.pod_restarter import Anew
+from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.report import Events
+from penstock.decide.config.transaction import ConfigView
+from penstock.decide.config.triggers import (
+    REFUSED,
+    WAITING,
+    Daemon,
+    Triggered,
+    TriggerView,
+    triggered,
+)
+from penstock.decide.pod.workload import workload
+from penstock.kube import NotFoundError
+
+
+class Triggers:
+    """Does what is asked for once, and says what came of it."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._client = tools.client
+        self._world = tools.world
+        self._anew = Anew(tools.client)
+
+    async def look(self, controller: Controller, events: Events, config: ConfigView) -> Triggered:
+        """The next step; what it has to tell is to be written to the status."""
+        pods = self._world.slurmctld_pods(controller)
+        found = triggered(
+            TriggerView(
+                controller.metadata.annotations,
+                controller.status.triggers,
+                [_daemon(pod) for pod in pods],
+                config.acks,
+                config.speaks,
+                config.persistent,
+                write(self._client.clock.time()),
+            )
+        )
+        if found.mark and pods:
+            await self._mark(pods[0], found.mark)
+        for pod in pods:
+            if pod.metadata.uid in found.delete and not pod.metadata.deleting:
+                note = f"{pod.metadata.name} is made anew: a restart was asked for by an annotation"
+                await self._anew.make(controller, events, pod, note)
+        tell(controller, events, found)
+        return found
+
+    async def _mark(self, pod: Pod, mark: str) -> None:
+        meta = pod.metadata
+        if meta.deleting or meta.annotations.get(wellknown.RECONFIGURE) == mark:
+            return
+        body = {"metadata": {"uid": meta.uid, "annotations": {wellknown.RECONFIGURE: mark}}}
+        try:
+            await self._client.patch(PODS, meta.namespace, meta.name, body)
+        except NotFoundError:
+            return
+
+
+def tell(controller: Controller, events: Events, found: Triggered) -> None:
+    """An event for each that is over now and was not before."""
+    before = controller.status.triggers
+    for one in found.status:
+        if one in before or one.result == WAITING:
+            continue
+        note = f"{one.name} {one.value}: {one.message}"
+        if one.result == REFUSED:
+            events.warning(controller, "TriggerRefused", note, "Trigger")
+        else:
+            events.normal(controller, "TriggerDone", note, "Trigger")
+
+
+def _daemon(pod: Pod) -> Daemon:
+    serves = not pod.metadata.deleting and bool(workload("slurmctld", 1, [pod]).ok)
+    return Daemon(pod.metadata.uid, serves, pod.metadata.annotations)

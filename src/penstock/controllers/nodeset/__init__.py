@@ -1,0 +1,1 @@
+"""The actions on a NodeSet's pods and PVCs."""

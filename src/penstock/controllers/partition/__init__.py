@@ -1,0 +1,1 @@
+"""Partitions as slurmctld has them: changed, compared, removed."""

@@ -1,0 +1,226 @@
+"""Notices partitions that are changed in Slurm itself, tells it once, and does what is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.penstock.partition import PARTITIONS, Partition
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Link, Links
+from penstock.controllers.runtime.spec_adoption import adopt
+from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
+from penstock.decide.partition.drift import into_spec, told
+from penstock.kube import Client
+from penstock.render.config.content import content_hash, mounted
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.hostlist import HostListError
+from penstock.slurm.known import Known
+from penstock.slurm.mirror.partitions import Records
+from penstock.slurm.partition.adoption import Sets, into_extra_conf, into_nodeset
+from penstock.slurm.partition.declaration import ALL, Adoption, Difference, declared
+from penstock.slurm.partition.drift import drifts
+from penstock.slurm.state import Node
+
+Owner: TypeAlias = Controller | NodeSet | Partition
+"""What declares a partition; a Controller has those of its extraConf and those of nobody."""
+
+_RESOURCES: dict[str, Resource[Any]] = {
+    one.kind: one for one in (CONTROLLERS, NODESETS, PARTITIONS)
+}
+
+
+class PartitionDrift:
+    """The partitions of all clusters. `changed(key)` is called when what differs changes."""
+
+    def __init__(
+        self,
+        client: Client,
+        world: World,
+        links: Links,
+        changes: PartitionChanges,
+        events: Mapping[str, Events],
+    ) -> None:
+        self._client = client
+        self._world = world
+        self._links = links
+        self._changes = changes
+        self._events = events
+        self._watches: dict[str, Watch] = {}
+        changes.adopts = self._adopts
+        self.changed: Callable[[str], None] = lambda _key: None
+
+    def forget(self, uid: str) -> None:
+        """Drop the differences of a Controller that is gone."""
+        self._watches.pop(uid, None)
+
+    def heard(self, key: str) -> None:
+        """Slurmctld was asked for its partitions."""
+        controller, link = self._world.controllers.get(key), self._links.get(key)
+        if controller is None or link is None:
+            return
+        if controller.spec.external:
+            # Its partitions are its own, and nothing here says what they should be.
+            self._watches.pop(controller.metadata.uid, None)
+            return
+        if not isinstance(link.partitions.records, Known):
+            return
+        watch = self._watches.setdefault(controller.metadata.uid, Watch())
+        nodes = link.mirror.snapshot.nodes
+        as_of = link.partitions.records.as_of
+        if isinstance(nodes, Known):
+            as_of = min(as_of, nodes.as_of)
+        before = watch.found
+        fresh = watch.hear(self._found(controller, link), as_of)
+        if watch.waits:
+            self._client.clock.call_later(CONFIRM_S, link.partitions.poke)
+        for name, differences in fresh.items():
+            self._tell(controller, name, differences)
+        if watch.found != before or watch.due(self._client.clock.monotonic()):
+            self.changed(key)
+
+    def rejected(self, key: str) -> Mapping[str, str]:
+        """By partition the words with which slurmctld rejects its declaration."""
+        return self._changes.refusals(key)
+
+    async def settle(self, owner: Owner, cluster: Cluster, chosen: Choice) -> list[str] | None:
+        """Do what is chosen with changed partitions of an object; what is to be told of them.
+
+        None while that is not known. Raises KubeError.
+        """
+        key = cluster.controller.metadata.key
+        watch, link = self._watches.get(cluster.controller.metadata.uid), self._links.get(key)
+        found = watch.found if watch is not None else None
+        if watch is None or found is None or cluster.controller.spec.external:
+            return None
+        own = {n: d for n, d in found.items() if _same(self._owner(cluster.controller, n), owner)}
+        due = {name: own[name] for name in watch.due(self._client.clock.monotonic()) if name in own}
+        if due and chosen == "Revert" and link is not None:
+            await self._revert(owner, cluster, link, watch, due)
+        elif due and chosen == "Adopt" and link is not None:
+            await self._adopt(owner, cluster, link, watch, due)
+        acts = chosen != "Report"
+        return [
+            with_reason(told(name, own[name]), watch.left(name) if acts else "")
+            for name in sorted(own)
+        ]
+
+    async def _revert(
+        self, owner: Owner, cluster: Cluster, link: Link, watch: Watch, due: Found
+    ) -> None:
+        events = self._events[_kind(owner)]
+        for name, differences in due.items():
+            why = await self._changes.revert(cluster, link, name, differences)
+            watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
+            if not why:
+                note = f"Put back: {told(name, differences)}"
+                events.normal(owner, "PartitionReverted", note, "Revert")
+
+    async def _adopt(
+        self, owner: Owner, cluster: Cluster, link: Link, watch: Watch, due: Found
+    ) -> None:
+        adoption = self._adoption(owner, cluster, link, due)
+        left = dict(adoption.left)
+        if adoption.patch:
+            refused = await adopt(self._client, _RESOURCES[_kind(owner)], owner, adoption.patch)
+            if refused is None:
+                return
+            if refused:
+                left |= {name: refused for name in due if name not in left}
+        now = self._client.clock.monotonic()
+        for name, differences in due.items():
+            why = left.get(name, "")
+            watch.tried(name, now, f"not adopted: {why}" if why else "")
+            if not why:
+                note = f"Declared as it is in Slurm: {told(name, differences)}"
+                self._events[_kind(owner)].normal(owner, "PartitionAdopted", note, "Adopt")
+
+    def _adoption(self, owner: Owner, cluster: Cluster, link: Link, due: Found) -> Adoption:
+        match owner:
+            case Partition():
+                return into_spec(due)
+            case NodeSet():
+                partition = owner.spec.partition
+                return into_nodeset(partition.config if partition else "", due)
+            case Controller():
+                records = link.partitions.records
+                live: Records = records.value if isinstance(records, Known) else {}
+                sets = _sets(cluster, link)
+                return into_extra_conf(owner.spec.extra_conf, due, live, sets)
+
+    def _tell(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
+        owner = self._owner(controller, name)
+        words = told(name, differences)
+        if not is_told(words, owner.status.conditions):
+            note = words[:1].upper() + words[1:]
+            self._events[_kind(owner)].warning(owner, "PartitionDrifted", note, "Observe")
+
+    def _owner(self, controller: Controller, name: str) -> Owner:
+        """Who declares a partition: of several lines the last one counts, that of extraConf."""
+        key = controller.metadata.key
+        if name in declared(controller.spec.extra_conf):
+            return controller
+        for one in self._world.nodesets_of.get(key):
+            own = one.spec.partition is not None and one.spec.partition.enabled
+            if own and names.partition_name(one) == name:
+                return one
+        named = [p for p in self._world.partitions_of.get(key) if p.slurm_name == name]
+        living = [one for one in named if not one.metadata.deleting]
+        by_age = sorted(
+            living, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)
+        )
+        return by_age[0] if by_age else controller
+
+    def _adopts(self, key: str, name: str) -> bool:
+        controller = self._world.controllers.get(key)
+        if controller is None:
+            return False
+        owner = self._owner(controller, name)
+        if isinstance(owner, Partition):
+            return owner.spec.drift == "Adopt"
+        return choice(owner.metadata.annotations)[0] == "Adopt"
+
+    def _found(self, controller: Controller, link: Link) -> Found | None:
+        """What differs; None while slurmctld does not run with the file that it was given.
+
+        A partition that is on its way to what is declared says nothing.
+        """
+        text, data = self._world.slurm_conf(controller), self._world.real_config(controller)
+        coming = self._changes.under_way(controller)
+        records, nodes = link.partitions.records, link.mirror.snapshot.nodes
+        if text is None or data is None or coming is None or not isinstance(records, Known):
+            return None
+        cluster = self._world.cluster(controller)
+        if controller.status.effective_config_hash != content_hash(mounted(cluster, data)):
+            return None
+        there = nodes.value if isinstance(nodes, Known) else None
+        try:
+            found = drifts(text, records.value, there, self._changes.members(cluster, link))
+        except HostListError:
+            return None
+        return {name: many for name, many in found.items() if name not in coming}
+
+
+def _kind(owner: Owner) -> str:
+    return type(owner).__name__
+
+
+def _same(one: Owner, other: Owner) -> bool:
+    return one.metadata.uid == other.metadata.uid
+
+
+def _sets(cluster: Cluster, link: Link) -> Sets:
+    """The node sets of NodeSets, and ALL, with the nodes that they have now."""
+    nodes = link.mirror.snapshot.nodes
+    there: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}
+    found: dict[str, frozenset[str]] = {ALL: frozenset(there)}
+    for one in cluster.nodesets:
+        name = names.partition_name(one)
+        found[name] = frozenset(n for n, node in there.items() if name in node.features)
+    return found

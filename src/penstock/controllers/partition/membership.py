@@ -1,0 +1,102 @@
+"""Features of nodes that say in which partitions they are one by one, for slurmctld's node sets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from penstock.controllers.runtime.slurm_connections import Link
+from penstock.render.config import partition as render
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.known import Unknown
+from penstock.slurm.partition.declaration import MARK, feature
+from penstock.slurm.partition.declaration import node_set as node_set_of
+from penstock.slurm.partition.update import configured
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import NotFoundError, SlurmError
+
+
+def _nobody() -> dict[str, frozenset[str]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The nodes by node set, and why not all of them could be marked (empty when they were)."""
+
+    members: Mapping[str, frozenset[str]] = field(default_factory=_nobody)
+    trouble: str = ""
+
+
+async def mark(
+    link: Link, cluster: Cluster, kubernetes: Mapping[str, render.Worker], kept: Collection[str]
+) -> Marked:
+    """Give nodes the feature of each partition that they belong to one by one, and take it.
+
+    `kubernetes` has the pods by Slurm node. Partitions that are `kept` lose no node.
+    """
+    nodes = link.mirror.snapshot.nodes
+    client = link.client
+    if isinstance(nodes, Unknown) or client is None:
+        return Marked()
+    wanted: dict[str, frozenset[str]] = {}
+    sets: dict[str, str] = {}
+    for one in render.served(cluster):
+        if render.marked(cluster, one):
+            name = one.slurm_name
+            wanted[feature(name)] = render.members(cluster, one, nodes.value, kubernetes)
+            words = [*render.set_names(cluster, one), node_set_of(name)]
+            sets[feature(name)] = ",".join(words)
+    moved: set[str] = set()
+    held = {feature(name) for name in kept}
+    trouble = ""
+    for name, node in nodes.value.items():
+        ours = {one for one in node.features if one.startswith(f"{MARK}/")}
+        should = {one for one, found in wanted.items() if name in found} | (ours & held)
+        if ours == should:
+            continue
+        try:
+            await _remark(client, name, should)
+        except NotFoundError:
+            continue
+        except SlurmError as error:
+            trouble = str(error)
+            break
+        moved |= ours ^ should
+    members = {node_set_of(one.partition("/")[2]): found for one, found in wanted.items()}
+    if moved:
+        await _move(client, moved & sets.keys(), sets, members)
+        await link.mirror.fresh()
+        link.partitions.poke()
+    return Marked(members, trouble)
+
+
+async def _move(
+    client: Slurmrestd,
+    moved: set[str],
+    sets: Mapping[str, str],
+    members: Mapping[str, frozenset[str]],
+) -> None:
+    """Have slurmctld take the nodes over: it looks at features only when a partition changes.
+
+    A partition that it does not have yet comes with its nodes.
+    """
+    for one in sorted(moved):
+        name = one.partition("/")[2]
+        body = {"name": name, "nodes": {"configured": configured(sets[one], members)}}
+        try:
+            await client.partition(name)
+            await client.update_partition(body)
+        except SlurmError:
+            continue
+
+
+async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
+    """Give a node these marks and no others, and leave its other features. Raises SlurmError."""
+    node = await client.node(name)
+    # slurmctld refuses to take a feature away that is still an active one.
+    features, active = (
+        [*(one for one in found if not one.startswith(f"{MARK}/")), *sorted(marks)]
+        for found in (node.features, node.active_features)
+    )
+    await client.update_node(name, features=features, active_features=active)

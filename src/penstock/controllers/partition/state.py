@@ -1,0 +1,69 @@
+"""What is remembered of the partitions of one cluster, from one reconcile to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.runtime.report import Events
+from penstock.render.slinky.config.slurm_conf import keep_partitions
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.partition.declaration import Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What slurmctld did not take, its words, and when it was asked (monotonic seconds)."""
+
+    declared: Declared | None
+    words: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The cluster as its files are to say it."""
+
+    cluster: Cluster
+    live: bool = False
+    """Whether slurmctld has all that changed, so that it need not read its file for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Whom it is told, and what slurm.conf was to be."""
+
+    events: Events
+    controller: Controller
+    text: str
+
+
+@dataclass(slots=True)
+class State:
+    """What is remembered of one cluster, as long as its Controller is that very object."""
+
+    uid: str = ""
+    refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
+    sent: dict[str, Declared | None] = field(default_factory=dict[str, Declared | None])
+    """What slurmctld was told and the file does not show yet."""
+    lines: dict[str, str] = field(default_factory=dict[str, str])
+    """Of these partitions a slurm.conf that says the same."""
+
+    def base(self, text: str) -> str:
+        """What slurmctld has: a slurm.conf, and what it was told since."""
+        for name in self.sent:
+            text = keep_partitions(self.lines[name], text, {name})
+        return text
+
+    by_file: str = ""
+    kept_by: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
+    """Why slurmctld did not delete partitions that are declared no more."""
+    deleted: set[str] = field(default_factory=set[str])
+    """Partitions that slurmctld deleted, being empty, and that nobody declared since."""
+    dropped: set[str] = field(default_factory=set[str])
+    """Empty partitions that only the file can take from slurmctld."""
+
+    @property
+    def freed(self) -> frozenset[str]:
+        """Partitions that may leave the file, as no job is in them."""
+        return frozenset(self.deleted | self.dropped)

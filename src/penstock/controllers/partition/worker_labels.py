@@ -1,0 +1,20 @@
+"""What Kubernetes says of the pods of a cluster's Slurm nodes."""
+
+from __future__ import annotations
+
+from penstock.controllers.runtime.caches import World
+from penstock.render.config.partition import Worker
+from penstock.render.slinky.inputs import Cluster
+
+
+def workers(world: World, cluster: Cluster) -> dict[str, Worker]:
+    """By Slurm's node name, which is what the pod's containers call their host."""
+    if not any(one.spec.selector is not None for one in cluster.partitions):
+        return {}
+    found: dict[str, Worker] = {}
+    for nodeset in cluster.nodesets:
+        for pod in world.pods_of.get(nodeset.metadata.uid):
+            node = world.nodes.get(pod.spec.node_name or "")
+            labels = node.metadata.labels if node is not None else {}
+            found[pod.host] = Worker(pod.metadata.labels, labels)
+    return found

@@ -1,0 +1,179 @@
+"""Partition: a Slurm partition over any nodes of a cluster.
+
+The partition itself is brought about with its Controller: see `controllers.partition.changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from penstock.api.kubernetes.conditions import READY, Check, find
+from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStatus
+from penstock.api.slinky.common import Status
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.partition.worker_labels import workers
+from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Links
+from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.decide.drift import check as drift_check
+from penstock.decide.partition.conditions import Live, PartitionView, checks
+from penstock.kube import Result
+from penstock.render.config import partition as render
+from penstock.render.slinky.config.slurm_conf import slurm_conf
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.mirror.partitions import Records
+from penstock.slurm.mirror.snapshot import NOT_ASKED
+from penstock.slurm.partition.declaration import Difference, declared, node_set
+from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
+from penstock.slurm.state import Node
+
+HEARD_S = 15.0
+"""How long a new process waits for its first word from Slurm before it tells of silence."""
+
+
+class PartitionLoop(Loop[Partition]):
+    """Says how Partitions are doing."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        events: Events,
+        links: Links,
+        changes: PartitionChanges,
+        drift: PartitionDrift,
+    ) -> None:
+        super().__init__(tools, PARTITIONS, tools.world.partitions, events)
+        self._links = links
+        self._changes = changes
+        self._drift = drift
+        self._started = self.client.clock.monotonic()
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one Partition, once this process has heard of its Slurm.
+
+        One that has just started would tell that Slurm is silent, and take it back.
+        """
+        obj = self.world.partitions.get(key)
+        early = self.client.clock.monotonic() - self._started < HEARD_S
+        if obj is not None and early and obj.status.observed_generation and not self._heard(obj):
+            return Result(requeue_after=1.0)
+        return await super().reconcile(key)
+
+    def _heard(self, obj: Partition) -> bool:
+        controller, link = self.world.controller_of(obj), self._links.of(obj)
+        if controller is None:
+            return True
+        if link is None or not link.asked or not self._changes.judged(controller.metadata.key):
+            return False
+        return link.client is None or link.partitions.records != Unknown(NOT_ASKED)
+
+    async def bring(self, obj: Partition) -> list[Check]:
+        """Compare what is declared with what slurmctld says."""
+        cluster = waits_for_cluster(self.world, obj)
+        if isinstance(cluster, Check):
+            return [cluster]
+        if cluster.controller.spec.external:
+            return [
+                Check(
+                    False,
+                    "ControllerExternal",
+                    "The Controller is external: its slurm.conf is not written here. Declare the "
+                    "partition where its slurmctld is",
+                )
+            ]
+        key = cluster.controller.metadata.key
+        link = self._links.get(key)
+        name = obj.slurm_name
+        conflict = render.conflict(cluster, obj)
+        live: Fact[Live | None] = Unknown(NOT_ASKED)
+        absent: list[str] = []
+        if link is not None:
+            nodes = link.mirror.snapshot.nodes
+            live = self._live(cluster, obj, link.partitions.records, nodes)
+            if isinstance(nodes, Known):
+                absent = render.absent(cluster, obj, nodes.value)
+        drift = [] if conflict else await self._drift.settle(obj, cluster, obj.spec.drift)
+        settled = bool(drift) or (drift is None and self._settled(obj, cluster))
+        if settled and isinstance(live, Known) and live.value is not None:
+            # It is no change of ours that is still on its way.
+            live = Known(replace(live.value, differences=()), live.as_of)
+        view = PartitionView(
+            name=name,
+            conflict=conflict,
+            missing=tuple(render.missing(cluster, obj)),
+            refused=self._changes.refusals(key).get(name, ""),
+            live=live,
+            by_file=self._changes.by_file(key),
+            absent=tuple(absent),
+        )
+        return [*checks(view), *drift_check(drift, obj.status.conditions, always=True)]
+
+    def _settled(self, obj: Partition, cluster: Cluster) -> bool:
+        """Whether it was in effect as it is declared now: what differs since then is drift."""
+        ready = find(obj.status.conditions, READY)
+        coming = self._changes.under_way(cluster.controller)
+        return (
+            ready is not None
+            and ready.status == "True"
+            and obj.status.observed_generation == obj.metadata.generation
+            and coming is not None
+            and obj.slurm_name not in coming
+        )
+
+    def status(self, obj: Partition) -> Status:
+        """What slurmctld says of it; what it said last, while it cannot be asked."""
+        link = self._links.of(obj)
+        records: Fact[Records] = link.partitions.records if link else Unknown(NOT_ASKED)
+        status = msgspec.structs.replace(obj.status, partition=obj.slurm_name)
+        if isinstance(records, Unknown):
+            return status
+        found = records.value.get(obj.slurm_name)
+        if found is None:
+            return PartitionStatus(
+                observed_generation=status.observed_generation,
+                conditions=status.conditions,
+                partition=obj.slurm_name,
+            )
+        return msgspec.structs.replace(
+            status,
+            state=",".join(found.partition.state or ()),
+            nodes=found.nodes.configured,
+            total_nodes=found.nodes.total,
+        )
+
+    def _live(
+        self,
+        cluster: Cluster,
+        obj: Partition,
+        records: Fact[Records],
+        nodes: Fact[Mapping[str, Node]],
+    ) -> Fact[Live | None]:
+        if isinstance(records, Unknown):
+            return records
+        name = obj.slurm_name
+        found = records.value.get(name)
+        if found is None:
+            return Known(None, records.as_of)
+        text = slurm_conf(cluster)
+        wanted = declared(text).get(name)
+        differing: tuple[Difference, ...] = ()
+        if wanted is not None:
+            expected: frozenset[str] | None = None
+            if isinstance(nodes, Known):
+                kubernetes = workers(self.world, cluster)
+                members = render.members(cluster, obj, nodes.value, kubernetes)
+                expected = expected_nodes(text, name, nodes.value, {node_set(name): members})
+            differing = tuple(
+                one
+                for one in differences(wanted, found, expected)
+                if one.key != "Default" or default_partition(text) == name
+            )
+        state = ",".join(found.partition.state or ())
+        live = Live(state, found.nodes.configured, found.nodes.total, differing)
+        return Known(live, records.as_of)

@@ -1,0 +1,1 @@
+"""Revisions of a NodeSet: recorded, rolled back, held for maintenance."""

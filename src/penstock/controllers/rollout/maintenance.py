@@ -1,0 +1,89 @@
+"""Make, change and delete the maintenance reservations of NodeSets, as was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.api.slinky import names
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.slurm_connections import USER, Link
+from penstock.decide.action import DeleteReservation, RefusedReservation, SetReservation
+from penstock.kube.client.clock import Clock
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError
+from penstock.slurm.rest.reservation import WantedReservation, reserved
+
+AGAIN_S = 30.0
+"""Pause before what slurmctld refused is asked for again."""
+
+
+class Reservations:
+    """Those of all NodeSets, and what slurmctld said to them, which is written nowhere."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._refused: dict[str, RefusedReservation] = {}
+
+    def refused(self, key: str) -> RefusedReservation | None:
+        """What slurmctld did not do for a NodeSet when it was last asked."""
+        return self._refused.get(key)
+
+    def forget(self, key: str) -> None:
+        """The NodeSet is gone."""
+        self._refused.pop(key, None)
+
+    async def settle(
+        self,
+        key: str,
+        link: Link,
+        client: Slurmrestd,
+        actions: Sequence[SetReservation | DeleteReservation],
+        told: Told,
+    ) -> list[bool]:
+        """Do them; whether each was done."""
+        done = [await self._one(key, client, one, told) for one in actions]
+        if actions:
+            # The next decision must be made on what is there now.
+            link.mirror.poke()
+            await link.reservations.fresh()
+        return done
+
+    async def _one(
+        self, key: str, client: Slurmrestd, one: SetReservation | DeleteReservation, told: Told
+    ) -> bool:
+        try:
+            if isinstance(one, SetReservation):
+                await client.update_reservation(_wanted(one))
+            elif one.name in {found.name for found in await client.reservations()}:
+                await client.delete_reservation(one.name)
+        except SlurmError as error:
+            if error.refusal:
+                again = self._clock.time() + AGAIN_S
+                self._refused[key] = RefusedReservation(str(error), again)
+                told.warning("SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__)
+            return False
+        self._refused.pop(key, None)
+        told.normal(one.why.reason, one.why.message, type(one).__name__)
+        return True
+
+
+def _wanted(one: SetReservation) -> WantedReservation:
+    new = one.start is not None
+    return WantedReservation(
+        one.name,
+        start_time=one.start,
+        end_time=one.end,
+        nodes=one.nodes,
+        users=(USER,) if new else None,
+        flags=one.flags,
+    )
+
+
+async def held_by_others(client: Slurmrestd, nodeset: NodeSet) -> frozenset[str]:
+    """The nodes that reservations name, but for the one in which the NodeSet's are replaced.
+
+    Raises SlurmError.
+    """
+    ours = names.reservation(nodeset)
+    return reserved(one for one in await client.reservations() if one.name != ours)

@@ -1,0 +1,1 @@
+"""What every reconciler stands on: context, caches, reports, connections."""

@@ -1,0 +1,151 @@
+"""Bring the objects that a kind is rendered to into the API server, and say what changed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from penstock.api.kubernetes.kinds import (
+    BUDGETS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    SECRETS,
+    SERVICE_MONITORS,
+    SERVICES,
+    STATEFUL_SETS,
+    ConfigMap,
+)
+from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
+from penstock.api.kubernetes.resource import Resource
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.lifetimes import gone
+from penstock.controllers.runtime.report import Events
+from penstock.kube import AlreadyExistsError, Applier, Cache, Client, ConflictError, NotFoundError
+from penstock.kube.cache.store import version_of
+from penstock.render.slinky.cluster.adopted_workload import FIXED
+
+UPSTREAM = "slurm-operator"
+"""The field manager of slurm-operator."""
+_OLDER = "manager"
+"""That of its older versions. Other programs have the same default, so it is only adopted with a
+change of ours."""
+
+_OF_PODS = (("spec", "template"), *(("spec", field) for field in FIXED))
+"""What stays another operator's while its pods stay."""
+
+
+class Objects:
+    """Applies manifests of the few kinds that clusters are made of."""
+
+    def __init__(self, client: Client, world: World) -> None:
+        self._client = client
+        self._applier = Applier(client)
+        self._caches: dict[str, tuple[Resource[Any], Cache[Any]]] = {
+            "Service": (SERVICES, world.services),
+            "ConfigMap": (CONFIG_MAPS, world.config_maps),
+            "Secret": (SECRETS, world.secrets),
+            "StatefulSet": (STATEFUL_SETS, world.stateful_sets),
+            "Deployment": (DEPLOYMENTS, world.deployments),
+            "PodDisruptionBudget": (BUDGETS, world.budgets),
+            "ServiceMonitor": (SERVICE_MONITORS, world.monitors),
+        }
+        self._config_maps = world.own_config_maps
+        self._settled: dict[str, tuple[str, Json]] = {}
+        """By uid the version that was found to hold a manifest: not compared again."""
+        self._written: dict[str, tuple[int, Json]] = {}
+        """By uid the version that our last change made, and the manifest that it holds."""
+        for _, cache in self._caches.values():
+            cache.subscribe(self._seen)
+
+    def _seen(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if (one := gone(old, new)) is not None:
+            self._applier.forget(one.metadata.uid)
+            self._settled.pop(one.metadata.uid, None)
+            self._written.pop(one.metadata.uid, None)
+
+    async def ensure(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
+        """Create or update each, in order; an event says what was not as declared.
+
+        Raises NotOursError for an object that belongs to somebody else; KubeError.
+        """
+        for manifest in manifests:
+            resource, cache = self._caches[manifest["kind"]]
+            meta = manifest["metadata"]
+            key = f"{meta['namespace']}/{meta['name']}"
+            seen = found.metadata if (found := cache.get(key)) is not None else ObjectMeta()
+            if seen.deleting:
+                # It comes again when it is gone; the watch tells.
+                continue
+            if self._settled.get(seen.uid) == (seen.resource_version, manifest):
+                continue
+            version, last = self._written.get(seen.uid, (0, None))
+            if last == manifest and version_of(seen.resource_version) < version:
+                # The cache does not show our own change yet.
+                continue
+            # The cache of Secrets has no JSON: one is looked up when it may differ.
+            live = cache.raw(key) if cache.keep_raw else None
+            # What it wrote besides goes with ours. A template goes only with a change of it.
+            stays = _pods_stay(manifest)
+            applied = await self._applier.ensure(
+                resource,
+                manifest,
+                live,
+                adopts=(UPSTREAM, _OLDER),
+                at_once=(UPSTREAM,),
+                leave=_OF_PODS if stays else (),
+                along_with="spec.template" if _is_workload(manifest) and not stays else "",
+            )
+            if seen.uid and applied.done == "unchanged":
+                self._settled[seen.uid] = (seen.resource_version, manifest)
+            told = f"{resource.kind} {meta['name']}"
+            if applied.done == "created":
+                events.normal(of, "CreateSucceeded", f"Created {told}", "Create")
+            elif applied.done == "updated":
+                if resource is CONFIG_MAPS:
+                    self._config_maps.wrote(msgspec.convert(applied.live, ConfigMap))
+                now = applied.live["metadata"].get("resourceVersion", "")
+                self._written[seen.uid] = version_of(now), manifest
+                shown = ", ".join(applied.changed[:3]) + (", ..." if applied.changed[3:] else "")
+                events.normal(of, "UpdateSucceeded", f"Updated {told}: {shown}", "Update")
+
+    def live(self, manifest: Json) -> Json | None:
+        """The whole object of a manifest as it was last seen; not for Secrets."""
+        _, cache = self._caches[manifest["kind"]]
+        meta = manifest["metadata"]
+        return cache.raw(f"{meta['namespace']}/{meta['name']}")
+
+    async def remove(self, of: KubeObject, events: Events, kind: str, name: str) -> None:
+        """Delete an object that `of` needs no more; one that is not its own is left."""
+        resource, cache = self._caches[kind]
+        live = cache.get(f"{of.metadata.namespace}/{name}")
+        if live is None or live.metadata.deleting:
+            return
+        owner = live.metadata.controller
+        if owner is None or owner.uid != of.metadata.uid:
+            return
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self._client.delete(
+                resource, live.metadata.namespace, name, uid=live.metadata.uid
+            )
+            events.normal(of, "DeleteSucceeded", f"Deleted {kind} {name}", "Delete")
+
+    async def create_secret(self, of: KubeObject, events: Events, manifest: Json) -> None:
+        """Make a Secret that is not there yet; one that is, is never touched."""
+        try:
+            await self._client.create(SECRETS, manifest)
+        except AlreadyExistsError:
+            return
+        name = manifest["metadata"]["name"]
+        events.normal(of, "CreateSucceeded", f"Generated Secret {name}", "Create")
+
+
+def _is_workload(manifest: Json) -> bool:
+    return manifest["kind"] in ("StatefulSet", "Deployment")
+
+
+def _pods_stay(manifest: Json) -> bool:
+    """Whether it is a workload's without the template of its pods."""
+    return _is_workload(manifest) and "template" not in manifest["spec"]

@@ -1,0 +1,79 @@
+"""Pods whose daemon ended on a configuration: made anew when the configuration has changed.
+
+The kubelet would wait up to five minutes before it starts such a container again, and a minute or
+more before it looks for changed files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from penstock.api.kubernetes.kinds import PODS, Pod
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.slinky import labels as wellknown
+from penstock.controllers.runtime.report import Events
+from penstock.decide.pod.workload import crashed
+from penstock.kube import Client, NotFoundError
+
+
+class Anew:
+    """Marks pods with the hash of the configuration that they have, and deletes crashed ones."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def mark(self, pod: Pod, wanted: str, key: str = wellknown.CONFIG_HASH) -> bool:
+        """Write the hash to the pod; returns whether it had another one or none. Raises KubeError.
+
+        The kubelet refreshes the pod's files when an annotation changes.
+        """
+        meta = pod.metadata
+        if meta.deleting or meta.annotations.get(key) == wanted:
+            return False
+        body = {"metadata": {"uid": meta.uid, "annotations": {key: wanted}}}
+        try:
+            await self._client.patch(PODS, meta.namespace, meta.name, body)
+        except NotFoundError:
+            return False
+        return True
+
+    async def refresh(self, pod: Pod, mark: str) -> None:
+        """Have the kubelet look at the pod's files once more: it may have missed a change.
+
+        It looks at a Secret or ConfigMap through a watch of its own, which the pod's change may
+        overtake. Raises KubeError.
+        """
+        meta = pod.metadata
+        body = {"metadata": {"uid": meta.uid, "annotations": {wellknown.CONFIG_REFRESH: mark}}}
+        with contextlib.suppress(NotFoundError):
+            await self._client.patch(PODS, meta.namespace, meta.name, body)
+
+    async def after_change(
+        self, of: KubeObject, events: Events, pod: Pod, container: str, wanted: str
+    ) -> bool:
+        """Make a pod anew if its daemon ended on a configuration that is not the wanted one.
+
+        Returns whether it was. Raises KubeError.
+        """
+        meta = pod.metadata
+        had = meta.annotations.get(wellknown.CONFIG_HASH)
+        if meta.deleting or had in (None, wanted) or not crashed(pod, container):
+            return False
+        note = f"{container} of {meta.name} had ended; its pod is made anew with the changed files"
+        await self.make(of, events, pod, note)
+        return True
+
+    async def make(self, of: KubeObject, events: Events, pod: Pod, note: str) -> None:
+        """Delete the pod in exactly this version; its workload makes another. Raises KubeError."""
+        meta = pod.metadata
+        try:
+            await self._client.delete(
+                PODS,
+                meta.namespace,
+                meta.name,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+            )
+        except NotFoundError:
+            return
+        events.normal(of, "PodReplaced", note, "Replace")

@@ -1,0 +1,165 @@
+"""One kind's loop: look at an object, bring it about, tell how it is doing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+import msgspec
+import structlog
+
+from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.slinky.common import Status
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.connectivity import Reach
+from penstock.controllers.runtime.lifetimes import Lifetimes
+from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.runtime.report import Events, internal_error, invalid, told
+from penstock.controllers.runtime.status import status_of, write_status
+from penstock.kube import (
+    BadRequestError,
+    Cache,
+    Client,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    NotOursError,
+    Result,
+)
+from penstock.slurm.rest.errors import SlurmError
+
+T = TypeVar("T", bound=KubeObject)
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+REFUSED = (BadRequestError, InvalidError, ForbiddenError, NotOursError)
+"""What the API server says no to for a reason that only a user can remove."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every loop works with."""
+
+    client: Client
+    world: World
+    objects: Objects
+    reach: Reach
+
+
+class Reporter(ABC, Generic[T]):
+    """What a loop works with, and how it tells how an object is doing."""
+
+    def __init__(
+        self, tools: Tools, resource: Resource[T], cache: Cache[T], events: Events
+    ) -> None:
+        self.client = tools.client
+        self.world = tools.world
+        self.objects = tools.objects
+        self.events = events
+        self._resource = resource
+        self._cache = cache
+        self.lifetimes = Lifetimes()
+
+    async def report(self, obj: T, checks: list[Check], new: Status) -> None:
+        """Write status and conditions if they changed; an event when it got worse."""
+        outdated = self.outdated(obj)
+        old = tuple(one for one in status_of(obj).conditions if one.type not in outdated)
+        found = told(obj, old, checks, self.client.clock.time())
+        self.events.turned(obj, old, found)
+        generation = obj.metadata.generation
+        new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
+        await write_status(self.client, self._resource, obj, new)
+
+    async def guarded(self, key: str) -> Result:
+        """`reconcile`, with an unexpected failure reported on the object before it is raised.
+
+        Without that the failure of one object would be in the operator's log only. What the API
+        server or Slurm answers is no failure of ours: it is tried again, or has its own condition.
+        """
+        try:
+            return await self.reconcile(key)
+        except (KubeError, SlurmError, TimeoutError):
+            raise
+        except Exception as error:
+            obj = self._cache.get(key)
+            if obj is not None:
+                try:
+                    await self._report_failure(obj, error)
+                except KubeError as refused:
+                    log.warning("failure not reported", key=key, error=str(refused))
+            raise
+
+    @abstractmethod
+    async def reconcile(self, key: str) -> Result:
+        """Bring the object with this key closer to its spec. Raises KubeError."""
+
+    async def _report_failure(self, obj: T, error: Exception) -> None:
+        """Only conditions: of the rest of the status nothing is known.
+
+        `observedGeneration` stays, for the same reason.
+        """
+        old = status_of(obj).conditions
+        check = internal_error(type(obj).__name__, obj.metadata.name, error)
+        checks = [*_found_invalid(obj), check]
+        when = datetime.fromtimestamp(self.client.clock.time(), UTC)
+        new = set_conditions(old, conditions(checks), obj.metadata.generation, when)
+        self.events.turned(obj, old, new)
+        status = msgspec.structs.replace(status_of(obj), conditions=new)
+        await write_status(self.client, self._resource, obj, status, first=not old)
+
+    def outdated(self, obj: T) -> frozenset[str]:
+        """Types of conditions that say nothing of the object any more."""
+        del obj
+        return frozenset()
+
+
+def _found_invalid(obj: KubeObject) -> list[Check]:
+    try:
+        return invalid(obj)
+    except Exception:
+        # This may be the very failure that is being reported.
+        return []
+
+
+class Loop(Reporter[T]):
+    """The frame of a reconcile. A kind says how it is brought about and what its status is."""
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one object.
+
+        An object that is wrong in itself is left as it is: nothing is changed or taken away for
+        it. Raises KubeError; what the API server refuses is told in the conditions first.
+        """
+        obj = self._cache.get(key)
+        self.lifetimes.observe(key, obj)
+        if obj is None or obj.metadata.deleting:
+            return Result()
+        checks = invalid(obj)
+        refused: Exception | None = None
+        if not checks:
+            try:
+                checks = await self.bring(obj)
+            except REFUSED as error:
+                refused = error
+                checks = [Check(False, "Refused", f"The API server refused it: {error}")]
+        await self.report(obj, checks, self.status(obj))
+        if refused is not None:
+            raise refused
+        return Result(requeue_after=self.again(obj))
+
+    def again(self, obj: T) -> float | None:
+        """Seconds after which to look at it again without being told; None when not at all."""
+        del obj
+        return None
+
+    @abstractmethod
+    async def bring(self, obj: T) -> list[Check]:
+        """Make what is missing; say what holds and what does not."""
+
+    def status(self, obj: T) -> Status:
+        """The status to write, but for its conditions and generation."""
+        return status_of(obj)

@@ -1,0 +1,88 @@
+"""From checks to an object's conditions, and from changes to events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
+from penstock.api.kubernetes.meta import Condition, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.slinky.unsupported_fields import not_served
+from penstock.api.slinky.validation import problems
+from penstock.kube import Recorder
+
+SERVED = "Served"
+LONGEST_WORDS = 300
+"""Characters of an unexpected failure that a condition quotes."""
+
+
+def invalid(obj: KubeObject) -> list[Check]:
+    """What is wrong with the object itself, beyond what the API server refuses."""
+    return [Check(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
+
+
+INTERNAL_ERROR = "InternalError"
+"""Reason of the conditions of an object whose reconcile failed unexpectedly."""
+
+
+def internal_error(kind: str, name: str, error: Exception) -> Check:
+    """An unexpected failure of the reconcile of one object."""
+    words = str(error).encode(errors="replace").decode()
+    words = " ".join(words[:LONGEST_WORDS].split()) or "no further words"
+    return Check(
+        False,
+        INTERNAL_ERROR,
+        f"{kind} {name} cannot be reconciled and stays as it is: {type(error).__name__}: {words}. "
+        "Undo what was changed last in it or in the objects it names, and report this with the "
+        "operator's log; it is tried again by itself",
+    )
+
+
+def told(
+    obj: KubeObject, old: tuple[Condition, ...], checks: list[Check], now: float
+) -> tuple[Condition, ...]:
+    """The conditions to write at `now` (Unix seconds): Ready and its like, and Served.
+
+    Served is False when the object asks for something that this version does not do; the rest of
+    the object is served all the same, so Ready does not depend on it.
+    """
+    missing = not_served(obj)
+    served = (
+        Condition(type=SERVED, status="False", reason="FieldsNotServed", message="; ".join(missing))
+        if missing
+        else Condition(type=SERVED, status="True", reason="AllFieldsServed")
+    )
+    when = datetime.fromtimestamp(now, UTC)
+    return set_conditions(old, (*conditions(checks), served), obj.metadata.generation, when)
+
+
+class Events:
+    """Events about the objects of one kind."""
+
+    def __init__(self, recorder: Recorder, resource: Resource[Any]) -> None:
+        self._recorder = recorder
+        self._resource = resource
+
+    def of(self, resource: Resource[Any]) -> Events:
+        """Events about objects of another kind."""
+        return Events(self._recorder, resource)
+
+    def normal(self, obj: KubeObject, reason: str, note: str, action: str = "Reconcile") -> None:
+        """Something was done."""
+        self._recorder.event(self._resource, obj, reason=reason, note=note, action=action)
+
+    def warning(self, obj: KubeObject, reason: str, note: str, action: str = "Reconcile") -> None:
+        """Something is wrong, and a user may want to act."""
+        self._recorder.event(
+            self._resource, obj, reason=reason, note=note, action=action, warning=True
+        )
+
+    def turned(self, obj: KubeObject, old: Iterable[Condition], new: Iterable[Condition]) -> None:
+        """Warn once when Stalled or Served turns, or tells something new."""
+        before = {one.type: (one.status, one.message) for one in old}
+        for one in new:
+            bad = (one.type, one.status) in {("Stalled", "True"), (SERVED, "False")}
+            if bad and before.get(one.type) != (one.status, one.message):
+                self.warning(obj, one.reason, one.message)

@@ -1,0 +1,39 @@
+"""Write into an object's spec what somebody changed in Slurm itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.kube import (
+    BadRequestError,
+    Client,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
+
+T = TypeVar("T", bound=KubeObject)
+
+
+async def adopt(
+    client: Client, resource: Resource[T], obj: T, spec: Mapping[str, Any]
+) -> str | None:
+    """Merge into the spec of an object as it was looked at.
+
+    Why that was refused, nothing when it was done, and None when somebody was faster: what a user
+    writes meanwhile must not be lost, and is looked at anew. Raises KubeError.
+    """
+    meta = obj.metadata
+    held: Json = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    body: Json = {"metadata": held, "spec": dict(spec)}
+    try:
+        await client.patch(resource, meta.namespace, meta.name, body)
+    except (ConflictError, NotFoundError):
+        return None
+    except (BadRequestError, InvalidError, ForbiddenError) as error:
+        return str(error)
+    return ""

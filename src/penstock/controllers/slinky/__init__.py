@@ -1,0 +1,1 @@
+"""The reconcilers of the kinds of slinky.slurm.net."""

@@ -1,0 +1,430 @@
+"""Controller: keys, configuration and slurmctld of one cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.common import Status
+from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
+from penstock.base.times import write
+from penstock.controllers.auth.generated_keys import GeneratedKeys
+from penstock.controllers.auth.key_rotation import KeyRing
+from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.cluster import claim_templates
+from penstock.controllers.cluster import release as releases
+from penstock.controllers.cluster.accounting_registration import Registrations
+from penstock.controllers.cluster.backups import Backups
+from penstock.controllers.cluster.external import Outside
+from penstock.controllers.cluster.metrics_monitor import Monitor
+from penstock.controllers.cluster.release import Releases
+from penstock.controllers.config.transaction import Configuration
+from penstock.controllers.config.triggers import Triggers
+from penstock.controllers.partition import removed_keys as partition_gone
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.partition.state import Brought
+from penstock.controllers.runtime import chart_labels
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.pod_restarter import Anew
+from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Links
+from penstock.controllers.slinky import missing
+from penstock.decide.accounting import conditions as accounting
+from penstock.decide.cluster import release
+from penstock.decide.config import conditions as config_checks
+from penstock.decide.config import files as config_files
+from penstock.decide.config.conditions import APPLIED
+from penstock.decide.config.transaction import ConfigView, Decision, Stage
+from penstock.decide.config.triggers import Triggered, began_with, pending
+from penstock.decide.drift import DRIFTED, choice
+from penstock.decide.drift import check as drift_check
+from penstock.decide.partition.hold import DRAINING
+from penstock.decide.pod.workload import stuck, workload
+from penstock.kube import Result
+from penstock.render.config.content import (
+    Contents,
+    config_hash,
+    declared,
+    files,
+    mounted,
+    partition_record,
+)
+from penstock.render.slinky.cluster import release as of_release
+from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.config.slurm_conf import held_partitions
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.conf.apply_method import SLURM_CONF
+
+_REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
+_OF_OURS = frozenset({config_checks.VALID, config_checks.APPLIED, DRIFTED})
+
+
+class ControllerLoop(Loop[Controller]):
+    """Brings Controllers about."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        events: Events,
+        links: Links,
+        partitions: PartitionChanges,
+        drift: PartitionDrift,
+    ) -> None:
+        super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
+        own = self.lifetimes
+        self.partitions = own.owner(partitions)
+        self.drift = drift
+        own.add(lambda _, uid: drift.forget(uid))
+        self.anew = Anew(tools.client)
+        self.outside = own.owner(Outside(tools, links))
+        self.monitor = Monitor(tools)
+        self.backups = own.owner(Backups(tools, links))
+        self.configuration = Configuration(tools)
+        own.add(self.configuration.forget)
+        partitions.reads = self.configuration.reads
+        self.triggers = Triggers(tools)
+        self.generated = GeneratedKeys(tools)
+        self.keys = own.owner(KeyRing(tools, links))
+        self.registrations = own.owner(Registrations(tools, links))
+        self.releases = own.owner(Releases(tools.world, links, self.configuration))
+        self._decided = own.by_key(dict[str, Decision]())
+        self._refused = own.by_key(dict[str, str]())
+        """What Slurm said of what is declared, while something else is on its way."""
+        self._triggered = own.by_key(dict[str, Triggered]())
+
+    async def reconcile(self, key: str) -> Result:
+        """Look at one Controller.
+
+        A process that has just started would tell that an outside slurmctld is silent, and take it
+        back.
+        """
+        obj = self.world.controllers.get(key)
+        self.lifetimes.observe(key, obj)
+        told = obj is not None and obj.spec.external and obj.status.observed_generation
+        if obj is not None and told and not self.outside.heard(obj):
+            return Result(requeue_after=1.0)
+        return await super().reconcile(key)
+
+    async def bring(self, obj: Controller) -> list[Check]:
+        """Make keys, Services, configuration and slurmctld; hand over what changed."""
+        key = obj.metadata.key
+        self._decided.pop(key, None)
+        self._triggered.pop(key, None)
+        if not obj.spec.external:
+            await self.generated.bring(obj, self.events)
+        cluster = self.world.cluster(obj)
+        first = accounting.first_waits(obj, cluster.accounting)
+        waiting = missing.checks(self.world, obj, cluster) or first
+        if not waiting and not obj.spec.external and not _worked(obj):
+            version = of_release.of_slurmctld(cluster)
+            keys_unknown = release.unknown(files(cluster), version)
+            waiting = release.unknown_check(keys_unknown, version)
+        if waiting:
+            return waiting
+        # Before anything is made of the keys: slurmctld begins with those that the ring knows.
+        keys = [] if obj.spec.external else await self.keys.turn(obj, self.events)
+        brought = await self.partitions.bring(obj, self.events)
+        if not (brought.cluster.slurm_key_hash and brought.cluster.jwt_key_hash):
+            # One went meanwhile: a template without its hash would end slurmctld.
+            return missing.checks(self.world, obj, brought.cluster) or await self.bring(obj)
+        if obj.spec.external:
+            self._triggered[key] = self.outside.triggers(obj, self.events)
+            checks = await self.outside.bring(obj, brought.cluster, self.events)
+            checks += await self.registrations.bring(
+                obj, brought.cluster, self.events, settled=bool(checks[0].ok)
+            )
+            await self.backups.retire(obj, self.events)
+            return checks + await self.monitor.bring(obj, brought.cluster, self.events)
+        return await self._inside(obj, brought, keys)
+
+    async def _inside(self, obj: Controller, brought: Brought, keys: list[Check]) -> list[Check]:
+        """A slurmctld of ours: its configuration, its objects, and what is said of them."""
+        cluster = brought.cluster
+        pods, runs, late = await self._daemons(obj, cluster)
+        serves = workload("slurmctld", 1, pods[:1], obj)
+        asked = pending(obj.metadata.annotations, self._noted(obj))
+        manifest = render.stateful_set(cluster)
+        pod = hold.look(self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked)
+        trial = releases.trial(manifest)
+        view, decision = await self.configuration.look(
+            obj,
+            cluster,
+            worked=_worked(obj) or pod.foreign,
+            runs=serves,
+            ask=asked,
+            live=brought.live,
+            held=pod.stays,
+            parser=self.releases.parser(obj.metadata.key),
+            other_release=bool(trial),
+        )
+        self.configuration.note(obj.metadata.key, decision, view.wanted.hash, asked=asked)
+        self._note(obj, cluster, view, decision)
+        await self._prove(obj, cluster, view, decision)
+        refused, kept = await self._make(obj, cluster, decision, pod)
+        self.releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
+        await self._hand_over(obj, view, decision)
+        await chart_labels.label(self.client, obj, pods)
+        monitored = await self.monitor.bring(obj, cluster, self.events)
+        if asked and _worked(obj):
+            self._triggered[obj.metadata.key] = await self.triggers.look(obj, self.events, view)
+        settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
+        of_config = [
+            *accounting.checks(obj, cluster.accounting, worked=_worked(obj)),
+            *self._told(obj, cluster, view, decision),
+        ]
+        drifted = await self._drifted(obj, cluster)
+        recorded = await self.registrations.bring(obj, cluster, self.events, settled=settled)
+        users = await self._sssd(obj, pods)
+        draining = filter(None, [self.partitions.held(obj)])
+        return [
+            *(*late, *refused, runs, *of_config, *recorded, *trial),
+            *(*users, *self.partitions.checks(obj), *kept, *keys, *draining),
+            *config_files.hidden(missing.of_user(cluster)),
+            *(*monitored, *drifted, *pod.checks),
+        ]
+
+    async def _daemons(
+        self, obj: Controller, cluster: Cluster
+    ) -> tuple[tuple[Pod, ...], Check, list[Check]]:
+        """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
+        pods = self.world.slurmctld_pods(obj)
+        runs = workload("slurmctld", obj.spec.replicas, pods, obj)
+        late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
+        if obj.spec.replicas > 1:
+            await self.backups.look(obj, cluster, self.events)
+            pods = self.world.slurmctld_pods(obj)
+            late += [] if runs.ok else await self.backups.claim(obj)
+        return pods, runs, late
+
+    async def _prove(
+        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+    ) -> None:
+        """See whether slurmctld has the partitions of its file, before the alias says so."""
+        if view.real is not None and view.alias is not None:
+            self.partitions.expect(obj.metadata.key, view.real, view.alias)
+        if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
+            await self.partitions.prove(obj, cluster, self.events)
+
+    async def _make(
+        self, obj: Controller, cluster: Cluster, decision: Decision, pod: hold.Hold
+    ) -> tuple[list[Check], list[Check]]:
+        """Write slurmctld's objects; what is left out of them, and what could not be changed."""
+        # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
+        stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
+        candidate = declared(cluster).candidate
+        contents = Contents(decision.real, decision.alias, candidate, decision.refused)
+        manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
+        if obj.spec.persistent and self.world.served(obj) and decision.real is not None:
+            # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
+            record = partition_record(cluster, decision.real)
+            await self.objects.ensure(obj, self.events, [record])
+        written, refused = self.releases.withhold(obj, cluster, manifests.apply(stays=stays))
+        return refused, await self._ensure(obj, written)
+
+    async def _hand_over(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
+        """Tell of what went, replace outdated standbys, and have slurmctld read its files."""
+        self._tell_gone(obj, view, decision)
+        await self.backups.only(obj)
+        if decision.stage is Stage.EFFECTIVE:
+            await self.backups.retire(obj, self.events)
+        await self._deliver(obj, view, decision)
+
+    def _note(
+        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+    ) -> None:
+        """Keep what was decided and what Slurm refuses, for whoever looks next."""
+        key = obj.metadata.key
+        waits = cluster.controller is not obj or decision.stage is Stage.TRYING
+        self._refused[key] = self.world.refused(obj) if waits else ""
+        self._decided[key] = decision
+        if decision.stage in _REFUSED and cluster.controller is obj:
+            self.world.refused_files[obj.metadata.uid] = mounted(cluster, view.wanted.data)
+
+    def _tell_gone(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
+        """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
+        if view.real is None or decision.real is None:
+            return
+        texts = view.real.data.get(SLURM_CONF, ""), decision.real.get(SLURM_CONF, "")
+        told_of = self.partitions.told(obj.metadata.key)
+        partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
+
+    def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
+        """What was done of what annotations ask for, those included that slurmctld began with."""
+        done = obj.status.triggers
+        if _worked(obj):
+            return done
+        now = write(self.client.clock.time())
+        noted = began_with(obj.metadata.annotations, done, now)
+        if noted != done:
+            self._triggered[obj.metadata.key] = Triggered(noted)
+        return noted
+
+    async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Check]:
+        """Make the objects; a claim template that cannot be changed keeps nothing else back."""
+        key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
+        told: list[Check] = []
+        for manifest in manifests:
+            if manifest["kind"] == "StatefulSet":
+                manifest, told = claim_templates.keep(manifest, self.world.stateful_sets.raw(key))
+            await self.objects.ensure(obj, self.events, [manifest])
+        return told
+
+    async def _sssd(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Check]:
+        """Have a changed sssd.conf come to slurmctld's pods at once; say that it is missing."""
+        found = self.world.sssd_hash(obj.metadata.namespace, obj.spec.sssd_conf_ref)
+        if isinstance(found, Check):
+            return [found]
+        for pod in pods if found else ():
+            await self.anew.mark(pod, found, wellknown.SSSD_CONF_HASH)
+        return []
+
+    async def _late_slurmdbd(
+        self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]
+    ) -> list[Check]:
+        """What slurmctld waits for at its first start; when that is there it waits no longer."""
+        found = cluster.accounting
+        if found is None:
+            return []
+        pod = accounting.in_vain(found, pods, self.client.clock.time())
+        if pod is not None and not _has_state_in_pod(controller):
+            note = f"{pod.metadata.name} is made anew: slurmdbd, for which it waited, is there"
+            await self.anew.make(controller, self.events, pod, note)
+        return accounting.waits(found)
+
+    async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Check]:
+        """What was changed in Slurm of partitions that are nobody else's."""
+        chosen, wrong = choice(obj.metadata.annotations)
+        words = await self.drift.settle(obj, cluster, chosen)
+        return [*wrong, *drift_check(words, obj.status.conditions)]
+
+    def _told(
+        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+    ) -> list[Check]:
+        """How the configuration is doing; a refusal is told until something else is taken."""
+        words = self._refused[obj.metadata.key]
+        refused = words or decision.stage in _REFUSED
+        held = held_partitions(cluster) if refused else frozenset[str]()
+        if not words:
+            return config_checks.checks(decision, view.wanted.data, held)
+        valid = find(obj.status.conditions, config_checks.VALID)
+        tried = valid is not None and valid.status == "True"
+        if decision.stage in _REFUSED:
+            words += f"; and without the Controller's changed lines: {decision.words}"
+        found = files(self.world.declared(obj))
+        return config_checks.refused(words, found, held, tried=tried)
+
+    def again(self, obj: Controller) -> float | None:
+        """Soon while an answer of the reconfigure container is waited for."""
+        if obj.spec.external:
+            waits = (self.outside.again(obj), self.monitor.again(obj))
+            waits = (*waits, self.registrations.again(obj))
+            return min((one for one in waits if one is not None), default=None)
+        waits = (self._again(obj), self.monitor.again(obj), self.backups.again(obj))
+        waits = (*waits, self.keys.again(obj), self.registrations.again(obj))
+        return min((one for one in waits if one is not None), default=None)
+
+    def _again(self, obj: Controller) -> float | None:
+        decision = self._decided.get(obj.metadata.key)
+        triggered = self._triggered.get(obj.metadata.key)
+        if triggered is not None and triggered.waits:
+            return 0.5
+        if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
+            return accounting.again(self.world.declared(obj).accounting)
+        if decision.stage in _REFUSED and not self.world.refused(obj):
+            # The status tells of it from now on: then the rest goes on without it.
+            return 0.2
+        return self.configuration.again(obj.metadata.key, decision.stage)
+
+    def outdated(self, obj: Controller) -> frozenset[str]:
+        """What slurmctld took over is not known of an outside one."""
+        known = _OF_OURS if obj.spec.external else frozenset[str]()
+        held = not obj.spec.external and self.partitions.held(obj) is not None
+        draining = frozenset[str]() if held else frozenset({DRAINING})
+        mine = self.monitor.outdated(obj) | self.registrations.outdated(obj)
+        return known | draining | mine
+
+    def status(self, obj: Controller) -> Status:
+        """The hashes of the wanted configuration and of that which slurmctld runs with."""
+        old, decision = obj.status, self._decided.get(obj.metadata.key)
+        wanted = config_hash(self.world.declared(obj))
+        triggered = self._triggered.get(obj.metadata.key)
+        if obj.spec.external:
+            told = triggered.status if triggered is not None else old.triggers
+            return ControllerStatus(config_hash=wanted, triggers=told)
+        if decision is None:
+            return msgspec.structs.replace(old, config_hash=wanted)
+        words = self._refused[obj.metadata.key]
+        if decision.stage in _REFUSED:
+            words = words or decision.words
+        learned = self.releases.learned(obj)
+        since = old.config_since
+        if decision.effective != old.effective_config_hash:
+            since = write(self.client.clock.time()) if decision.effective else ""
+        return msgspec.structs.replace(
+            old,
+            config_hash=wanted,
+            effective_config_hash=decision.effective,
+            config_since=since,
+            last_error=words,
+            slurm_image=learned.image,
+            slurm_version=learned.version,
+            state_version=learned.state,
+            triggers=triggered.status if triggered is not None else old.triggers,
+        )
+
+    async def _deliver(self, controller: Controller, view: ConfigView, decision: Decision) -> None:
+        """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
+
+        A slurmctld that ended on the former configuration is not kept waiting for the kubelet's
+        back-off: its pod is made anew, unless that would take the state with it.
+        """
+        workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
+        found = self.world.stateful_sets.get(workload)
+        revision = found.status.update_revision if found is not None else None
+        handed = decision.marks.get(wellknown.CONFIG_HASH, "")
+        for pod in self.world.slurmctld_pods(controller):
+            meta = pod.metadata
+            if not meta.deleting and stuck(pod, "slurmctld", revision):
+                note = f"{meta.name} could not start; it is made anew as it is declared now"
+                await self.anew.make(controller, self.events, pod, note)
+                return
+            if handed and not _has_state_in_pod(controller):
+                anew = await self.anew.after_change(
+                    controller, self.events, pod, "slurmctld", handed
+                )
+                if anew:
+                    return
+        if decision.restart or decision.renew:
+            await self.configuration.restart(controller, self.events, decision)
+        else:
+            await self.configuration.mark(controller, self.events, view, decision)
+
+
+def _worked(controller: Controller) -> bool:
+    """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
+    return find(controller.status.conditions, APPLIED) is not None
+
+
+def _has_state_in_pod(controller: Controller) -> bool:
+    """Whether slurmctld has worked and keeps its state, with all jobs, where its pod ends."""
+    return _worked(controller) and not controller.spec.persistent
+
+
+def _serves(world: World, controller: Controller) -> bool:
+    return bool(workload("slurmctld", 1, world.slurmctld_pods(controller)[:1]).ok)
+
+
+def pod_to_controller(pod: KubeObject) -> list[str]:
+    """Key of the Controller of a slurmctld pod."""
+    labels = pod.metadata.labels
+    if labels.get(wellknown.APP_NAME) != "slurmctld":
+        return []
+    return [f"{pod.metadata.namespace}/{labels.get(wellknown.APP_INSTANCE, '')}"]

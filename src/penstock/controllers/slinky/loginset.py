@@ -1,0 +1,93 @@
+"""LoginSet: the login pods of one cluster."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.common import Status
+from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.controllers.auth.directory import Directories
+from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.runtime import chart_labels
+from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.decide.advice import host_network
+from penstock.decide.pod.workload import workload
+from penstock.render.parts import ssh_host_keys as hostkeys
+from penstock.render.parts.digest import secret_digest
+from penstock.render.slinky.cluster import login as render
+from penstock.render.slinky.cluster import sssd
+
+
+class LoginSetLoop(Loop[LoginSet]):
+    """Brings LoginSets about."""
+
+    def __init__(self, tools: Tools, events: Events) -> None:
+        super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
+        self._directories = self.lifetimes.owner(Directories(tools))
+
+    async def bring(self, obj: LoginSet) -> list[Check]:
+        """Make host keys once, then ConfigMap, Service and Deployment."""
+        cluster = waits_for_cluster(self.world, obj)
+        if isinstance(cluster, Check):
+            return [cluster]
+        meta = obj.metadata
+        sssd_hash = self.world.sssd_hash(meta.namespace, obj.spec.sssd_conf_ref)
+        if isinstance(sssd_hash, Check):
+            return [sssd_hash]
+        keys = self.world.secrets.get(f"{meta.namespace}/{names.login_host_keys(obj)}")
+        if keys is None:
+            # A second of CPU: not in the event loop, and not again while the Secret is there.
+            made = await asyncio.to_thread(hostkeys.generate)
+            await self.objects.create_secret(obj, self.events, render.host_keys(obj, made))
+            return [Check(None, "CreatingKeys", "The SSH host keys are being made")]
+        hashes = {
+            "host_keys_hash": secret_digest(keys.data),
+            "sssd_conf_hash": self._hash_kept(obj, sssd_hash),
+        }
+        manifests = render.objects(cluster, obj, **hashes)
+        found = hold.look(self.objects, obj, manifests, render.declared(cluster, obj, **hashes))
+        await self.objects.ensure(obj, self.events, found.apply())
+        pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
+        await chart_labels.label(self.client, obj, pods)
+        listens = "sshd listens on 22"
+        exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
+        heard = await self._directories.look(obj, pods, self.events)
+        return [workload("login", obj.spec.replicas, pods, obj), *found.checks, *exposed, *heard]
+
+    def _hash_kept(self, obj: LoginSet, found: str) -> str:
+        """The hash of sssd.conf for the pods: the one that they have if it means the same file.
+
+        Earlier versions hashed the whole Secret; pods must not restart for another way to count.
+        """
+        meta, ref = obj.metadata, obj.spec.sssd_conf_ref
+        live = self.world.deployments.raw(f"{meta.namespace}/{names.login_workload(obj)}")
+        if live is None or ref is None:
+            return found
+        pods: Json = live["spec"]["template"].get("metadata") or {}
+        marks: Json = pods.get("annotations") or {}
+        was: str = marks.get(wellknown.SSSD_CONF_HASH) or ""
+        whole = self.world.secret_hash(meta.namespace, ref)
+        return was if was in (whole, sssd.FORMER.get(found)) and was else found
+
+    def again(self, obj: LoginSet) -> float | None:
+        """Soon while there is a directory to hear of."""
+        return self._directories.again(obj.metadata.key)
+
+    def status(self, obj: LoginSet) -> Status:
+        """Replicas and selector, for `kubectl scale` and autoscalers."""
+        meta = obj.metadata
+        deployment = self.world.deployments.get(f"{meta.namespace}/{names.login_workload(obj)}")
+        selector = wellknown.selector_labels("login", meta.name)
+        return msgspec.structs.replace(
+            obj.status,
+            replicas=(deployment.status.replicas or 0) if deployment is not None else 0,
+            selector=",".join(f"{key}={value}" for key, value in sorted(selector.items())),
+        )

@@ -1,0 +1,69 @@
+"""What a cluster cannot start without: its keys and the files that its user names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.slinky import names
+from penstock.api.slinky.common import SecretKeySelector
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.neighbours import references
+from penstock.controllers.runtime.caches import World
+from penstock.decide.auth.jwks import check as jwks_check
+from penstock.decide.config import files as config_files
+from penstock.render.config.content import config_maps_of
+from penstock.render.slinky.inputs import Cluster
+
+
+def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check]:
+    """What the cluster cannot start without; the pod waits for it rather than restart later."""
+    space, found = controller.metadata.namespace, list[Check]()
+    for path, given, ref in (
+        ("slurmKeyRef", controller.spec.slurm_key_ref, names.slurm_key_ref(controller)),
+        ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
+    ):
+        if world.secret_hash(space, ref):
+            continue
+        if given is None and controller.spec.external:
+            found.append(Check(False, "SecretNotFound", _outside_key(path, ref, space)))
+        elif given is None:
+            found.append(Check(None, "CreatingKeys", f"Secret {ref.name} is being made"))
+        else:
+            found.append(
+                Check(
+                    False,
+                    "SecretNotFound",
+                    f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in "
+                    f"namespace {space}. Create it, or leave the reference out to have one "
+                    "generated",
+                )
+            )
+    paths = {one.name: one.path for one in references(controller) if one.kind == "ConfigMap"}
+    found += [
+        Check(
+            False,
+            "ConfigMapNotFound",
+            f"{paths[name]}: there is no ConfigMap {name} in namespace {space}. Create it or "
+            "remove the reference",
+        )
+        for name in config_maps_of(cluster)
+        if name not in cluster.config_maps
+    ]
+    jwks = None if controller.spec.external else controller.spec.jwks_key_ref
+    if jwks and (wrong := jwks_check(jwks, space, world.jwks(space, jwks))):
+        found.append(wrong)
+    return found + config_files.refused(of_user(cluster))
+
+
+def of_user(cluster: Cluster) -> list[tuple[str, Mapping[str, str]]]:
+    """The user's ConfigMaps in the order in which they are mounted."""
+    return [(name, cluster.config_maps.get(name, {})) for name in config_maps_of(cluster)]
+
+
+def _outside_key(path: str, ref: SecretKeySelector, space: str) -> str:
+    """Why a key is not generated: the outside slurmctld has one already."""
+    return (
+        f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace {space}. "
+        "Put the key of the outside slurmctld there, or name the Secret that has it"
+    )

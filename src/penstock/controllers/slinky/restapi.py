@@ -1,0 +1,98 @@
+"""RestApi: slurmrestd of one cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import ASK_FINALIZER
+from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.runtime import chart_labels
+from penstock.controllers.runtime.caches import cluster_keys
+from penstock.controllers.runtime.pod_restarter import Anew
+from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.decide.accounting import conditions as accounting
+from penstock.decide.advice import host_network
+from penstock.decide.cluster.restapi_finalizer import needed_for
+from penstock.decide.observed.job_text import some
+from penstock.decide.pod.workload import crashed, workload
+from penstock.kube import NotFoundError, Result
+from penstock.render.config.content import config_hash
+from penstock.render.slinky.cluster import slurmrestd as render
+
+
+class RestApiLoop(Loop[RestApi]):
+    """Brings RestApis about."""
+
+    def __init__(self, tools: Tools, events: Events) -> None:
+        super().__init__(tools, RESTAPIS, tools.world.restapis, events)
+        self._anew = Anew(tools.client)
+        self._kept = self.lifetimes.by_uid(set[str]())
+        """Uids of those whose deletion waits, which an event tells once."""
+
+    async def reconcile(self, key: str) -> Result:
+        """Bring one RestApi about; keep a deleted one while workers are drained by it."""
+        obj = self.world.restapis.get(key)
+        if obj is None or not obj.metadata.deleting:
+            return await super().reconcile(key)
+        self.lifetimes.observe(key, obj)
+        if ASK_FINALIZER not in obj.metadata.finalizers:
+            return Result()
+        nodesets = (one for of in cluster_keys(obj) for one in self.world.nodesets_of.get(of))
+        staffed = [(one, self.world.pods_of.count(one.metadata.uid)) for one in nodesets]
+        kept = needed_for(obj, staffed, self.client.clock.time())
+        if kept is None:
+            await self._finalize(obj, wanted=False)
+            return Result()
+        seconds, names = kept
+        if names and obj.metadata.uid not in self._kept:
+            self._kept.add(obj.metadata.uid)
+            note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is outside"
+            self.events.normal(obj, "DeletionWaits", note, "Finalize")
+        return Result(requeue_after=seconds)
+
+    async def _finalize(self, obj: RestApi, *, wanted: bool) -> None:
+        """Add the finalizer or remove it."""
+        meta = obj.metadata
+        if wanted == (ASK_FINALIZER in meta.finalizers):
+            return
+        left = [one for one in meta.finalizers if one != ASK_FINALIZER]
+        finalizers = [*left, ASK_FINALIZER] if wanted else left
+        body = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}
+        with contextlib.suppress(NotFoundError):
+            await self.client.patch(RESTAPIS, meta.namespace, meta.name, {"metadata": body})
+
+    async def bring(self, obj: RestApi) -> list[Check]:
+        """Make slurmrestd's Service and Deployment."""
+        cluster = waits_for_cluster(self.world, obj)
+        if isinstance(cluster, Check):
+            return [cluster]
+        if absent := self.world.absent_config_maps(cluster.controller):
+            # slurm.conf is not handed over before they are there, so nobody may restart for it.
+            return [Check(None, "ConfigMapNotFound", f"Waiting for ConfigMap {some(absent)}")]
+        if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
+            # There is no slurm.conf before.
+            return waiting
+        await self._finalize(obj, wanted=cluster.controller.spec.external)
+        conf = self.world.slurm_conf(cluster.controller)
+        made = render.objects(cluster, obj, conf)
+        found = hold.look(self.objects, obj, made, render.declared(cluster, obj, conf))
+        await self.objects.ensure(obj, self.events, found.apply())
+        pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
+        await self._after_change(obj, pods, config_hash(cluster))
+        await chart_labels.label(self.client, obj, pods)
+        listens = "slurmrestd listens on 6820"
+        exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
+        return [workload("slurmrestd", obj.spec.replicas, pods, obj), *found.checks, *exposed]
+
+    async def _after_change(self, obj: RestApi, pods: Iterable[Pod], wanted: str) -> None:
+        """Let a slurmrestd that ended on a bad slurm.conf start at once on the next one."""
+        for pod in pods:
+            anew = await self._anew.after_change(obj, self.events, pod, "slurmrestd", wanted)
+            if not anew and crashed(pod, "slurmrestd"):
+                await self._anew.mark(pod, wanted)

@@ -1,0 +1,1 @@
+"""The actions on node records in slurmctld."""

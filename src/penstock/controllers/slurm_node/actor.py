@@ -1,0 +1,200 @@
+"""Tell Slurm what was decided about the nodes of a NodeSet, by what it says now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.controllers.rollout.maintenance import held_by_others
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.concurrency import gather, of_kind
+from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.slurm_node.features import give_features
+from penstock.controllers.slurm_node.gres_change import change_gres
+from penstock.controllers.slurm_node.rejections import Refusals
+from penstock.decide.action import (
+    Action,
+    DeleteNodeRecord,
+    DrainNode,
+    ResumeNode,
+    SetNodeComment,
+    SetNodeFeatures,
+    SetNodeTopology,
+    UndrainNode,
+)
+from penstock.decide.drain.recheck import still_right
+from penstock.decide.drain.request import reason_to_send
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import BusyError, SlurmError
+from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
+
+NodeAction = DrainNode | UndrainNode | ResumeNode
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class SlurmActor:
+    """Writes node records: states, comments, features, places, and their end."""
+
+    def __init__(self, world: World, refusals: Refusals) -> None:
+        self._world = world
+        self.refusals = refusals
+
+    async def tell(
+        self,
+        nodeset: NodeSet,
+        link: Link,
+        client: Slurmrestd,
+        actions: Sequence[Action],
+        told: Told,
+    ) -> list[bool]:
+        """Change nodes as planned; for each whether it was done.
+
+        Nothing is changed for a NodeSet that is declared anew while a slow Slurm answers.
+        """
+        changes = [one for one in actions if isinstance(one, NodeAction)]
+        comments, places = of_kind(actions, SetNodeComment), of_kind(actions, SetNodeTopology)
+        features = of_kind(actions, SetNodeFeatures)
+        done: list[bool] = []
+        if not changes and not comments and not places and not features:
+            return done
+        if changes:
+            link.mirror.poke()
+            snapshot = await link.mirror.fresh()
+            if self._world.declared_anew(nodeset):
+                return [False]
+            now = SlurmView.of(snapshot.nodes, snapshot.jobs)
+            done += await gather(self._change(client, one, now, told) for one in changes)
+        key = nodeset.metadata.key
+        done += await gather(self._place(client, key, one, told) for one in places)
+        done += await gather(self._comment(client, key, one, told) for one in comments)
+        done += await gather(give_features(client, one, told) for one in features)
+        # The next decision must be made on what Slurm says now, not on what it said before.
+        await link.mirror.fresh()
+        return done
+
+    async def _change(
+        self, client: Slurmrestd, action: NodeAction, now: SlurmView, told: Told
+    ) -> bool:
+        node = now.node(action.node)
+        if node is None or not still_right(action, now):
+            return False
+        try:
+            match action:
+                case DrainNode():
+                    reason = reason_to_send(node, action)
+                    await client.update_node(action.node, state=["DRAIN"], reason=reason)
+                case UndrainNode():
+                    await client.update_node(action.node, state=["UNDRAIN"])
+                case ResumeNode():
+                    await client.update_node(action.node, state=["RESUME"])
+        except SlurmError as error:
+            told.warning("SlurmRefused", f"Node {action.node}: {error}", type(action).__name__)
+            return False
+        told.normal(action.why.reason, action.why.message, type(action).__name__)
+        return True
+
+    async def _comment(
+        self, client: Slurmrestd, key: str, action: SetNodeComment, told: Told
+    ) -> bool:
+        # What somebody gave the node a moment ago would be lost.
+        if action.features is not None and await self._features(client, action.node) != action.over:
+            return False
+        if action.gres is not None and not await self._gres(client, key, action, told):
+            return False
+        try:
+            await client.update_node(
+                action.node,
+                comment=action.comment,
+                features=action.features,
+                active_features=action.features,
+                weight=action.weight,
+                extra=action.extra,
+            )
+        except SlurmError as error:
+            log.info("node comment not written", node=action.node, error=str(error))
+            if action.why is not None:
+                told.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
+            return False
+        if action.why is not None:
+            told.normal(action.why.reason, action.why.message, "UpdateNode")
+        return True
+
+    async def _features(self, client: Slurmrestd, name: str) -> tuple[str, ...] | None:
+        try:
+            return (await client.node(name)).features
+        except SlurmError:
+            return None
+
+    async def _gres(self, client: Slurmrestd, key: str, action: SetNodeComment, told: Told) -> bool:
+        wanted = action.gres or ""
+        try:
+            return await change_gres(client, action.node, wanted)
+        except SlurmError as error:
+            if error.refusal:
+                self.refusals.gres_refused(key, wanted)
+                note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
+                told.warning("SlurmRefused", note, "UpdateNode")
+            return False
+
+    async def _place(
+        self, client: Slurmrestd, key: str, action: SetNodeTopology, told: Told
+    ) -> bool:
+        """A refusal is told by the NodeSet's condition, as long as it stands."""
+        try:
+            await client.update_node(action.node, topology=action.topology)
+        except SlurmError as error:
+            if error.refusal:
+                self.refusals.refused(key, action.node, action.topology, str(error))
+            return False
+        self.refusals.taken(key, action.node)
+        told.normal(action.why.reason, action.why.message, "UpdateNode")
+        return True
+
+    async def forget(
+        self,
+        nodeset: NodeSet,
+        link: Link,
+        client: Slurmrestd,
+        records: Sequence[DeleteNodeRecord],
+        told: Told,
+    ) -> list[bool]:
+        """Delete records of nodes that no pod stands for any more."""
+        if not records:
+            return []
+        link.mirror.poke()
+        snapshot = await link.mirror.fresh()
+        now = SlurmView.of(snapshot.nodes, snapshot.jobs)
+        try:
+            # slurmctld would take the node out of the reservation with its record. With its
+            # NodeSet a node is gone for good.
+            gone = nodeset.metadata.deleting
+            kept = frozenset[str]() if gone else await held_by_others(client, nodeset)
+        except SlurmError as error:
+            log.info("node records kept", error=str(error))
+            return [False]
+        right = [one for one in records if one.node not in kept and still_right(one, now)]
+        deleted = await gather(self._forget_one(client, one, told) for one in right)
+        left = [one.node for one, done in zip(right, deleted, strict=True) if done]
+        link.mirror.forget(left)
+        await link.mirror.fresh()
+        return [len(left) == len(records)]
+
+    async def _forget_one(self, client: Slurmrestd, one: DeleteNodeRecord, told: Told) -> bool:
+        """Whether the record is gone."""
+        try:
+            await client.delete_node(one.node)
+        except NoSuchNodeError:
+            pass
+        except BusyError:
+            return False
+        except SlurmError as error:
+            note = f"Record of node {one.node} stays: {error}"
+            told.warning("SlurmRefused", note, "DeleteNodeRecord")
+            return False
+        told.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
+        return True

@@ -1,0 +1,136 @@
+"""Notices nodes that are changed in Slurm itself, tells it once, and does what is chosen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.runtime.spec_adoption import adopt
+from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_told, with_reason
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.slurm_node import drift as decide
+from penstock.decide.slurm_node.drift import NodeDrift
+from penstock.kube import Client
+from penstock.slurm.known import Known, Unknown
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError
+from penstock.slurm.state import Node
+
+AT_ONCE = 16
+
+
+class NodeDrifts:
+    """The nodes of all NodeSets."""
+
+    def __init__(self, client: Client, events: Events) -> None:
+        self._client = client
+        self._events = events
+        self._watches: dict[str, tuple[str, Watch]] = {}
+        self._last: dict[str, tuple[tuple[float, int], NodeDrift]] = {}
+
+    def forget(self, key: str) -> None:
+        """That NodeSet is gone."""
+        self._watches.pop(key, None)
+        self._last.pop(key, None)
+
+    def again(self, nodeset: NodeSet) -> float | None:
+        """Seconds until it has to be looked at again; None when a change says so."""
+        watch = self._watch(nodeset)
+        return CONFIRM_S / 2 if watch.waits else AGAIN_S if watch.found else None
+
+    async def settle(
+        self, view: NodeSetView, link: Link | None, chosen: Choice
+    ) -> list[str] | None:
+        """Tell of changed nodes and do what is chosen with them; what is to be told of them.
+
+        None while that is not known. Raises KubeError.
+        """
+        nodeset, watch = view.nodeset, self._watch(view.nodeset)
+        if isinstance(view.nodes, Unknown):
+            return None
+        drifted = self._compared(view, view.nodes)
+        fresh = watch.hear(drifted.found, view.nodes.as_of)
+        if fresh and not is_told(words := decide.told(fresh), nodeset.status.conditions):
+            note = words[:1].upper() + words[1:]
+            self._events.warning(nodeset, "NodesDrifted", note, "Observe")
+        found = watch.found
+        if found is None:
+            return None
+        due = watch.due(self._client.clock.monotonic())
+        if due and link is not None and link.client is not None and chosen == "Revert":
+            await self._revert(view, link, link.client, watch, due)
+        elif due and chosen == "Adopt":
+            await self._adopt(nodeset, watch, drifted)
+        if not found:
+            return []
+        acts = chosen != "Report"
+        why = next(filter(None, (watch.left(name) for name in sorted(found))), "") if acts else ""
+        return [with_reason(decide.told(found), why)]
+
+    def _compared(self, view: NodeSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
+        """Thousands of nodes are compared once for each answer of slurmctld."""
+        meta = view.nodeset.metadata
+        when = (nodes.as_of, meta.generation)
+        last = self._last.get(meta.key)
+        if last is None or last[0] != when:
+            found = decide.drift(view.nodeset, view.pods, nodes.value, view.live_confs)
+            last = self._last[meta.key] = when, found
+        return last[1]
+
+    def _watch(self, nodeset: NodeSet) -> Watch:
+        meta = nodeset.metadata
+        uid, watch = self._watches.get(meta.key, ("", Watch()))
+        if uid != meta.uid:
+            watch = Watch()
+            self._watches[meta.key] = meta.uid, watch
+        return watch
+
+    async def _revert(
+        self, view: NodeSetView, link: Link, client: Slurmrestd, watch: Watch, due: Iterable[str]
+    ) -> None:
+        gate, done = asyncio.Semaphore(AT_ONCE), list[str]()
+        found = watch.found or {}
+
+        async def one(name: str) -> None:
+            async with gate:
+                why = await _put_back(view.nodeset, client, name)
+            watch.tried(name, self._client.clock.monotonic(), why and f"not put back: {why}")
+            if not why:
+                done.append(name)
+
+        await asyncio.gather(*map(one, due))
+        if done:
+            part: Found = {name: found[name] for name in sorted(done)}
+            note = f"Put back what was {decide.told(part)}"
+            self._events.normal(view.nodeset, "NodesReverted", note, "Revert")
+        await link.mirror.fresh()
+
+    async def _adopt(self, nodeset: NodeSet, watch: Watch, drifted: NodeDrift) -> None:
+        text, why = decide.adopted(nodeset, drifted)
+        if not why:
+            refused = await adopt(self._client, NODESETS, nodeset, {"extraConf": text or None})
+            if refused is None:
+                return
+            why = refused
+        for name in drifted.found:
+            watch.tried(name, self._client.clock.monotonic(), why and f"not adopted: {why}")
+        if not why:
+            note = f"Declared as it was {decide.told(drifted.found)}"
+            self._events.normal(nodeset, "NodesAdopted", note, "Adopt")
+
+
+async def _put_back(nodeset: NodeSet, client: Slurmrestd, name: str) -> str:
+    """Give one node what is declared; why that is not possible, or nothing."""
+    try:
+        node = await client.node(name)
+        wanted = decide.put_back(nodeset, node)
+        features = sorted(wanted.features) if wanted.features != frozenset(node.features) else None
+        await client.update_node(
+            name, features=features, active_features=features, weight=wanted.weight
+        )
+    except SlurmError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,28 @@
+"""Tell slurmctld which features a node has of its machine."""
+
+from __future__ import annotations
+
+from penstock.controllers.runtime.event_batch import Told
+from penstock.decide.action import SetNodeFeatures
+from penstock.decide.slurm_node.features import merged
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError
+
+
+async def give_features(client: Slurmrestd, action: SetNodeFeatures, told: Told) -> bool:
+    """Whether it has them; what slurmctld refuses is told and not repeated by itself.
+
+    The other features are asked for in that moment: slurmctld takes whole lists only.
+    """
+    try:
+        node = await client.node(action.node)
+        await client.update_node(
+            action.node,
+            features=merged(node.features, action.features),
+            active_features=merged(node.active_features, action.features),
+        )
+    except SlurmError as error:
+        told.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
+        return error.refusal
+    told.normal(action.why.reason, action.why.message, "UpdateNode")
+    return True

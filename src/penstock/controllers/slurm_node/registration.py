@@ -1,0 +1,177 @@
+"""Leads forgotten workers to register again; see `penstock.decide.slurm_node.registration`.
+
+What was tried is remembered by the process: a slurmd that does not answer is asked again after
+longer and longer pauses. A process that starts asks once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.slurm_connections import Link
+from penstock.decide.action import RegisterNode, RemoveStandIns
+from penstock.kube.client.clock import Clock
+from penstock.slurm.known import Known
+from penstock.slurm.mirror.snapshot import Snapshot
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError, UnsupportedError
+from penstock.slurm.rest.node_registration import AT_ONCE, Address, register, remove
+from penstock.slurm.stand_in import stand_ins
+from penstock.slurm.versions import NEW_NODE_SINCE
+
+ANSWERS_S = 5.0
+"""How long slurmctld and a slurmd have to answer: seen to take less than one."""
+POLL_S = 0.5
+PAUSE_S, LONGEST_S = 5.0, 300.0
+"""Pause after an attempt, which doubles, and the longest."""
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How often a node was led to register, and when it may be again, in monotonic seconds."""
+
+    count: int
+    again_at: float
+
+
+class NodeRegistrations:
+    """The attempts of all NodeSets, by their key."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tried: dict[str, dict[str, Attempt]] = {}
+        self._unable: dict[str, str] = {}
+
+    def unable(self, key: str) -> str | None:
+        """Why the Slurm of a NodeSet cannot have workers register again; None when it can."""
+        return self._unable.get(key)
+
+    def again(self, key: str) -> float | None:
+        """Seconds until a node may be led to register again."""
+        now = self._clock.monotonic()
+        waits = [one.again_at - now for one in self._tried.get(key, {}).values()]
+        return max(0.1, min(waits)) if waits else None
+
+    def forget(self, key: str) -> None:
+        """The NodeSet is gone."""
+        self._tried.pop(key, None)
+        self._unable.pop(key, None)
+
+    async def settle(
+        self,
+        key: str,
+        link: Link,
+        client: Slurmrestd,
+        actions: Sequence[RegisterNode | RemoveStandIns],
+        told: Told,
+    ) -> None:
+        """Lead some of these nodes to register, and remove stand-ins that a process left."""
+        if link.swept is not client and isinstance(link.mirror.snapshot.nodes, Known):
+            async with link.registering:
+                await self._sweep(link, client)
+        wanted = [one for one in actions if isinstance(one, RegisterNode)]
+        names = {one.node for one in wanted}
+        tried = {node: one for node, one in self._tried.get(key, {}).items() if node in names}
+        self._tried[key] = tried
+        if not wanted:
+            self.forget(key)
+        due = [one for one in wanted if self._is_due(tried.get(one.node))]
+        if not due and len(wanted) == len(actions):
+            return
+        # Those that did not answer must not keep the others from being asked.
+        due.sort(key=lambda one: tried[one.node].count if one.node in tried else 0)
+        async with link.registering:
+            await self._remove_left(link, client)
+            if due:
+                await self._register(key, link, client, due[:AT_ONCE], told)
+
+    async def _sweep(self, link: Link, client: Slurmrestd) -> None:
+        """Remove stand-ins that are FUTURE still: no list shows them, and they take room.
+
+        Once for each client: later ones of this process are removed by itself.
+        """
+        if link.swept is client or client.lacks(NEW_NODE_SINCE):
+            return
+        link.swept = client
+        try:
+            left = stand_ins(await client.future_nodes())
+            if left:
+                await remove(client, left)
+                log.info("stand-ins of a killed process removed", names=left)
+        except SlurmError as error:
+            if not error.status:
+                link.swept = None
+            log.info("stand-ins not looked for", error=str(error))
+
+    async def _remove_left(self, link: Link, client: Slurmrestd) -> None:
+        left = stand_ins(_records(await link.mirror.fresh()))
+        if not left:
+            return
+        link.mirror.forget(left)
+        try:
+            await remove(client, left)
+        except SlurmError as error:
+            log.info("stand-ins not removed", names=left, error=str(error))
+        await link.mirror.fresh()
+
+    async def _register(
+        self,
+        key: str,
+        link: Link,
+        client: Slurmrestd,
+        due: Sequence[RegisterNode],
+        told: Told,
+    ) -> None:
+        there = _records(await link.mirror.fresh())
+        due = [one for one in due if one.node not in there]
+        if not due:
+            return
+        addresses = [Address(one.node, one.address, one.port) for one in due]
+        try:
+            await register(client, addresses, partial(self._wait, link))
+        except UnsupportedError as error:
+            self._unable[key] = str(error)
+        except SlurmError as error:
+            # One whose answer was cut off may have made stand-ins.
+            link.swept = None
+            note = f"Nodes {', '.join(one.node for one in due)} cannot register again: {error}"
+            told.warning("SlurmRefused", note, "RegisterNode")
+        else:
+            self._unable.pop(key, None)
+        there = _records(await link.mirror.fresh())
+        for one in due:
+            if one.node in there:
+                self._tried[key].pop(one.node, None)
+                told.normal(one.why.reason, one.why.message, "RegisterNode")
+            else:
+                self._tried[key][one.node] = self._later(self._tried[key].get(one.node))
+
+    def _is_due(self, last: Attempt | None) -> bool:
+        return last is None or last.again_at <= self._clock.monotonic()
+
+    def _later(self, last: Attempt | None) -> Attempt:
+        count = 0 if last is None else last.count
+        pause = min(PAUSE_S * 2 ** min(count, 10), LONGEST_S)
+        return Attempt(count + 1, self._clock.monotonic() + pause)
+
+    async def _wait(self, link: Link, nodes: Collection[str]) -> bool:
+        """Wait until slurmctld has records of these nodes; whether it has all of them."""
+        until = self._clock.monotonic() + ANSWERS_S
+        while True:
+            records = _records(await link.mirror.fresh())
+            done = records >= set(nodes)
+            if done or self._clock.monotonic() >= until:
+                link.mirror.forget(stand_ins(records))
+                return done
+            await self._clock.sleep(POLL_S)
+
+
+def _records(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(snapshot.nodes.value if isinstance(snapshot.nodes, Known) else ())

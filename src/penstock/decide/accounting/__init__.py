@@ -1,0 +1,1 @@
+"""Decisions about slurmdbd and the records that it keeps."""

@@ -1,0 +1,1 @@
+"""What a declaration will run into on its Kubernetes nodes."""

@@ -1,0 +1,88 @@
+"""One cgroup.conf for pods and for machines: what suits the one harms the other.
+
+slurmd of a pod has no systemd to ask for a scope, so its cgroup.conf says IgnoreSystemd=yes. On a
+machine with systemd the same key has slurmd make its cgroups beside those of systemd, which may
+move or remove them. slurmctld gives the one file to all that fetch it. IgnoreSystemdOnFailure=yes
+suits both: slurmd asks systemd where there is one, and makes its cgroups itself where there is
+none. Source: cgroup.conf(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.observed.job_text import some
+from penstock.decide.slurm_node.records import read
+from penstock.slurm.conf.document import Document
+from penstock.slurm.state import Node
+
+SHARED = "CgroupsShared"
+_KEY = "IgnoreSystemd"
+_BOTH = "IgnoreSystemdOnFailure"
+_DEFAULT = "DEFAULT"
+_REMEDY = (
+    f"write {_BOTH}=yes instead, which suits both; or start slurmd there without --conf-server, "
+    "with a cgroup.conf of its own in /etc/slurm"
+)
+
+
+@lru_cache(maxsize=64)
+def shared(extra_conf: str, cgroup_conf: str) -> Check | None:
+    """What is told of a cluster whose slurm.conf names machines (NodeName) beside the pods.
+
+    Pods are dynamic nodes, which slurm.conf never names. None while the file harms nobody.
+    """
+    if (value := _harmful(cgroup_conf)) is None:
+        return None
+    records = Document.parse(extra_conf).records("NodeName")
+    named = [one.name for one in records if one.name.upper() != _DEFAULT]
+    if not named:
+        return None
+    told = (
+        f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf names machines that are "
+        f"none ({some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
+    )
+    return Check(True, _KEY, told, type=SHARED)
+
+
+def outside(seen: Sequence[str]) -> Check | None:
+    """What is told of an outside slurmctld that has these machines as well as pods.
+
+    slurmrestd does not show its cgroup.conf; a worker, which has fetched it, does.
+    """
+    if not seen:
+        return None
+    told = (
+        f"slurmctld is outside and has nodes that are no pods ({some(seen)}). With {_KEY}=yes, as "
+        f"pods need it, its cgroup.conf does harm where systemd runs; slurmrestd does not show "
+        f"whether it has that, `penstock network` looks. If it has, {_REMEDY}"
+    )
+    return Check(True, "CgroupConfNotSeen", told, type=SHARED)
+
+
+def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
+    """What is told of these machines by the cgroup.conf that a worker fetched; often nothing."""
+    value = _harmful(cgroup_conf)
+    if value is None or not seen:
+        return ""
+    return (
+        f"cgroup.conf of slurmctld has {_KEY}={value}, as pods need it, and there are nodes that "
+        f"are no pods ({some(seen)}): where systemd runs it does harm. If it does there, {_REMEDY}"
+    )
+
+
+def machines(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> list[str]:
+    """The nodes that are neither these pods nor, by their record, an operator's other ones."""
+    hosts = {pod.host for pod in pods}
+    return sorted(
+        name for name, node in nodes.items() if name not in hosts and read(node.comment) is None
+    )
+
+
+def _harmful(cgroup_conf: str) -> str | None:
+    """The value of the key that only pods need, when it is set."""
+    value = Document.parse(cgroup_conf).get(_KEY) or ""
+    return value if value.lower() in {"yes", "true", "1"} else None

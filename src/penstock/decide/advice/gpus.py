@@ -1,0 +1,127 @@
+"""Whether the three places in which GPUs are declared agree: the pod, Gres and gres.conf.
+
+The pod's resources say how many devices a container is given, Gres of the node how many jobs may
+ask for, gres.conf which files they are. Nobody else compares them: with too few files slurmctld
+drains the node, with too many devices some are never used.
+
+Sources: slurm.conf(5), GresTypes and Gres; gres.conf(5), AutoDetect, Count, File, MultipleFiles,
+Name, NodeName; Kubernetes documentation, "Schedule GPUs", and NVIDIA's names of MIG devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.meta import Condition
+from penstock.api.slinky.common import LONGEST_CONF
+from penstock.slurm import hostlist
+from penstock.slurm.conf.document import Document
+from penstock.slurm.gres import counts
+
+MISMATCH = "GresMismatch"
+"""The condition's type."""
+GPU = "gpu"
+_COUNT = re.compile("[0-9]{1,18}")
+_DEVICE = re.compile(r"[\w.-]+/(gpu|gpu\.shared|mig-[\w.]+|i915|xe)")
+"""Names of resources that are GPUs or parts of them."""
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is declared of one node.
+
+    `gres_conf` is None when its content is not known or there is none, `types` (GresTypes) when
+    slurm.conf is written elsewhere.
+    """
+
+    slurmd: Json
+    gres: str
+    node: str
+    gres_conf: str | None = None
+    types: str | None = None
+
+
+def check(of: Declared, before: Iterable[Condition]) -> Check | None:
+    """What a user is told about a NodeSet with GPUs; None for one that never had any.
+
+    It is a remark: Slurm itself refuses or drains what cannot work. `before` are its conditions.
+    """
+    found = differences(of)
+    if found:
+        return Check(True, "GresDiffers", "; ".join(found), type=MISMATCH)
+    if devices(of.slurmd) or gres(of) or find(before, MISMATCH) is not None:
+        return Check(True, "GresAgrees", type=MISMATCH, negative=True)
+    return None
+
+
+def differences(of: Declared) -> list[str]:
+    """In words; empty when all that is said agrees. What is said nowhere differs from nothing."""
+    given, asked = devices(of.slurmd), gres(of)
+    files = listed(of.gres_conf, of.node) if of.gres_conf is not None else None
+    found: list[str] = []
+    if given and not asked:
+        found.append(
+            f"a worker is given {_pod(given)} and spec.extraConf has no Gres=gpu:"
+            f"{sum(given.values())}: no job can ask for them"
+        )
+    elif given and sum(given.values()) != asked:
+        found.append(f"a worker is given {_pod(given)}, and Gres in spec.extraConf says {asked}")
+    if asked and files is not None and files != asked:
+        less = ": slurmctld drains a node with fewer" if files < asked else ""
+        found.append(f"gres.conf has {files} for {of.node}, and Gres says {asked}{less}")
+    if asked and of.types is not None and GPU not in of.types.lower().split(","):
+        found.append("GresTypes in the Controller's extraConf lacks gpu: slurmctld refuses Gres")
+    return found
+
+
+def devices(slurmd: Json) -> dict[str, int]:
+    """The GPUs that a container is given, by the name of the resource."""
+    resources = cast("Json", slurmd.get("resources") or {})
+    found: dict[str, int] = {}
+    for kind in ("requests", "limits"):
+        for name, count in cast("Json", resources.get(kind) or {}).items():
+            if _DEVICE.fullmatch(name) and _COUNT.fullmatch(str(count)) and int(count):
+                found[name] = int(count)
+    return found
+
+
+def gres(of: Declared) -> int:
+    """How many GPUs of all types jobs may ask a node for."""
+    every = counts(of.gres)
+    return sum(count for name, count in every.items() if name.split(":")[0].lower() == GPU)
+
+
+def listed(gres_conf: str, node: str) -> int | None:
+    """How many GPUs gres.conf has for a node; None when slurmd finds them, or it has no line."""
+    found: int | None = None
+    if len(gres_conf) > LONGEST_CONF:
+        # Nobody writes one of that length, and it is read in each reconcile.
+        return None
+    for line in Document.parse(gres_conf).lines:
+        keys = {one.key.lower(): one.value for one in line.settings}
+        if not keys:
+            continue
+        try:
+            mine = hostlist.contains(keys.get("nodename", node), node)
+            files = hostlist.count(keys["file"]) if "file" in keys else 0
+        except hostlist.HostListError:
+            return None
+        if mine and keys.get("autodetect", "off").lower() != "off":
+            return None
+        if mine and keys.get("name", "").lower() == GPU:
+            # MultipleFiles of a line are one device.
+            count = keys.get("count", "1")
+            if not files and not _COUNT.fullmatch(count):
+                return None
+            found = (found or 0) + (files or int(count))
+    return found
+
+
+def _pod(given: Mapping[str, int]) -> str:
+    return ", ".join(f"{given[name]} {name}" for name in sorted(given))

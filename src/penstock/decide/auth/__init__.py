@@ -1,0 +1,1 @@
+"""Decisions about keys, tokens and the directory."""

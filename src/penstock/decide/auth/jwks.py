@@ -1,0 +1,39 @@
+"""Whether the JWKS file of outside token issuers can be handed to Slurm."""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.slinky.common import ConfigMapKeySelector
+
+
+def check(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Check | None:
+    """What is wrong with the file, None where nothing is.
+
+    `text` is what stands there, bytes that are not UTF-8 as surrogates; None where it is absent. A
+    JWKS is JSON, which is UTF-8. Source: RFC 7517, RFC 8259.
+    """
+    if text is None:
+        return Check(
+            False,
+            "ConfigMapNotFound",
+            f"spec.jwksKeyRef: there is no ConfigMap {ref.name} with a key {ref.key} in "
+            f"namespace {namespace}. Create it or remove the reference",
+        )
+    if is_utf8(text):
+        return None
+    return Check(
+        False,
+        "JwksUnreadable",
+        f"spec.jwksKeyRef: key {ref.key} of ConfigMap {ref.name} is not UTF-8, which a JWKS file "
+        f"has to be. Write it again, such as: kubectl create configmap {ref.name} "
+        f"-n {namespace} --from-file={ref.key}",
+    )
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text has no surrogates, which stand for bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,127 @@
+"""A worker whose slurmd has another slurm.key than slurmctld, and from which Secrets they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.common import SecretKeySelector
+from penstock.decide.observed.pod import SLURMD, slurmd_began, slurmd_container
+
+PATIENCE_S = 15.0
+"""A slurmd that is not ready for so long is asked why: its tries are ten seconds apart."""
+FOLDER = "/etc/slurm"
+_NO_KEY = "Protocol authentication error"
+"""What a daemon with another key than slurmctld's is told. Source: slurm_errno.h, 1007."""
+_FETCH = "failed to fetch remote configs"
+"""What slurmd says each time that it does not get its configuration, with the reason after it."""
+_STARTED = "slurmd started on"
+"""What slurmd says once it has its configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A worker whose slurmd slurmctld does not believe."""
+
+    pod: str
+    words: str
+
+
+def starting(pods: Sequence[Pod]) -> Pod | None:
+    """A worker whose slurmd runs and has not registered: its log says why."""
+    return next(filter(_starts, pods), None)
+
+
+def late(pods: Sequence[Pod], now: float) -> list[Pod]:
+    """The workers of which that holds for longer than a start takes."""
+    return [pod for pod in pods if _starts(pod) and _waited(pod, now) >= PATIENCE_S]
+
+
+def late_in(pods: Sequence[Pod], now: float) -> float | None:
+    """Seconds until the next one is late; None while none starts."""
+    waits = [PATIENCE_S - _waited(pod, now) for pod in pods if _starts(pod)]
+    return min((max(1.0, wait) for wait in waits if wait > 0), default=None)
+
+
+def _starts(pod: Pod) -> bool:
+    if pod.ready or pod.metadata.deleting:
+        return False
+    slurmd = slurmd_container(pod)
+    return slurmd is not None and slurmd.state.running is not None
+
+
+def _waited(pod: Pod, now: float) -> float:
+    began = slurmd_began(pod)
+    return 0.0 if began is None else now - began
+
+
+def refusal(pod: Pod, log: str) -> Refusal | None:
+    """What the log of a slurmd says of a key that slurmctld does not take."""
+    last = log.rpartition(_FETCH)[2] if _FETCH in log else ""
+    denied = _NO_KEY in last and _STARTED not in last
+    return Refusal(pod.metadata.name, _NO_KEY) if denied else None
+
+
+def source(pod: Json, file: str) -> SecretKeySelector | None:
+    """The Secret, and the key in it, from which a pod's slurmd has a file of /etc/slurm.
+
+    `pod` is the pod as the API server has it. None when it is of something else.
+    """
+    spec: Mapping[str, Any] = pod.get("spec") or {}
+    volumes = {one["name"]: one for one in spec.get("volumes") or ()}
+    every: list[Json] = spec.get("containers") or []
+    given = [mount for one in every if one["name"] == SLURMD for mount in one["volumeMounts"]]
+    # The innermost mount covers the others.
+    mounts: list[Json] = sorted(given, key=lambda one: -len(one["mountPath"]))
+    for mount in mounts:
+        path = PurePosixPath(mount["mountPath"])
+        inside = mount.get("subPath") or ""
+        if path == PurePosixPath(FOLDER, file):
+            return _found(volumes.get(mount["name"], {}), inside)
+        if path == PurePosixPath(FOLDER):
+            return _found(volumes.get(mount["name"], {}), str(PurePosixPath(inside, file)))
+    return None
+
+
+def _found(volume: Json, path: str) -> SecretKeySelector | None:
+    """The last source that brings a path: it is the one that is there."""
+    every = [one for one in _files(volume) if one[0] == path or (one[0] == "" and path)]
+    if not every:
+        return None
+    _, name, key = every[-1]
+    return SecretKeySelector(name=name, key=key or path)
+
+
+def _files(volume: Json) -> Iterator[tuple[str, str, str]]:
+    """Path, Secret and key of all files of a volume; no path when it has all keys of a Secret."""
+    projected: Json = volume.get("projected") or {}
+    sources = [volume.get("secret"), *(one.get("secret") for one in projected.get("sources") or ())]
+    for secret in filter(None, sources):
+        name: str = secret.get("secretName") or secret.get("name") or ""
+        items = secret.get("items")
+        yield from ((one["path"], name, one["key"]) for one in items or ())
+        if not items:
+            yield "", name, ""
+
+
+def check(refused: Refusal, own: SecretKeySelector | None, wanted: SecretKeySelector) -> Check:
+    """What is told of it. `own` is whence the worker has its key, `wanted` whence slurmctld."""
+    told = (
+        f"authentication failed: slurmctld does not take the slurm.key of slurmd of {refused.pod} "
+        f"({refused.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
+    )
+    if own is None:
+        told += ", the worker has one that is from no Secret: have it mount that one"
+    elif own == wanted:
+        told += ", and so has the worker: the Secret was changed after one of them had read it"
+    else:
+        told += (
+            f", the worker has key {own.key} of Secret {own.name}: put the same key into both, or "
+            f"have the worker mount {wanted.name}"
+        )
+    return Check(False, "KeyDiffers", told)

@@ -1,0 +1,105 @@
+"""Whether what a Token's Secret holds is the token that is wanted, or a new one must be made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.api.slinky.token import TokenSpec
+from penstock.base import duration, times
+from penstock.slurm.auth import jwt
+
+DEFAULT_S = 900
+"""Lifetime of a token whose Token names none."""
+LONGEST_S = 2**31 - 2
+"""Slurm keeps lifetimes in 32 bits; slurm-operator's limit too."""
+RENEW_AT = 0.8
+"""Part of its life after which a token is renewed."""
+AHEAD_S = 60
+"""Seconds by which the clock that a token was made by may be ahead of ours."""
+ROUTINE = "TokenRenewed"
+"""Reason of a new token that only its age asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A token that the key signed. Times are Unix seconds."""
+
+    claims: Mapping[str, Any]
+    issued_at: int
+    expires_at: int
+
+    @property
+    def renew_at(self) -> float:
+        """From when on it is replaced, if it is to be refreshed."""
+        return self.issued_at + RENEW_AT * (self.expires_at - self.issued_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is held, and why it is not what is wanted: Reason and words, empty when it is."""
+
+    held: Held | None
+    reason: str = ""
+    words: str = ""
+
+
+def lifetime_s(spec: TokenSpec) -> int:
+    """Seconds that a token lives, whole ones. Raises ValueError for a text that is no duration."""
+    wanted = duration.seconds(spec.lifetime) if spec.lifetime else 0.0
+    return min(math.ceil(wanted), LONGEST_S) if wanted > 0 else DEFAULT_S
+
+
+def identity_claims(spec: TokenSpec) -> dict[str, Any]:
+    """The claims with which slurmctld needs no look-up of the user; none without an identity.
+
+    Source: slurm.conf(5), AuthAltParameters, use_jwt_client_ids. Slurm takes an identity only
+    with name, gecos, home directory and shell, and ignores it otherwise.
+    """
+    one = spec.identity
+    if one is None:
+        return {}
+    user: dict[str, Any] = {
+        "name": spec.username,
+        "gecos": one.gecos or spec.username,
+        "dir": one.home or f"/home/{spec.username}",
+        "shell": one.shell or "/bin/bash",
+    }
+    if one.groups is None:
+        user["gids"] = [one.gid]
+    else:
+        user["groups"] = dict(one.groups)
+    return {"uid": one.uid, "gid": one.gid, "id": user}
+
+
+def judge(spec: TokenSpec, key: bytes, token: str | None, now: float) -> Verdict:
+    """Compare what is held with what is declared. `token` is None when nothing is held."""
+    if token is None:
+        return Verdict(None, "TokenMissing", "there was none")
+    try:
+        claims = jwt.signed_claims(key, token)
+        held = Held(claims, int(claims["iat"]), int(claims["exp"]))
+    except jwt.JwtError as error:
+        return Verdict(None, "KeyChanged", f"what was there is not of the present key: {error}")
+    except (KeyError, TypeError, ValueError):
+        return Verdict(None, "TokenUnreadable", "what was there does not say how long it is valid")
+    if claims.get("sun") != spec.username:
+        words = f"what was there speaks for {claims.get('sun')}"
+        return Verdict(held, "UserChanged", words)
+    wanted = identity_claims(spec)
+    if {name: claims.get(name) for name in ("uid", "gid", "id")} != {
+        name: wanted.get(name) for name in ("uid", "gid", "id")
+    }:
+        return Verdict(held, "IdentityChanged", "spec.identity has changed")
+    if held.expires_at - held.issued_at != lifetime_s(spec):
+        return Verdict(held, "LifetimeChanged", "spec.lifetime has changed")
+    if now >= held.expires_at:
+        return Verdict(held, "TokenExpired", f"it ended at {times.write(held.expires_at)}")
+    if now < held.issued_at - AHEAD_S:
+        words = f"it is not valid before {times.write(held.issued_at)}: the clock was ahead then"
+        return Verdict(held, "TokenNotValidYet", words)
+    if now >= held.renew_at:
+        return Verdict(held, ROUTINE, "four fifths of its life have passed")
+    return Verdict(held)

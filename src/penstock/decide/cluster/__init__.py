@@ -1,0 +1,1 @@
+"""Decisions about slurmctld's pods, its network and what is external."""

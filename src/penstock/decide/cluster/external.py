@@ -1,0 +1,112 @@
+"""What is told of a cluster whose slurmctld lives outside of Kubernetes.
+
+Of that slurmctld there is no pod and no file here: whether it works is known from what it answers
+to slurmrestd, and its slurm.conf is written by whoever runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller, Trigger
+from penstock.api.slinky.labels import RECONFIGURE, RESTART
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.auth.rejected_key import Refusal
+from penstock.decide.cluster.connectivity import End, closed
+from penstock.decide.config.triggers import REFUSED, WAITING, Triggered
+from penstock.decide.observed.job_text import some
+from penstock.slurm.known import Fact, Unknown
+from penstock.slurm.state import Node
+
+_NOT_OURS = (
+    "slurmctld is outside (spec.external): reconfigure or restart it where it runs; Penstock has "
+    "no rights there"
+)
+
+
+def answers(
+    controller: Controller,
+    said: Fact[object],
+    way: End = End.OPEN,
+    refusal: Refusal | None = None,
+) -> Check:
+    """Whether the outside slurmctld works.
+
+    `said` is what it last said of its jobs; while that is not known, `way` is what became of a
+    connection to its port.
+    """
+    host, port = names.slurmctld_host(controller), names.slurmctld_port(controller)
+    where = f"{host}:{port}"
+    if isinstance(said, Unknown) and said.denied:
+        ref = names.jwt_key_ref(controller)
+        told = (
+            f"authentication failed: slurmctld at {where} does not take tokens that are signed "
+            f"with the key {ref.key} of Secret {ref.name}: put the JWT key of that slurmctld there "
+            f"(or its clock differs from ours). {said.why}"
+        )
+        return Check(False, "AuthenticationFailed", told)
+    if refusal is not None:
+        ref = names.slurm_key_ref(controller)
+        told = (
+            f"authentication failed: slurmctld at {where} does not take the slurm.key that slurmd "
+            f"of {refusal.pod} has ({refusal.words}): put the key of that slurmctld into Secret "
+            f"{ref.name}, key {ref.key}"
+        )
+        return Check(False, "AuthenticationFailed", told)
+    if not isinstance(said, Unknown):
+        return Check(True, "SlurmctldAnswers", f"slurmctld answers at {where}")
+    if (found := closed(way, "slurmctld", host, port)) is not None:
+        return Check(found.ok, found.reason, f"{found.message}. {said.why}")
+    told = f"It is not known whether slurmctld works at {where}: {said.why}"
+    return Check(None, "SlurmctldSilent", told)
+
+
+def unreached(
+    controller: Controller, pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]
+) -> list[Check]:
+    """Workers that serve as far as Kubernetes sees, and that slurmctld does not reach."""
+    if isinstance(nodes, Unknown):
+        return []
+    found: list[str] = []
+    for pod in pods:
+        node = nodes.value.get(pod.host)
+        if node is not None and pod.ready and "NOT_RESPONDING" in node.state:
+            found.append(f"{node.name} ({pod.status.pod_ip or node.address})")
+    if not found:
+        return []
+    where = f"{names.slurmctld_host(controller)}:{names.slurmctld_port(controller)}"
+    told = (
+        f"slurmctld at {where} does not reach port 6818 of {some(found)}: its host needs a route "
+        "to the pods' addresses, and no firewall on the way"
+    )
+    return [Check(None, "WorkersUnreachable", told)]
+
+
+def partition(nodeset: NodeSet, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Check:
+    """Whether the outside slurmctld has a NodeSet's own partition, or the lines that make it."""
+    name = names.partition_name(nodeset)
+    if isinstance(records, Unknown):
+        told = f"It is not known whether slurmctld has partition {name}: {records.why}"
+        return Check(None, "PartitionUnknown", told)
+    if name in records.value:
+        return Check(True, "PartitionOutside", f"slurmctld has partition {name}")
+    told = (
+        f"spec.partition: slurmctld is outside and has no partition {name}. Add to its slurm.conf, "
+        f"and reconfigure it: {' and '.join(lines)}"
+    )
+    return Check(False, "PartitionOutside", told)
+
+
+def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> Triggered:
+    """Reconfigures and restarts that are asked for by annotations: each is refused once."""
+    status = {one.name: one for one in done}
+    for name, key in (("reconfigure", RECONFIGURE), ("restart", RESTART)):
+        value = annotations.get(key, "")
+        old = status.get(name)
+        if value and (old is None or old.value != value or old.result == WAITING):
+            refused = Trigger(name=name, value=value, result=REFUSED, message=_NOT_OURS, time=now)
+            status[name] = refused
+    return Triggered(tuple(status[name] for name in sorted(status)))

@@ -1,0 +1,80 @@
+"""Which releases of Slurm may follow which, and what a release does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.decide.config.conditions import APPLIED, VALID
+from penstock.slurm.conf.apply_method_table import since
+from penstock.slurm.conf.document import Document
+from penstock.slurm.versions import Version, refuses_state, unsupported
+
+REFUSED = "SlurmVersionRefused"
+
+
+def refusal(wanted: Version | None, state: Version | None, *, persistent: bool) -> str:
+    """Why slurmctld is not replaced by that release; empty when it may, or nobody can tell.
+
+    `state` is the release of the slurmctld that served last, whose state stays where it is
+    `persistent`.
+    """
+    if wanted is None:
+        return ""
+    if why := unsupported(wanted):
+        return why
+    return refuses_state(wanted, state) if persistent and state is not None else ""
+
+
+def check(why: str, *, running: bool) -> list[Check]:
+    """What a user is told of a release that is not started."""
+    if not why:
+        return []
+    kept = "slurmctld goes on as it is" if running else "slurmctld is not started"
+    return [Check(False, REFUSED, f"spec.slurmctld.image: {why}. {kept}")]
+
+
+def trial(slurmctld: Version | None, tries: Version | None) -> list[Check]:
+    """A remark where files are tried by another release than the one that is to read them."""
+    if slurmctld is None or tries is None or slurmctld == tries:
+        return []
+    told = (
+        f"spec.reconfigure.image has Slurm {tries} and slurmctld {slurmctld}: changed files are "
+        "not tried before slurmctld reads them. Leave the image out to have slurmctld's"
+    )
+    return [Check(True, "TrialImageDiffers", told)]
+
+
+def unknown(files: Mapping[str, str], version: Version | None) -> tuple[str, ...]:
+    """Keys of slurm.conf and cgroup.conf that a release does not know, each with its line.
+
+    Slurm does not start on a key that it does not know.
+    """
+    found: list[str] = []
+    for file in sorted(files) if version is not None else ():
+        for number, line in enumerate(Document.parse(files[file]).lines, 1):
+            for setting in line.settings:
+                first = line.settings[0].key if setting is not line.settings[0] else ""
+                came = since(file, setting.key, first)
+                if came is not None and version is not None and version < came:
+                    named = f"{setting.key} (line {number} of {file}, known since {came})"
+                    found.append(named)
+    return tuple(dict.fromkeys(found))
+
+
+def unknown_words(keys: tuple[str, ...], version: Version | None) -> str:
+    """What is told of such keys; empty when there are none."""
+    if not keys:
+        return ""
+    return f"Slurm {version} does not know {', '.join(keys)}: remove it, or use a later image"
+
+
+def unknown_check(keys: tuple[str, ...], version: Version | None) -> list[Check]:
+    """Before the first start of slurmctld: nothing is written for it."""
+    words = unknown_words(keys, version)
+    if not words:
+        return []
+    return [
+        Check(False, "ConfigRefused", words, type=VALID),
+        Check(False, "ConfigRefused", words, type=APPLIED),
+    ]

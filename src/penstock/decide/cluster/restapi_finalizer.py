@@ -1,0 +1,37 @@
+"""The finalizer that keeps slurmrestd of an external slurmctld until workers are drained by it.
+
+`helm uninstall` and `kubectl delete -f` delete Controller, NodeSets and RestApi within a moment,
+and an external slurmctld with its jobs goes on. Without slurmrestd nobody could ask it whether a
+worker is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.restapi import RestApi
+from penstock.base import times
+
+GRACE_S = 10.0
+"""How long a deleted RestApi waits for the deletion of NodeSets, which may come after its own."""
+AGAIN_S = 2.0
+"""Between two checks while a NodeSet is drained."""
+
+
+def needed_for(
+    restapi: RestApi, nodesets: Iterable[tuple[NodeSet, int]], now: float
+) -> tuple[float, str] | None:
+    """Seconds until the next check and the NodeSets it is kept for; None when it may go.
+
+    `nodesets` are those of its cluster, each with its number of pods. `now` is Unix seconds.
+    """
+    staffed = [one for one, pods in nodesets if pods and one.status.external_slurm is not None]
+    draining = sorted(one.metadata.name for one in staffed if one.metadata.deleting)
+    if draining:
+        return AGAIN_S, ", ".join(draining)
+    deleted = times.parse(restapi.metadata.deletion_timestamp)
+    left = (deleted if deleted is not None else now) + GRACE_S - now
+    if staffed and 0 < left <= GRACE_S:
+        return left, ""
+    return None

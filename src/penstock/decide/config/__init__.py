@@ -1,0 +1,1 @@
+"""Decisions about the configuration on its way to slurmctld."""

@@ -1,0 +1,164 @@
+"""What a user is told about a configuration: conditions, and the step that is taken, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.decide.config.transaction import Decision, Stage, restarts_slurmctld
+from penstock.decide.observed.job_text import some
+from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Item, Plan
+
+VALID = "ConfigValid"
+APPLIED = "ConfigApplied"
+
+_KEEPS = "slurmctld refuses the configuration and keeps the one it has: "
+_SHORTEST = 3
+_WORD = re.compile(r"[\w./-]+")
+_REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
+"""slurmctld's remark on a key that is in a file twice. It rejects nothing for it."""
+
+
+def checks(
+    decision: Decision, declared: Mapping[str, str], held: Collection[str] = ()
+) -> list[Check]:
+    """ConfigValid and ConfigApplied, once slurmctld has worked.
+
+    `held` are partitions whose lines stay in the file for their jobs although nobody declares them.
+    """
+    words = decision.words
+    match decision.stage:
+        case Stage.STARTING if decision.wrong:
+            told = "slurmctld does not start, and there is no earlier configuration to put back: "
+            told += f"{words}{place(words, declared)}"
+            return [Check(False, "ConfigRefused", told, type=VALID)]
+        case Stage.STARTING:
+            return []
+        case Stage.EFFECTIVE if not decision.told:
+            told = "The configuration was handed over without a trial, and slurmctld is not asked"
+            return [Check(True, "ConfigDelivered", told + _because(words), type=APPLIED)]
+        case Stage.EFFECTIVE:
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(True, "ConfigInEffect", type=APPLIED),
+            ]
+        case Stage.TRYING:
+            told = "The changed configuration waits for its trial start" + _because(words)
+            return [
+                Check(None, "ConfigTrying", told, type=VALID),
+                Check(None, "ConfigTrying", told, type=APPLIED),
+            ]
+        case Stage.DELIVERING:
+            told = "The changed configuration waits for slurmctld to take it over"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(None, "ConfigDelivering", told + _because(words), type=APPLIED),
+            ]
+        case Stage.RESTARTING:
+            told = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(None, "ConfigRestarting", told, type=APPLIED),
+            ]
+        case Stage.RETURNING:
+            told = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
+            told += " and does not serve yet"
+            return [
+                Check(True, "ConfigAccepted", type=VALID),
+                Check(None, "ConfigRestarting", told + _because(words), type=APPLIED),
+            ]
+        case Stage.REFUSED:
+            return refused(words, declared, held)
+        case Stage.UNDONE:
+            return refused(words, declared, held, tried=True)
+
+
+def refused(
+    words: str, declared: Mapping[str, str], held: Collection[str] = (), *, tried: bool = False
+) -> list[Check]:
+    """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it.
+
+    `held` as in `checks`.
+    """
+    at = place(words, declared)
+    told = f"{_KEEPS}{words}{at}{_of_held(words, at, held)}"
+    valid = Check(True, "ConfigAccepted") if tried else Check(False, "ConfigRefused", told)
+    return [replace(valid, type=VALID), Check(False, "ConfigRefused", told, type=APPLIED)]
+
+
+def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
+    """The step by which a pod's slurmctld takes a configuration over, for an event.
+
+    `live` says that it is in effect without a reconfigure.
+    """
+    plan = decision.plan
+    if restarts_slurmctld(plan) and persistent:
+        told = f"slurmctld of {pod} is restarted: {_named(plan, Force.RESTART)} needs it"
+    elif live and plan.force is Force.REST:
+        told = f"In effect by REST calls: {_named(plan, Force.REST)}; slurmctld is not reconfigured"
+    elif live:
+        told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
+    else:
+        named = some([_turned(item) for item in plan.items]) or "files that the Controller names"
+        told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
+    return told + "".join(f". {part}" for part in _remarks(plan, persistent))
+
+
+def _remarks(plan: Plan, persistent: bool) -> list[str]:
+    found = [f"Beware: {one}" for one in plan.beware]
+    if plan.unknown:
+        found.append(f"Not known, taken for a reconfigure: {some([str(i) for i in plan.unknown])}")
+    left = [one for one in plan.daemons if one != "slurmctld" or not persistent]
+    if left:
+        named = _named(plan, Force.RESTART)
+        found.append(f"{named} needs a restart of {', '.join(left)}, which is left to you")
+    return found
+
+
+def place(words: str, declared: Mapping[str, str]) -> str:
+    """The line of slurm.conf that a refusal is about, if its words lead to exactly one.
+
+    slurmctld names what it stumbled over, not where that is.
+    """
+    lines = declared.get(SLURM_CONF, "").split("\n")
+    words = _REPEATED.sub("", words)
+    named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
+    scored = [(len(named & _words_of(line)), number) for number, line in enumerate(lines, 1)]
+    best = max(scored, default=(0, 0))[0]
+    found = [number for score, number in scored if score == best]
+    if not best or len(found) != 1:
+        return ""
+    return f" (line {found[0]} of slurm.conf: {lines[found[0] - 1].strip()})"
+
+
+def _of_held(words: str, at: str, held: Collection[str]) -> str:
+    """That a refusal may be about a line that the user has removed, and what to do."""
+    if not held:
+        return ""
+    said = {one.rstrip(".") for one in _WORD.findall(words + at)}
+    named = [one for one in sorted(held) if one in said]
+    stays = "is removed from the declaration and its line stays for its jobs"
+    if not named:
+        return f". Partition {some(sorted(held))} {stays}, which this may be about"
+    ends = f"`scancel --partition={','.join(named)}`"
+    return f". Partition {some(named)} {stays}: undo the other change, or end the jobs by {ends}"
+
+
+def _words_of(line: str) -> set[str]:
+    text = "" if line.lstrip().startswith("#") else line
+    return {one.lower() for one in _WORD.findall(text) if len(one) >= _SHORTEST}
+
+
+def _because(words: str) -> str:
+    return f": {words}" if words else ""
+
+
+def _named(plan: Plan, force: Force) -> str:
+    return some([_turned(item) for item in plan.of(force)]) or "it"
+
+
+def _turned(item: Item) -> str:
+    """A key or line, and whether it is removed; of named lines also whether it is new."""
+    return f"{item} ({item.turn})" if item.turn and (item.name or item.gone) else str(item)

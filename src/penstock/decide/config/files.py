@@ -1,0 +1,54 @@
+"""What is wrong with the files of a user's ConfigMaps that are to stand beside slurm.conf.
+
+They are mounted in one directory: a file that is generated, or a key, would be replaced by one of
+the same name, and of two ConfigMaps with the same file one would not be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.slinky.names import JWT_KEY, SLURM_JWKS, SLURM_KEY
+from penstock.decide.observed.job_text import some
+
+_KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef say where keys are"
+_TAKEN: Mapping[str, str] = {
+    "slurm.conf": "it is generated; write your lines into spec.extraConf",
+    "slurmdbd.conf": "slurmctld reads none; write your lines into an Accounting's extraConf",
+    SLURM_KEY: _KEYS,
+    JWT_KEY: _KEYS,
+    SLURM_JWKS: "it is generated while slurm.key changes",
+    "jwks.json": _KEYS,
+}
+
+
+def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
+    """A finding for each file that cannot be taken; `found` are ConfigMaps by name."""
+    return [
+        Check(
+            False,
+            "ConfigFileRefused",
+            f"ConfigMap {name} has a file {file}, which cannot be: {why}",
+        )
+        for name, data in found
+        for file, why in _TAKEN.items()
+        if file in data
+    ]
+
+
+def hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
+    """A remark about files that several ConfigMaps have: the last of them is mounted."""
+    words = list(_hidden(found))
+    return [Check(True, "ConfigFilesHidden", some(words, "; "))] if words else []
+
+
+def _hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
+    owners: dict[str, list[str]] = {}
+    for name, data in found:
+        for file in data:
+            owners.setdefault(file, []).append(name)
+    for file, names in sorted(owners.items()):
+        if len(names) > 1:
+            others = some(names[:-1], " and ")
+            yield f"file {file} is that of ConfigMap {names[-1]}, not that of {others}"

@@ -1,0 +1,157 @@
+"""Reconfigure or restart slurmctld once because somebody asks for it by an annotation.
+
+The status says what was done for which value. A restart is told there, with the pods that it is
+about, before any of them is deleted: so it is done once, whoever dies in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from penstock.api.slinky.controller import Trigger
+from penstock.api.slinky.labels import RECONFIGURE, RESTART, RESTART_TRIGGER
+from penstock.decide.config.acknowledgement import Acks
+
+SLURMCTLD = "slurmctld"
+WAITING = "Waiting"
+DONE = "Done"
+REFUSED = "Refused"
+
+_RESTARTS = (("restart", RESTART), ("restart-trigger", RESTART_TRIGGER))
+_FOREIGN = "the pod's reconfigure container is not Penstock's own"
+_UNKNOWN = f"only {SLURMCTLD} can be restarted: write {SLURMCTLD}, or {SLURMCTLD}@ and any text"
+_STATE_IN_POD = (
+    "slurmctld's state is in its pod (persistence.enabled is false): all jobs would be lost. "
+    "Delete the pod by hand if that is wanted"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A pod of slurmctld; `serves` says whether its slurmctld works."""
+
+    uid: str
+    serves: bool
+    marks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerView:
+    """What is asked for, what was done, and what there is. `now` is the time to note."""
+
+    annotations: Mapping[str, str]
+    done: Sequence[Trigger]
+    pods: Sequence[Daemon]
+    acks: Acks | None
+    speaks: bool
+    persistent: bool
+    now: str
+
+
+def _uids() -> frozenset[str]:
+    return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """The status to write first, the mark that the first pod is to have, and pods to delete."""
+
+    status: tuple[Trigger, ...]
+    mark: str = ""
+    delete: frozenset[str] = field(default_factory=_uids)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is under way."""
+        return any(one.result == WAITING for one in self.status)
+
+
+def pending(annotations: Mapping[str, str], done: Sequence[Trigger]) -> bool:
+    """Whether something is asked for that is not over."""
+    over = {(one.name, one.value) for one in done if one.result != WAITING}
+    return any(
+        (name, annotations[key]) not in over
+        for name, key in (("reconfigure", RECONFIGURE), *_RESTARTS)
+        if annotations.get(key)
+    )
+
+
+def began_with(
+    annotations: Mapping[str, str], done: Sequence[Trigger], now: str
+) -> tuple[Trigger, ...]:
+    """What counts as done when a cluster is seen first: a restart by slurm-operator's annotation.
+
+    slurmctld needs none for a value that was there before. The other annotations are Penstock's.
+    """
+    value, name = annotations.get(RESTART_TRIGGER, ""), "restart-trigger"
+    if not value or any(one.name == name for one in done):
+        return tuple(done)
+    told = "slurmctld began with it"
+    return (*done, Trigger(name=name, value=value, result=DONE, time=now, message=told))
+
+
+def triggered(view: TriggerView) -> Triggered:
+    """The next step of each."""
+    before = {one.name: one for one in view.done}
+    status, mark, delete = dict(before), "", frozenset[str]()
+    value = view.annotations.get(RECONFIGURE, "")
+    if value and not _over(before.get("reconfigure"), value):
+        status["reconfigure"], mark = _reconfigure(view, _begun(before, "reconfigure", value, view))
+    for name, key in _RESTARTS:
+        value = view.annotations.get(key, "")
+        if value and not _over(before.get(name), value):
+            status[name], pods = _restart(view, _begun(before, name, value, view))
+            delete |= pods
+    return Triggered(tuple(status[name] for name in sorted(status)), mark, delete)
+
+
+def mark_of(value: str) -> str:
+    """A value as a mark of a pod: of one word, whatever it is."""
+    return hashlib.sha256(value.encode()).hexdigest()[:16]
+
+
+def _over(state: Trigger | None, value: str) -> bool:
+    return state is not None and state.value == value and state.result != WAITING
+
+
+def _begun(before: Mapping[str, Trigger], name: str, value: str, view: TriggerView) -> Trigger:
+    state = before.get(name)
+    if state is not None and state.value == value:
+        return state
+    return Trigger(name=name, value=value, result=WAITING, time=view.now)
+
+
+def _end(state: Trigger, result: str, message: str, view: TriggerView) -> Trigger:
+    return msgspec.structs.replace(state, result=result, message=message, time=view.now, pods=())
+
+
+def _reconfigure(view: TriggerView, state: Trigger) -> tuple[Trigger, str]:
+    if not view.speaks:
+        return _end(state, REFUSED, _FOREIGN, view), ""
+    mark = mark_of(state.value)
+    asked = bool(view.pods) and view.pods[0].marks.get(RECONFIGURE) == mark
+    if view.acks is None or not asked or mark not in view.acks.reconfigured:
+        return state, mark
+    words = view.acks.reconfigured[mark]
+    if words is None:
+        return _end(state, DONE, "slurmctld was reconfigured", view), mark
+    return _end(state, REFUSED, words, view), mark
+
+
+def _restart(view: TriggerView, state: Trigger) -> tuple[Trigger, frozenset[str]]:
+    if state.name == "restart" and state.value.partition("@")[0] != SLURMCTLD:
+        return _end(state, REFUSED, _UNKNOWN, view), frozenset()
+    if not view.persistent:
+        return _end(state, REFUSED, _STATE_IN_POD, view), frozenset()
+    if not state.pods:
+        if not view.pods:
+            return state, frozenset()
+        return msgspec.structs.replace(state, pods=tuple(one.uid for one in view.pods)), frozenset()
+    left = frozenset(one.uid for one in view.pods if one.uid in state.pods)
+    if left or not view.pods or not all(one.serves for one in view.pods):
+        return state, left
+    return _end(state, DONE, "slurmctld was restarted", view), frozenset()

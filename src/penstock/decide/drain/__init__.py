@@ -1,0 +1,1 @@
+"""Which worker is drained, why, and when its pod can be deleted."""

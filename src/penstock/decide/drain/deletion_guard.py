@@ -1,0 +1,126 @@
+"""The one place that says when a worker pod may be deleted.
+
+`plan` asks it with the snapshot it decides on, and the actor asks it again, just before the delete,
+with the live pod and an answer of Slurm to a question sent after the decision. A delete carries
+the pod's uid and resourceVersion, so a pod that changed in between stays.
+
+A slurmd that runs may have a job. So:
+
+1. Slurm unknown (no answer for nodes or for jobs): every pod that was bound to a Kubernetes node
+   stays, whatever the kubelet reports. A Slurm node that a known list does not have: a pod whose
+   slurmd may run stays.
+2. `Drained`: Slurm says that the node is drained (DRAIN, not UNDRAIN, none of ALLOCATED, MIXED,
+   COMPLETING, nor UNKNOWN since slurmctld started) and no unfinished job holds it. Both are
+   needed: the node of a SUSPENDED job may look IDLE.
+3. `NeverBound`: a pod that no Kubernetes node was given to has run nothing, whatever Slurm says of
+   its name. `NeverStarted`: the kubelet says that slurmd waits for its first start, and Slurm says
+   that no job is on that node. The kubelet's word alone is not enough: it may be old. So where
+   Slurm has a record that may take a job, or that has processes left (COMPLETING), rule 2 decides.
+   A record takes no job when it is DOWN, ERROR or FUTURE, or drained, also when slurmctld has
+   started since and its base state is UNKNOWN.
+4. `Finished`: in phase Failed or Succeeded all containers have ended. `SlurmdStopped`: the kubelet
+   says that slurmd does not run (a crash loop), and Slurm answers and has neither the node nor a
+   job on it. If Slurm has the node, it must be drained as in rule 2.
+5. `ControllerGone`: the NodeSet is being deleted and its Controller is gone or going too: there is
+   no Slurm left to ask or to keep a job, and the namespace must be able to go. An external
+   slurmctld keeps its jobs, so rules 1 to 4 hold until it cannot be asked for so long that the view
+   calls the NodeSet abandoned.
+
+6. `Forgotten`: Slurm's nodes and jobs are known and have neither the node nor a job on it, and this
+   Slurm cannot have a running slurmd register again. Such pods go within the NodeSet's budget.
+
+Else, that a Ready pod has no record in Slurm is no reason to delete it: a slurmctld that lost its
+state would cost every pod. Its slurmd registers again instead:
+   `penstock.decide.slurm_node.registration`.
+
+Rules 3 and 4 also hold where Slurm lists no nodes: the first cluster of all may have only broken
+workers. When such a list is a fact is the business of `penstock.slurm.mirror.snapshot`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.action import Ground, Why
+from penstock.decide.observed.job_text import jobs_in_words
+from penstock.decide.observed.pod import (
+    finished,
+    never_bound,
+    never_started,
+    slurm_node_name,
+    slurmd_stopped,
+)
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.slurm.known import Unknown
+from penstock.slurm.state import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a pod may be deleted: on which ground, or why not (`ground` is None)."""
+
+    ground: Ground | None
+    why: Why
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may be deleted now."""
+        return self.ground is not None
+
+
+def may_delete(
+    pod: Pod, slurm: SlurmView, *, abandoned: bool = False, forgotten: bool = False
+) -> Verdict:
+    """Judge one pod. `abandoned`: its NodeSet goes, and so does (or did) its Controller.
+
+    `forgotten`: its slurmd cannot be led to register again, should Slurm not have its node.
+    """
+    if pod.metadata.deleting:
+        return _no("Terminating", "is being terminated already")
+    if abandoned:
+        return _yes(Ground.ABANDONED, "there is no Slurm left to ask")
+    if finished(pod):
+        return _yes(Ground.FINISHED, f"its containers have ended ({pod.status.phase})")
+    if never_bound(pod):
+        return _yes(Ground.NEVER_BOUND, "it never ran on a Kubernetes node")
+    name = slurm_node_name(pod)
+    node, jobs = slurm.node(name), slurm.jobs(name)
+    if isinstance(slurm.nodes, Unknown):
+        return _no("SlurmUnknown", f"Slurm's nodes are not known: {slurm.nodes.why}")
+    if isinstance(slurm.holders, Unknown) or jobs is None:
+        return _no("SlurmUnknown", f"Slurm's jobs are not known: {slurm.silence}")
+    if jobs:
+        return _no("JobsRunning", jobs_in_words(jobs))
+    if never_started(pod) and (node is None or _takes_none(node)):
+        return _yes(Ground.NEVER_STARTED, "its slurmd never started")
+    if node is None:
+        if slurmd_stopped(pod):
+            return _yes(Ground.STOPPED, "its slurmd does not run and Slurm does not know it")
+        if forgotten:
+            return _yes(Ground.FORGOTTEN, "Slurm has no record of its node and no job on it")
+        return _no("NodeNotRegistered", f"Slurm has no node {name}, but its slurmd may run")
+    if node.busy:
+        return _no("NodeBusy", f"Slurm says that node {name} is {'+'.join(sorted(node.state))}")
+    if not node.drain:
+        return _no("NotDrained", f"Slurm has not drained node {name} yet")
+    if not node.drained:
+        return _no("NodeUnknown", f"Slurm has not heard of node {name} since it started")
+    return _yes(Ground.DRAINED, "Slurm says that its node is drained and empty")
+
+
+_TAKES_NO_JOB = frozenset({"DOWN", "ERROR", "FUTURE"})
+"""Base states in which slurmctld starts no job on a node. Source: slurm.conf(5), State."""
+
+
+def _takes_none(node: Node) -> bool:
+    """Whether slurmctld starts no job on this node, and none is ending there."""
+    return not node.busy and (node.drain or bool(node.state & _TAKES_NO_JOB))
+
+
+def _yes(ground: Ground, message: str) -> Verdict:
+    return Verdict(ground, Why(ground.value, message))
+
+
+def _no(reason: str, message: str) -> Verdict:
+    return Verdict(None, Why(reason, message))

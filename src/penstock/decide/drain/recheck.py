@@ -1,0 +1,40 @@
+"""Whether an action about a Slurm node is still right, looking at Slurm as it is now.
+
+A decision may be older than an administrator's command. The actor asks here, with an answer to a
+question sent after the decision, and drops what is no longer right; the next pass decides anew.
+Deletes of pods have their own, stricter question: `guard.may_delete`.
+"""
+
+from __future__ import annotations
+
+from penstock.decide.action import DeleteNodeRecord, DrainNode, ResumeNode, UndrainNode
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.slurm_node import drain_reason, records
+
+
+def still_right(
+    action: DrainNode | UndrainNode | ResumeNode | DeleteNodeRecord, slurm: SlurmView
+) -> bool:
+    """Whether to go on. A silent Slurm is asked for nothing."""
+    node = slurm.node(action.node)
+    if node is None or slurm.silence is not None:
+        return False
+    ours = drain_reason.is_ours(node.reason)
+    match action:
+        case DrainNode():
+            if action.while_idle and (node.busy or slurm.jobs(action.node)):
+                return False
+            # Somebody else was faster, perhaps without a word: their drain stands.
+            return not (node.drain and not ours)
+        case UndrainNode():
+            # On a node that is DOWN it would take the reason away, by which it is known as ours.
+            return node.drain and ours and "DOWN" not in node.state
+        case ResumeNode():
+            silent = not node.drain and node.reason.startswith(drain_reason.NOT_RESPONDING)
+            return "DOWN" in node.state and (ours or silent)
+        case DeleteNodeRecord():
+            idle = not node.busy and not slurm.jobs(action.node)
+            if action.renews is not None:
+                former = node.slurmd_start_time == action.renews
+                return former and idle and records.may_renew(node)
+            return idle and (node.drain or "DOWN" in node.state)

@@ -1,0 +1,210 @@
+"""Who wants a node drained, and the one step that brings Slurm there.
+
+The pod is condemned (by scale-in, by an update or by the deletion of its NodeSet), a user cordoned
+the pod (either spelling of pod-cordon), or the Kubernetes node is unschedulable. Where
+Penstock itself sets pod-cordon it adds the annotation `cordoned-for` with the cause and the time;
+a pod-cordon without that mark is the user's and is never removed. When it takes its cordon back the
+mark says `nobody`: from then on whatever cordons the pod is known to be a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.base import times
+from penstock.decide.action import DrainNode, ResumeNode, UndrainNode, Why
+from penstock.decide.drain import resume
+from penstock.decide.slurm_node import drain_reason, records
+from penstock.decide.slurm_node import gres_change as gres_settle
+from penstock.slurm.state import Node
+
+
+class Cause(StrEnum):
+    """Why a node shall be drained."""
+
+    SCALE_IN = "scale-in"
+    DELETION = "deletion"
+    UPDATE = "update"
+    POD = "pod-cordon"
+    NODE = "node-cordon"
+
+    @property
+    def condemns(self) -> bool:
+        """Whether the pod shall go once its node is drained."""
+        return self in CONDEMNED
+
+
+CONDEMNED = {
+    Cause.SCALE_IN: drain_reason.scale_in,
+    Cause.DELETION: drain_reason.deletion,
+    Cause.UPDATE: drain_reason.update,
+}
+"""The causes for which a pod goes, and the words for them."""
+RELEASED = "nobody"
+REASONS = {
+    Cause.SCALE_IN: "ScaleIn",
+    Cause.DELETION: "NodeSetDeletion",
+    Cause.UPDATE: "RollingUpdate",
+    Cause.POD: "PodCordon",
+    Cause.NODE: "NodeCordon",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Why a node shall be drained, and the reason to give to Slurm."""
+
+    cause: Cause
+    reason: str
+    user: bool
+    """Whether a user cordoned the pod as well."""
+
+    @property
+    def why(self) -> Why:
+        """For the event."""
+        return Why(REASONS[self.cause], self.reason.removeprefix(wellknown.REASON_PREFIX))
+
+
+def cordoned_by_us(pod: Pod, node: Node | None) -> bool:
+    """Whether the pod's pod-cordon was set by an operator, not by a user.
+
+    By our mark, or, on a pod that slurm-operator left to us, by a drain reason that only an
+    operator's own cordon leads to.
+    """
+    annotations = pod.metadata.annotations
+    if wellknown.CORDONED_FOR in annotations:
+        return _marked(pod) is not None
+    inherited = {drain_reason.plain_node_cordon(pod), *(told(pod) for told in CONDEMNED.values())}
+    return (
+        annotations.get(wellknown.POD_CORDON) == wellknown.TRUE
+        and node is not None
+        and node.drain
+        and node.reason in inherited
+    )
+
+
+def cordoned_by_user(pod: Pod, node: Node | None) -> bool:
+    """Whether a user cordoned the pod; the short spelling is always a user's."""
+    annotations = pod.metadata.annotations
+    if annotations.get(wellknown.POD_CORDON_SHORT) == wellknown.TRUE:
+        return True
+    return annotations.get(wellknown.POD_CORDON) == wellknown.TRUE and not cordoned_by_us(pod, node)
+
+
+def wish(
+    pod: Pod,
+    node: Node | None,
+    machine: KubernetesNode | None,
+    condemned: Cause | None,
+    propagated: Sequence[str] = (),
+) -> Wish | None:
+    """What shall be; None when nobody wants the node drained.
+
+    The words of a user's own cordon go before the others, as that is the wish that is still there
+    when the others are gone.
+    """
+    user = cordoned_by_user(pod, node)
+    cordoned = machine if machine is not None and machine.spec.unschedulable else None
+    cause = condemned or (Cause.NODE if cordoned else Cause.POD if user else None)
+    if cause is None:
+        return None
+    if user or (cordoned is None and not cause.condemns):
+        reason = drain_reason.pod_cordon(pod)
+    elif cordoned is None or cause.condemns:
+        reason = CONDEMNED[cause](pod)
+    else:
+        reason = drain_reason.node_cordon(pod, cordoned, propagated)
+    return Wish(cause, reason, user)
+
+
+def cordon_changes(
+    pod: Pod, node: Node | None, wanted: Wish | None, now: float
+) -> dict[str, str | None]:
+    """What must change at the pod's annotations so that they tell the wish, and whose it is."""
+    have: Mapping[str, str] = pod.metadata.annotations
+    mark = _marked(pod)
+    if wanted is None or wanted.cause is Cause.POD:
+        if mark is None and not cordoned_by_us(pod, node):
+            return {}
+        return {wellknown.POD_CORDON: None, wellknown.CORDONED_FOR: RELEASED}
+    if mark is None and have.get(wellknown.POD_CORDON) == wellknown.TRUE and wanted.user:
+        return {}
+    changes: dict[str, str | None] = {}
+    if have.get(wellknown.POD_CORDON) != wellknown.TRUE:
+        changes[wellknown.POD_CORDON] = wellknown.TRUE
+    if mark != wanted.cause:
+        changes[wellknown.CORDONED_FOR] = f"{wanted.cause} since {times.write(now)}"
+    return changes
+
+
+def condemned_since(pod: Pod) -> str | None:
+    """Since when the pod is to go, as its mark says."""
+    cause, _, since = pod.metadata.annotations.get(wellknown.CORDONED_FOR, "").partition(" since ")
+    return since if since and cause in CONDEMNED else None
+
+
+def marked_for_update(pod: Pod) -> bool:
+    """Whether its mark says that an update takes it."""
+    return _marked(pod) == Cause.UPDATE
+
+
+def step(
+    pod: Pod, node: Node, wanted: Wish | None, now: float
+) -> DrainNode | UndrainNode | ResumeNode | None:
+    """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
+    ours = drain_reason.is_ours(node.reason)
+    forgotten = resume.foreign_drain_lost(node, records.read(node.comment))
+    if forgotten is not None:
+        why = Why("DrainRestored", f"Node {node.name} was drained before its pod was replaced")
+        return DrainNode(node.name, forgotten, override=True, why=why)
+    if wanted is None:
+        if "DOWN" in node.state:
+            return resume.resume_action(pod, node)
+        if gres_settle.settles_in(node, now) is not None:
+            return None
+        # Before the new pod's slurmd is there, a job would be lost on it.
+        if node.drain and ours and resume.registered(pod, node):
+            why = Why("Undrained", f"Nobody wants node {node.name} drained any more")
+            return UndrainNode(node.name, why)
+        return None
+    if not node.drain:
+        if drain_reason.stands(node):
+            # DOWN by somebody else: no job can land there. Only a pod that goes needs the drain.
+            if not wanted.cause.condemns:
+                return None
+            return DrainNode(node.name, wanted.reason, override=False, why=wanted.why)
+        if "DOWN" in node.state and not ours and not wanted.cause.condemns:
+            return None
+        return DrainNode(node.name, wanted.reason, override=True, why=wanted.why)
+    if ours and node.reason != wanted.reason and _stale(pod, node.reason, wanted):
+        return DrainNode(node.name, wanted.reason, override=True, why=wanted.why)
+    return None
+
+
+def reason_to_send(node: Node, action: DrainNode) -> str:
+    """The reason to put into the call, looking at the record as it is now.
+
+    Somebody else's words are never replaced, also when they came after the decision.
+    """
+    if node.reason and (not action.override or drain_reason.stands(node)):
+        return node.reason
+    return action.reason
+
+
+def _marked(pod: Pod) -> str | None:
+    """The cause for which Penstock cordons the pod, by its mark; None when it does not."""
+    cause = pod.metadata.annotations.get(wellknown.CORDONED_FOR, RELEASED).partition(" ")[0]
+    return None if cause == RELEASED else cause
+
+
+def _stale(pod: Pod, reason: str, wanted: Wish) -> bool:
+    """Whether a reason of ours tells another cause than the wanted one."""
+    if wanted.cause.condemns and not wanted.user:
+        return True
+    passing = {drain_reason.TERMINATING, gres_settle.REASON}
+    return reason in {*passing, *(told(pod) for told in CONDEMNED.values())}

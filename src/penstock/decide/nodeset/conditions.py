@@ -1,0 +1,292 @@
+"""What a user is told about a NodeSet: each thing that is wrong or waited for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.base import times
+from penstock.decide.drain import request as drain
+from penstock.decide.drain.deletion_guard import Verdict
+from penstock.decide.nodeset import pvc as claims
+from penstock.decide.nodeset.pod_roles import Roles
+from penstock.decide.nodeset.status import available_in, old_ones
+from penstock.decide.observed.job_text import some
+from penstock.decide.observed.pod import machine_of, slurm_node_name, slurmd_container
+from penstock.decide.observed.pod_failure import Trouble, next_step, trouble
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import PATIENCE_S, ControllerState, NodeSetView
+from penstock.decide.rollout.maintenance import scheduled
+from penstock.decide.slurm_node import topology
+
+_WAITS = (
+    "SlurmUnknown",
+    "NodeNotRegistered",
+    "JobsRunning",
+    "NodeBusy",
+    "NodeUnknown",
+    "NotDrained",
+)
+"""Reasons of the guard, the one that a user can do something about first."""
+
+
+def checks(
+    view: NodeSetView,
+    slurm: SlurmView,
+    roles: Roles,
+    held: Mapping[str, Verdict],
+    refused: Mapping[str, topology.Refusal],
+    planned: Check | None = None,
+) -> tuple[Check, ...]:
+    """All findings, the gravest first; one that is ok when there is nothing else.
+
+    `held` says for each condemned pod that stays for now why it does, `refused` which nodes are not
+    where their machines say that they are.
+    """
+    found = (
+        _controller(view),
+        _creation(view, roles),
+        _places(view),
+        _claims(view, roles),
+        _taken(roles),
+        _deleting(view, roles),
+        _waiting(roles, held),
+        _terminating(roles),
+        _not_ready(view, roles),
+        _not_available(view, roles),
+        None if view.deleting else topology.check(refused),
+        _silent(view, slurm),
+        _not_registered(view, roles, slurm),
+        _updating(view, roles, held),
+        planned,
+        _old_revision(view, roles),
+        _nowhere(view),
+    )
+    said = tuple(check for check in found if check is not None)
+    if any(check.ok is not True for check in said):
+        return said
+    kept = len(roles.kept)
+    return (Check(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
+
+
+def _places(view: NodeSetView) -> Check | None:
+    """Machines that fit and get no pod."""
+    if view.places is None or not view.places.problems:
+        return None
+    told = [f"{machine}: {why}" for machine, why in view.places.problems.items()]
+    return Check(
+        False,
+        "HostnameInvalid",
+        f"{len(told)} Kubernetes nodes get no pod of that name: {some(told, '; ')}. Correct their "
+        f"annotation {wellknown.HOSTNAME_OVERRIDE}",
+    )
+
+
+def _claims(view: NodeSetView, roles: Roles) -> Check | None:
+    """Pods that are not made, since their claims are on their way out."""
+    held = claims.going(view, roles.missing)
+    if not held:
+        return None
+    told = some([f"{pod} for {claim}" for pod, claim in held.items()])
+    message = f"{len(held)} pods wait until claims of former pods are gone: {told}"
+    return Check(None, "ClaimsTerminating", message)
+
+
+def _nowhere(view: NodeSetView) -> Check | None:
+    """Whether there is no machine at all for it, which may be meant so."""
+    if view.places is None or view.places.slots or view.places.problems:
+        return None
+    return Check(
+        True,
+        "NoNodeFits",
+        f"None of {len(view.kubernetes_nodes)} Kubernetes nodes fits nodeSelector, affinity and "
+        "tolerations of spec.template.spec",
+    )
+
+
+def _controller(view: NodeSetView) -> Check | None:
+    name = view.nodeset.spec.controller_ref.name
+    if view.controller is ControllerState.PRESENT:
+        return None
+    if view.deleting:
+        return Check(None, "ControllerGone", f"Controller {name} is gone or going: {_going(view)}")
+    if view.controller is ControllerState.DELETING:
+        return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
+    return Check(
+        False,
+        "ControllerNotFound",
+        f"spec.controllerRef: there is no Controller {name}; no pods are made before it",
+    )
+
+
+def _going(view: NodeSetView) -> str:
+    """What becomes of pods whose NodeSet goes with its Controller."""
+    if view.external is None or view.abandoned:
+        return "pods are deleted without being drained"
+    since = view.silent_since
+    if since is None:
+        return (
+            "slurmctld is outside and goes on, so each pod is deleted once its Slurm node is "
+            "drained and empty"
+        )
+    meta, end = view.nodeset.metadata, times.write(since + PATIENCE_S)
+    labels = wellknown.selector_labels("slurmd", meta.name)
+    chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    return (
+        f"slurmctld is outside and cannot be asked since {times.write(since)}, so pods that may "
+        f"have jobs stay until {end}. To end the wait at once: kubectl delete pods "
+        f"-n {meta.namespace} -l {chosen}"
+    )
+
+
+def _creation(view: NodeSetView, roles: Roles) -> Check | None:
+    if not roles.missing or view.controller is not ControllerState.PRESENT:
+        return None
+    if view.hold_creation is not None:
+        return view.hold_creation
+    names = some([slot.pod for slot in roles.missing])
+    return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
+
+
+def _taken(roles: Roles) -> Check | None:
+    if not roles.taken:
+        return None
+    names = some([_owned(pod) for pod in roles.taken])
+    return Check(
+        False,
+        "PodNameTaken",
+        f"Pods have names that this NodeSet needs and are not its own: {names}. Delete or rename "
+        "them",
+    )
+
+
+def _owned(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return f"{pod.metadata.name} ({f'of {owner.kind} {owner.name}' if owner else 'without owner'})"
+
+
+def _deleting(view: NodeSetView, roles: Roles) -> Check | None:
+    if not view.deleting:
+        return None
+    left = len(roles.condemned) + len(roles.terminating)
+    return Check(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
+
+
+def _waiting(roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
+    waiting = [(p, held[p.metadata.name]) for p in roles.condemned if p.metadata.name in held]
+    if not waiting:
+        return None
+    reasons = {verdict.why.reason for _, verdict in waiting}
+    reason = next((known for known in _WAITS if known in reasons), min(reasons))
+    shown = [_held(pod, verdict) for pod, verdict in waiting]
+    return Check(None, reason, f"{len(waiting)} pods wait to be deleted: {some(shown, '; ')}")
+
+
+def _held(pod: Pod, verdict: Verdict) -> str:
+    since = drain.condemned_since(pod)
+    told = f"{pod.metadata.name}{f' since {since}' if since else ''}: {verdict.why.message}"
+    if verdict.why.reason == "NodeNotRegistered":
+        told += "; if it cannot have jobs, delete the pod by hand"
+    return told
+
+
+def _terminating(roles: Roles) -> Check | None:
+    if not roles.terminating:
+        return None
+    names = some([pod.metadata.name for pod in roles.terminating])
+    return Check(None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}")
+
+
+def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
+    if view.deleting:
+        return None
+    waiting: list[Trouble] = []
+    if view.crowd.ready < len(view.pods):
+        waiting = [_told(pod) for pod in roles.kept if not pod.ready]
+    if not waiting:
+        return None
+    broken = [one for one in waiting if one.lasting]
+    names = some([one.text for one in broken or waiting], "; ")
+    message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
+    message += next_step(view.nodeset, broken)
+    return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
+
+
+def _told(pod: Pod) -> Trouble:
+    found = trouble(pod)
+    if found is not None:
+        return found
+    slurmd = slurmd_container(pod)
+    started = slurmd is not None and slurmd.state.running is not None
+    text = f"{pod.metadata.name} ({'slurmd is not ready' if started else 'starting'})"
+    return Trouble(text, lasting=False)
+
+
+def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
+    seconds = view.nodeset.spec.min_ready_seconds
+    if seconds <= 0:
+        return None
+    young = [p.metadata.name for p in roles.kept if (available_in(p, seconds, view.now) or 0) > 0]
+    if not young:
+        return None
+    message = f"{len(young)} pods are ready for less than {seconds} s: {some(young)}"
+    return Check(None, "PodsNotAvailable", message)
+
+
+def _silent(view: NodeSetView, slurm: SlurmView) -> Check | None:
+    if slurm.silence is None or view.deleting or not any(pod.ready for pod in view.pods):
+        return None
+    message = f"Slurm's state is not known ({slurm.silence}): nothing is drained or deleted by it"
+    return Check(None, "SlurmUnknown", message)
+
+
+def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check | None:
+    known = slurm.records
+    if slurm.silence is not None or view.crowd.hosts <= known.keys():
+        return None
+    names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
+    if not names:
+        return None
+    message = f"{len(names)} ready pods are not known to Slurm: {some(names)}. "
+    if view.cannot_register is None:
+        message += "They are led to register again"
+    else:
+        by_hand = view.nodeset.spec.update_strategy.type == "OnDelete"
+        then = "delete them" if by_hand else "they are replaced within maxUnavailable"
+        message += f"They cannot be led to register again ({view.cannot_register}): {then}"
+    return Check(None, "SlurmNodeNotRegistered", message)
+
+
+def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
+    """How far an update is, and what it waits for."""
+    update = roles.update
+    if not update.budget:
+        return None
+    done = len(roles.kept) - len(old_ones(view, roles.kept))
+    told = f"{done} of {view.replicas} pods have the new template, {update.budget} may be out"
+    shown = [
+        _held(pod, held[pod.metadata.name]) for pod in update.condemned if pod.metadata.name in held
+    ]
+    shown += [f"{pod.metadata.name} is new and not in use yet" for pod in update.broken]
+    shown += [f"{pod.metadata.name} is cordoned by a user and stays" for pod in update.left]
+    shown += [
+        f"{pod.metadata.name} stays, as {machine_of(pod)} takes no new pod" for pod in update.last
+    ]
+    return Check(None, "RollingUpdate", f"{told}: {some(shown, '; ')}" if shown else told)
+
+
+def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
+    names = _names(old_ones(view, roles.kept))
+    if not names or view.deleting or roles.update.budget or scheduled(view.nodeset):
+        return None
+    message = (
+        f"{len(names)} pods have an older template and keep it until they are deleted: "
+        f"{some(names)}"
+    )
+    return Check(True, "OldRevision", message)
+
+
+def _names(pods: Iterable[Pod]) -> list[str]:
+    return [pod.metadata.name for pod in pods]

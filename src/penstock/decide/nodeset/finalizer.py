@@ -1,0 +1,54 @@
+"""The finalizer that holds a deleted NodeSet until its pods are drained and gone."""
+
+from __future__ import annotations
+
+from penstock.api.slinky.labels import DRAIN_FINALIZER
+from penstock.base import times
+from penstock.decide.action import AddFinalizer, RemoveFinalizer, Why
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.slurm_node.records import Defunct
+from penstock.slurm.known import Unknown
+
+PATIENCE_S = 300.0
+"""How long after its deletion a NodeSet without pods waits for a silent Slurm to take its node
+records away. Left records cost a line in sinfo; a NodeSet that never goes blocks its namespace."""
+
+GOING_S = 60.0
+"""The same for a NodeSet that goes with its whole cluster, of an external slurmctld: slurmrestd
+ends at the same time, and a namespace is waited for by somebody."""
+
+
+def finalizer_action(
+    view: NodeSetView, slurm: SlurmView, defunct: Defunct, *, claimed: bool
+) -> AddFinalizer | RemoveFinalizer | None:
+    """Add it while the NodeSet lives; remove it when nothing of the NodeSet is left.
+
+    `claimed` says that it would take claims along that shall stay.
+    """
+    has = DRAIN_FINALIZER in view.nodeset.metadata.finalizers
+    if not view.deleting:
+        return None if has else AddFinalizer(DRAIN_FINALIZER)
+    if not has or view.pods or claimed:
+        return None
+    if view.abandoned:
+        return _remove("All pods are gone, and so is the Controller")
+    if isinstance(slurm.nodes, Unknown):
+        if (patience_in(view) or 0) > 0:
+            return None
+        return _remove(f"All pods are gone; Slurm may keep their records: {slurm.nodes.why}")
+    if defunct.left:
+        return None
+    return _remove("All pods and their Slurm node records are gone")
+
+
+def patience_in(view: NodeSetView) -> float | None:
+    """Seconds until a silent Slurm is waited for no longer, None while pods are left."""
+    deleted = times.parse(view.nodeset.metadata.deletion_timestamp)
+    if deleted is None or view.pods or DRAIN_FINALIZER not in view.nodeset.metadata.finalizers:
+        return None
+    return max(0.0, deleted + (GOING_S if view.going else PATIENCE_S) - view.now)
+
+
+def _remove(message: str) -> RemoveFinalizer:
+    return RemoveFinalizer(DRAIN_FINALIZER, Why("NodeSetDrained", message))

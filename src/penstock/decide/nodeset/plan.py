@@ -1,0 +1,344 @@
+"""The life of a NodeSet: all policies put together.
+
+`plan` is a pure function. A view that is as wanted gives no action and the status it has; doing the
+actions of a plan and looking again gives no further ones but those that waited for something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.nodeset import NodeSetStatus
+from penstock.decide.action import (
+    Action,
+    AddFinalizer,
+    CreatePod,
+    DeleteNodeRecord,
+    DeletePod,
+    DeleteReservation,
+    DrainNode,
+    Ground,
+    OwnClaim,
+    PatchPod,
+    RemoveFinalizer,
+    ResumeNode,
+    SetNodeComment,
+    SetNodeFeatures,
+    SetNodeTopology,
+    SetPodConditions,
+    SetReservation,
+    UndrainNode,
+    Why,
+)
+from penstock.decide.drain import request as drain
+from penstock.decide.drain.deletion_guard import Verdict, may_delete
+from penstock.decide.nodeset import pvc as claims
+from penstock.decide.nodeset.conditions import checks
+from penstock.decide.nodeset.finalizer import finalizer_action, patience_in
+from penstock.decide.nodeset.pod_roles import Roles, assign
+from penstock.decide.nodeset.status import available_in, current, dated, old_ones, status
+from penstock.decide.observed.job_text import some
+from penstock.decide.observed.pod import ENDED, finished, missing_labels, slurm_node_name
+from penstock.decide.observed.pod_aggregates import followed
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.placement.daemonset import placed
+from penstock.decide.plan_cache import Looked, Quiet
+from penstock.decide.pod import chart_labels, deadline
+from penstock.decide.pod import protection as protect
+from penstock.decide.pod.conditions import LATER_S, conditions_action, must_wait
+from penstock.decide.rollout import maintenance
+from penstock.decide.rollout.recreation import outdated, remake_in
+from penstock.decide.slurm_node import features as node_features
+from penstock.decide.slurm_node import gres_change as gres_settle
+from penstock.decide.slurm_node import records, topology
+from penstock.decide.slurm_node import registration as node_registration
+from penstock.slurm.state import Node
+
+_FORGOTTEN = "Slurm has no record of its node and cannot have it register again"
+_UPDATED = "One of a newer template takes its place"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, in an order that is safe to stop in; what to write; what to tell.
+
+    The conditions of `status` are made of `checks`. `wake_after` are seconds until time alone
+    changes the decision, None when only an event does.
+    """
+
+    actions: tuple[Action, ...]
+    status: NodeSetStatus
+    checks: tuple[Check, ...]
+    wake_after: float | None
+
+
+@dataclass(slots=True)
+class _Pass:
+    """Actions by kind while the pods are gone through."""
+
+    patches: list[PatchPod]
+    drains: list[DrainNode]
+    returns: list[UndrainNode | ResumeNode]
+    comments: list[SetNodeComment]
+    places: list[SetNodeTopology]
+    features: list[SetNodeFeatures]
+    conditions: list[SetPodConditions]
+    deletes: list[DeletePod]
+    waits: list[float]
+    """Seconds until a pod is to be looked at again, though nothing it depends on changes."""
+
+    def __len__(self) -> int:
+        lists = (self.patches, self.drains, self.returns, self.comments, self.places)
+        others = (self.features, self.conditions, self.deletes, self.waits)
+        return sum(map(len, lists)) + sum(map(len, others))
+
+
+def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
+    """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
+    quiet = Quiet() if quiet is None else quiet
+    quiet.crowd = followed(quiet.crowd, view.nodeset.metadata.name, view.pods)
+    labels = chart_labels.chart_labels(view.nodeset)
+    view = dated(placed(replace(view, known=quiet.crowd, chart_labels=labels), quiet))
+    slurm = SlurmView.of(view.nodes, view.jobs)
+    roles = assign(view, slurm)
+    shared = view.crowd.shared
+    doing = _Pass([], [], [], [], [], [], [], [], [])
+    held: dict[str, Verdict] = {}
+    of_claims = claims.actions(view, roles)
+    unowned = {one.pod for one in of_claims if isinstance(one, OwnClaim)}
+    for pod in roles.condemned:
+        verdict = may_delete(pod, slurm, abandoned=view.abandoned)
+        if verdict.ground is not None and pod.metadata.name in unowned:
+            # What scale-in takes along must know it before the pod is gone.
+            continue
+        if verdict.ground is not None:
+            why = Why(drain.REASONS[roles.cause], verdict.why.message)
+            _let_go(view, slurm, pod, verdict.ground, why, doing)
+        else:
+            held[pod.metadata.name] = verdict
+            _tend(view, slurm, pod, roles.cause, shared, doing)
+    for pod in roles.updating:
+        verdict = may_delete(pod, slurm)
+        if verdict.ground is not None:
+            _let_go(view, slurm, pod, verdict.ground, Why("RollingUpdate", _UPDATED), doing)
+        else:
+            held[pod.metadata.name] = verdict
+            _tend(view, slurm, pod, drain.Cause.UPDATE, shared, doing, idle=roles.update.idle)
+    replaced = node_registration.to_replace(view, slurm, roles.kept)
+    for pod in replaced:
+        _let_go(view, slurm, pod, Ground.FORGOTTEN, Why("SlurmNodeForgotten", _FORGOTTEN), doing)
+    gone = {pod.metadata.name for pod in replaced}
+    for pod, looked in _moved(view, slurm, roles.kept, shared, quiet):
+        if pod.metadata.name in gone:
+            continue
+        before = len(doing)
+        if remake_in(pod, view.now) == 0:
+            told = f"Pod {pod.metadata.name} ended ({pod.status.reason or pod.status.phase})"
+            _let_go(view, slurm, pod, Ground.FINISHED, Why("PodEnded", told), doing)
+        elif (ground := outdated(view, slurm, pod)) is not None:
+            told = f"Pod {pod.metadata.name} never got to work and has an older template"
+            _let_go(view, slurm, pod, ground, Why("OldRevision", told), doing)
+        else:
+            _tend(view, slurm, pod, None, shared, doing)
+            if len(doing) == before and not finished(pod):
+                quiet.note(looked)
+
+    wait = bool(doing.conditions) and must_wait(view.pods, view.now)
+    defunct = records.defunct(view, roles.wanted, slurm)
+    old = old_ones(view, (*roles.kept, *roles.updating))
+    planned = maintenance.maintenance(view, slurm, old)
+    registers = node_registration.registration(view, slurm)
+    last = finalizer_action(view, slurm, defunct, claimed=bool(unowned))
+    late = (*planned.actions, *((last,) if last is not None else ()))
+    actions: tuple[Action, ...] = (
+        *(one for one in late if isinstance(one, AddFinalizer)),
+        *_renewals(view, roles, slurm),
+        *_creates(view, roles),
+        *of_claims,
+        *doing.patches,
+        *doing.places,
+        *doing.comments,
+        *doing.features,
+        *doing.drains,
+        *doing.returns,
+        *(() if wait else doing.conditions),
+        *registers.actions,
+        *doing.deletes,
+        *defunct.actions,
+        *(one for one in late if isinstance(one, SetReservation | DeleteReservation)),
+        *(one for one in late if isinstance(one, RemoveFinalizer)),
+    )
+    refused = topology.standing(view.refused_topologies, view.pods, view.kubernetes_nodes, slurm)
+    said = checks(view, slurm, roles, held, refused, planned.check)
+    if shared:
+        said = (_shared(shared), *said)
+    again = topology.again_in(refused, view.now)
+    waits = (_wake_after(view), LATER_S if wait else None, again, planned.wake, registers.wake)
+    wake = [seconds for seconds in (*waits, *doing.waits) if seconds]
+    return Plan(actions, status(view, slurm, said), said, min(wake, default=None))
+
+
+def _moved(
+    view: NodeSetView,
+    slurm: SlurmView,
+    kept: tuple[Pod, ...],
+    shared: frozenset[str],
+    quiet: Quiet,
+) -> Iterator[tuple[Pod, Looked]]:
+    """The pods that must be looked at, with all that is looked at: those that are not quiet."""
+    spec, meta = view.nodeset.spec, view.nodeset.metadata
+    quiet.under(
+        (meta.namespace, meta.name, meta.uid),
+        (view.revision, view.same_revisions, view.live_confs, spec.update_strategy.type),
+        (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
+        view.chart_labels,
+        (
+            shared,
+            view.places.hosts if view.places is not None else None,
+            {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
+        ),
+    )
+    quiet.keep(kept)
+    records, holders, machines = slurm.records, slurm.held, view.kubernetes_nodes
+    for pod in quiet.unlike(kept, records, holders, machines):
+        name = slurm_node_name(pod)
+        record, jobs = records.get(name), holders.get(name)
+        machine = machines.get(pod.spec.node_name or "")
+        if not quiet.holds(pod, record, jobs, machine):
+            yield pod, (pod, record, jobs, machine)
+    quiet.looked_at(kept, records, holders, machines)
+
+
+def _tend(
+    view: NodeSetView,
+    slurm: SlurmView,
+    pod: Pod,
+    condemned: drain.Cause | None,
+    shared: frozenset[str],
+    doing: _Pass,
+    *,
+    idle: frozenset[str] = frozenset(),
+) -> None:
+    """All that is done about a pod that stays for now.
+
+    `idle` are the names of pods that are drained only while their node is idle.
+    """
+    name = slurm_node_name(pod)
+    node = slurm.node(name)
+    machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
+    wish = drain.wish(pod, node, machine, condemned, view.propagated_conditions)
+    cordon = drain.cordon_changes(pod, node, wish, view.now)
+    place = topology.annotation(pod, node, machine)
+    annotations = {**cordon, **deadline.changes(pod, slurm), **place}
+    labels = {
+        **protect.labels(view.nodeset, pod, slurm),
+        **missing_labels(pod),
+        **chart_labels.changes(pod, view.chart_labels),
+    }
+    if annotations or labels:
+        why = wish.why if wish and cordon else None
+        meta = pod.metadata
+        version = meta.resource_version if cordon else ""
+        doing.patches.append(PatchPod(meta.name, meta.uid, labels, annotations, why, version))
+    conditions = conditions_action(pod, slurm, view.now)
+    if conditions is not None:
+        doing.conditions.append(conditions)
+    if node is None or slurm.silence is not None or name in shared:
+        return
+    _comment(view, pod, node, doing, going=condemned is not None)
+    if condemned is None and (told := _place(view, node, machine)) is not None:
+        doing.places.append(told)
+    if condemned is None and (given := node_features.step(node, machine)) is not None:
+        doing.features.append(given)
+    if cordon:
+        # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
+        # a user's cordon is never taken for ours, nor ours for a user's.
+        return
+    if wish is None and (left := gres_settle.settles_in(node, view.now)) is not None:
+        doing.waits.append(left)
+    step = drain.step(pod, node, wish, view.now)
+    if isinstance(step, DrainNode):
+        doing.drains.append(replace(step, while_idle=pod.metadata.name in idle))
+    elif step is not None:
+        doing.returns.append(step)
+
+
+def _let_go(
+    view: NodeSetView, slurm: SlurmView, pod: Pod, ground: Ground, why: Why, doing: _Pass
+) -> None:
+    """Delete a pod. Nothing else is written to it, or its resourceVersion would be another."""
+    name = slurm_node_name(pod)
+    node = slurm.node(name)
+    if node is not None and slurm.silence is None:
+        _comment(view, pod, node, doing, going=True)
+    meta = pod.metadata
+    doing.deletes.append(DeletePod(meta.name, meta.uid, meta.resource_version, name, ground, why))
+
+
+def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bool) -> None:
+    renew = not current(view, pod)
+    confs = None if renew else view.live_confs
+    machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
+    comment = records.comment_action(
+        view.nodeset,
+        pod,
+        node,
+        going=going,
+        renew=renew,
+        confs=confs,
+        place=topology.wanted(machine),
+    )
+    if comment is not None:
+        doing.comments.append(comment)
+
+
+def _place(view: NodeSetView, node: Node, machine: KubernetesNode | None) -> SetNodeTopology | None:
+    record = records.read(node.comment)
+    last = record.topology if record is not None else None
+    refusal = view.refused_topologies.get(node.name)
+    return topology.step(node, topology.wanted(machine), last, refusal, view.now)
+
+
+def _may_create(view: NodeSetView) -> bool:
+    return view.controller is ControllerState.PRESENT and view.hold_creation is None
+
+
+def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[DeleteNodeRecord, ...]:
+    if not _may_create(view):
+        return ()
+    return records.renewals(view, [slot.host for slot in roles.missing], slurm)
+
+
+def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
+    if not _may_create(view):
+        return ()
+    held = claims.going(view, roles.missing)
+    return tuple(
+        CreatePod(slot, Why("CreatePod", f"Pod {slot.pod} is wanted"))
+        for slot in roles.missing
+        if slot.pod not in held
+    )
+
+
+def _shared(names: frozenset[str]) -> Check:
+    shown = some(sorted(names))
+    return Check(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
+
+
+def _wake_after(view: NodeSetView) -> float | None:
+    seconds = view.nodeset.spec.min_ready_seconds
+    ended = [pod for pod in view.pods if pod.status.phase in ENDED] if view.crowd.ended else []
+    waits = [wait for pod in ended if (wait := remake_in(pod, view.now))]
+    if seconds > 0:
+        waits += [wait for pod in view.pods if (wait := available_in(pod, seconds, view.now))]
+    patience = patience_in(view)
+    if patience:
+        waits.append(patience)
+    if view.pods and view.patience:
+        waits.append(view.patience)
+    return min(waits, default=None)

@@ -1,0 +1,144 @@
+"""Which pods stay, which go and which are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.names import padded_name, pod_name, slurm_node_name
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide import ordinals
+from penstock.decide.drain.request import Cause
+from penstock.decide.observed.pod import DAEMON, is_daemon
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.placement import node_pins as pins
+from penstock.decide.placement.daemonset import place
+from penstock.decide.rollout.rolling_update import Rollout, rollout
+from penstock.decide.scale import victims
+from penstock.model.worker_slot import Places, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Each pod has one role.
+
+    `updating` are those that `update` takes: others of a newer template come in their place.
+    `missing` are places without a pod, `taken` the pods of somebody else that have the name of one,
+    `wanted` the names of all pods that shall be, and `cause` is why the `condemned` go.
+    """
+
+    kept: tuple[Pod, ...] = ()
+    condemned: tuple[Pod, ...] = ()
+    updating: tuple[Pod, ...] = ()
+    terminating: tuple[Pod, ...] = ()
+    missing: tuple[Slot, ...] = ()
+    taken: tuple[Pod, ...] = ()
+    wanted: frozenset[str] = frozenset()
+    cause: Cause = Cause.SCALE_IN
+    update: Rollout = field(default_factory=Rollout)
+
+
+def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
+    """Give each pod its role.
+
+    A terminating pod keeps its place until it is gone, as in a StatefulSet: no two pods ever claim
+    one Slurm node name. Pods of the other scaling mode go as an update goes, within its budget.
+    Pods whose name has no ordinal are left as they are, and the deletion of the NodeSet takes them
+    along.
+    """
+    terminating, alive = (), view.pods
+    if view.crowd.terminating:
+        terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
+        alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
+    if view.deleting:
+        return Roles(condemned=alive, terminating=terminating, cause=Cause.DELETION)
+    if view.places is not None:
+        return _daemons(view, slurm, view.places, alive, terminating)
+    foreign: tuple[Pod, ...] = ()
+    own = alive
+    if any(mode == DAEMON for _, mode in view.crowd.made_of):
+        foreign = tuple(pod for pod in alive if is_daemon(pod))
+        own = tuple(pod for pod in alive if not is_daemon(pod))
+
+    numbers = view.crowd.ordinals
+    sized = own
+    if len(numbers) < len(view.pods):
+        sized = tuple(pod for pod in own if pod.metadata.name in numbers)
+    gone = victims(view, sized, len(sized) - view.replicas, slurm)
+    names_gone = {pod.metadata.name for pod in gone}
+    stays = tuple(p for p in sized if p.metadata.name not in names_gone) if gone else sized
+    update = rollout(view, slurm, (*stays, *foreign))
+    names_gone |= {pod.metadata.name for pod in update.condemned}
+    kept = tuple(p for p in alive if p.metadata.name not in names_gone) if names_gone else alive
+    used = staying = frozenset(numbers.values())
+    if len(stays) < len(view.pods):
+        staying = {numbers[pod.metadata.name] for pod in stays}
+    wanted = ordinals.wanted(view.replicas, staying)
+    others = {pod.metadata.name: pod for pod in view.others}
+    unused = [number for number in wanted if number not in used]
+    pinned = pins.pins(view) if unused else dict[str, str]()
+    free = [_slot(view.nodeset, number, pinned) for number in unused]
+    return Roles(
+        kept=kept,
+        condemned=gone,
+        updating=update.condemned,
+        terminating=terminating,
+        missing=tuple(slot for slot in free if slot.pod not in others),
+        taken=tuple(others[slot.pod] for slot in free if slot.pod in others),
+        wanted=_named(view.nodeset.metadata.name, view.nodeset.spec.ordinal_padding, wanted)
+        | _names(view, kept),
+        update=update,
+    )
+
+
+def _daemons(
+    view: NodeSetView,
+    slurm: SlurmView,
+    places: Places,
+    alive: tuple[Pod, ...],
+    terminating: tuple[Pod, ...],
+) -> Roles:
+    """The roles in DaemonSet mode: no place, no pod; the rest is as in the other mode."""
+    daemons: Sequence[Pod] = alive
+    foreign: tuple[Pod, ...] = ()
+    if view.crowd.daemons < len(view.pods):
+        daemons = [pod for pod in alive if is_daemon(pod)]
+        foreign = tuple(pod for pod in alive if not is_daemon(pod))
+    own = place(view, places, daemons)
+    stays = (*own.kept, *foreign)
+    update = rollout(view, slurm, stays)
+    names_gone = {pod.metadata.name for pod in update.condemned}
+    kept = stays
+    if names_gone:
+        kept = tuple(pod for pod in stays if pod.metadata.name not in names_gone)
+    others = {pod.metadata.name: pod for pod in view.others}
+    return Roles(
+        kept=kept,
+        condemned=own.surplus,
+        updating=update.condemned,
+        terminating=terminating,
+        missing=tuple(slot for slot in own.missing if slot.pod not in others),
+        taken=tuple(others[slot.pod] for slot in own.missing if slot.pod in others),
+        wanted=_names(view, kept).union(slot.pod for slot in places.slots),
+        update=update,
+    )
+
+
+def _names(view: NodeSetView, kept: tuple[Pod, ...]) -> frozenset[str]:
+    if len(kept) == len(view.pods):
+        return view.crowd.names
+    return frozenset(pod.metadata.name for pod in kept)
+
+
+def _slot(nodeset: NodeSet, number: int, pinned: Mapping[str, str]) -> Slot:
+    machine = pinned.get(str(number), "")
+    return Slot(pod_name(nodeset, number), slurm_node_name(nodeset, number), number, machine)
+
+
+@lru_cache(maxsize=64)
+def _named(nodeset: str, padding: int, numbers: tuple[int, ...]) -> frozenset[str]:
+    """Names of pods; a NodeSet that does not change its size has the same ones each time."""
+    return frozenset(padded_name(nodeset, padding, number) for number in numbers)

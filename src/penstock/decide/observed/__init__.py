@@ -1,0 +1,1 @@
+"""What is observed of pods, Slurm nodes and jobs, before any decision."""

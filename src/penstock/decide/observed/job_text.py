@@ -1,0 +1,41 @@
+"""Short lists in messages: enough to act on, never a wall of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.base import times
+from penstock.slurm.state import Job
+
+SHOWN = 5
+"""How many pods or nodes a message names."""
+
+
+def some(parts: Sequence[str], separator: str = ", ") -> str:
+    """The first few parts, and how many more there are."""
+    shown = separator.join(parts[:SHOWN])
+    rest = len(parts) - SHOWN
+    return f"{shown}{separator.rstrip()} and {rest} more" if rest > 0 else shown
+
+
+def printable(text: str) -> str:
+    """A daemon's words on one line, with "?" for control characters and Unicode's separators."""
+    return "".join(one if one == " " or one.isprintable() else "?" for one in text)
+
+
+def jobs_in_words(jobs: Sequence[Job]) -> str:
+    """`job 17 (since 2026-01-01T08:00:00Z, until 2026-01-01T10:00:00Z)`, and so on."""
+    return some([_job(job) for job in jobs])
+
+
+def _job(job: Job) -> str:
+    parts: list[str] = []
+    if "SUSPENDED" in job.state:
+        parts.append("suspended")
+    if job.start_time:
+        parts.append(f"since {times.write(job.start_time)}")
+        if job.time_limit is not None:
+            parts.append(f"until {times.write(job.start_time + 60 * job.time_limit)}")
+    if job.time_limit is None:
+        parts.append("no time limit")
+    return f"job {job.id} ({', '.join(parts)})" if parts else f"job {job.id}"

@@ -1,0 +1,98 @@
+"""What a decision asks of all pods of a NodeSet together, worked out once while it stays the same.
+
+Most of what changes in thousands of pods (conditions, annotations, times) changes none of this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.names import ordinal_in
+from penstock.decide.observed.pod import DAEMON, ENDED, is_daemon, machine_of
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Sums over `pods`.
+
+    `hosts` are their Slurm nodes, of which several living pods claim the `shared` ones. `ordinals`
+    are those of their names, of pods that have one. `made_of` are uids by the template's hash and
+    the scaling mode, as labels say. `daemons` were made in DaemonSet mode, and `machines` has the
+    Slurm node of each machine of theirs. `ready` counts those that do not terminate, `phased` those
+    that the kubelet or the scheduler said something of.
+    """
+
+    pods: tuple[Pod, ...]
+    names: frozenset[str]
+    hosts: frozenset[str]
+    shared: frozenset[str]
+    ordinals: Mapping[str, int]
+    made_of: Mapping[tuple[str | None, str | None], tuple[str, ...]]
+    machines: Mapping[str, str]
+    daemons: int
+    terminating: bool
+    ended: bool
+    ready: int
+    phased: int
+
+
+def crowd(nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
+    """Of the pods of the NodeSet of that name."""
+    made_of: defaultdict[tuple[str | None, str | None], list[str]] = defaultdict(list)
+    for pod in pods:
+        labels = pod.metadata.labels
+        key = (wellknown.revision_hash(labels), labels.get(wellknown.SCALING_MODE))
+        made_of[key].append(pod.metadata.uid)
+    alive = [pod for pod in pods if not pod.metadata.deleting]
+    hosts = [pod.host for pod in alive]
+    claimed = frozenset(hosts)
+    shared = frozenset[str]()
+    if len(claimed) < len(hosts):
+        shared = frozenset(name for name, count in Counter(hosts).items() if count > 1)
+    names = [pod.metadata.name for pod in pods]
+    ordinals = ((name, ordinal_in(nodeset, name)) for name in names)
+    daemons = [pod for pod in pods if is_daemon(pod)]
+    everyone = len(alive) == len(pods)
+    return Crowd(
+        pods=pods,
+        names=frozenset(names),
+        hosts=claimed if everyone else frozenset(pod.host for pod in pods),
+        shared=shared,
+        ordinals={name: number for name, number in ordinals if number is not None},
+        made_of={key: tuple(uids) for key, uids in made_of.items()},
+        machines={machine_of(pod): pod.host for pod in daemons},
+        daemons=len(daemons),
+        terminating=not everyone,
+        ended=any(pod.status.phase in ENDED for pod in pods),
+        ready=sum(1 for pod in alive if pod.ready),
+        phased=sum(1 for pod in pods if pod.status.phase),
+    )
+
+
+def followed(before: Crowd | None, nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
+    """The same as `crowd`; cheap when `before` is of the same NodeSet and little has changed.
+
+    Caches keep the objects that did not change, so identity tells which did.
+    """
+    if before is None or len(before.pods) != len(pods):
+        return crowd(nodeset, pods)
+    for old, new in zip(before.pods, pods, strict=True):
+        if old is not new and _asked(old) != _asked(new):
+            return crowd(nodeset, pods)
+    return replace(before, pods=pods)
+
+
+def _asked(pod: Pod) -> tuple[object, ...]:
+    """All of one pod that `crowd` looks at."""
+    meta = pod.metadata
+    labels = meta.labels
+    return (
+        (meta.uid, meta.name, meta.deleting, pod.host, pod.ready, pod.status.phase),
+        wellknown.revision_hash(labels),
+        mode := labels.get(wellknown.SCALING_MODE),
+        machine_of(pod) if mode == DAEMON else "",
+    )

@@ -1,0 +1,94 @@
+"""What keeps a pod from being ready, in words, as far as Kubernetes tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.kinds import ContainerStatus, ContainerWaiting, Pod
+from penstock.decide.observed.image_pull import REASONS, Pull, Staffed, advice
+from penstock.decide.observed.job_text import printable
+
+BROKEN = frozenset(
+    {
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        *REASONS,
+    }
+)
+"""Waiting reasons of a container that seldom pass by themselves. Source: kubelet."""
+
+_LINES = 3
+_LETTERS = 400
+_STAMP = re.compile(r"^\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
+"""Slurm's time before each line of a log: without it the same words are the same message."""
+_SUPERVISOR = "penstock: "
+_PULL = "ErrImagePull"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a pod; `lasting` when somebody will have to act."""
+
+    text: str
+    lasting: bool
+    pull: Pull | None = None
+    """The image that its Kubernetes node cannot get."""
+
+
+def trouble(pod: Pod) -> Trouble | None:
+    """Trouble of a pod that is not ready; None when it may just be starting."""
+    name = pod.metadata.name
+    if pod.status.phase == "Failed":
+        return Trouble(f"{name} failed ({pod.status.reason or 'no reason given'})", lasting=False)
+    scheduled = pod.condition("PodScheduled")
+    if scheduled is not None and scheduled.status == "False":
+        why = scheduled.message or scheduled.reason
+        return Trouble(f"{name} has no Kubernetes node: {why}", lasting=False)
+    every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
+    for container in every:
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason in BROKEN:
+            reason, message = _pulling(waiting)
+            if reason in REASONS and container.image:
+                pull = Pull(container.name, container.image, reason, message)
+                told = f"{reason}{f' ({pull.cause})' if pull.cause else ''}"
+                text = f"{name}: container {container.name} cannot get {pull.image}: {told}"
+                return Trouble(text, lasting=True, pull=pull)
+            said = last_words(container) or message
+            told = f"{reason}{f' ({said})' if said else ''}"
+            return Trouble(f"{name}: container {container.name} {told}", lasting=True)
+    return None
+
+
+def next_step(of: Staffed | None, found: Iterable[Trouble]) -> str:
+    """What to do about the first image that cannot be got, as a second sentence of a message."""
+    pull = next((one.pull for one in found if one.pull is not None), None)
+    return f". {advice(of, pull)}" if of is not None and pull is not None else ""
+
+
+def last_words(container: ContainerStatus) -> str:
+    """The end of what a container wrote before it ended, as far as the kubelet kept it."""
+    for state in (container.state, container.last_state):
+        if state.terminated is not None and state.terminated.message:
+            every = state.terminated.message.split("\n")
+            lines = [printable(_STAMP.sub("", line.strip())) for line in every]
+            said = [line for line in lines if line and not line.startswith(_SUPERVISOR)]
+            return " / ".join((said or lines)[-_LINES:])[-_LETTERS:]
+    return ""
+
+
+def _pulling(waiting: ContainerWaiting) -> tuple[str, str]:
+    """Reason and message; the same ones whether an image is being pulled again or waited for.
+
+    The kubelet goes to and fro between ErrImagePull and ImagePullBackOff, which repeats the
+    message of the former.
+    """
+    reason, message = waiting.reason or "", waiting.message or ""
+    if reason != "ImagePullBackOff":
+        return reason, message
+    _, found, why = message.partition(f"{_PULL}: ")
+    return (_PULL, why) if found else (reason, message)

@@ -1,0 +1,146 @@
+"""The snapshot on which the life of one NodeSet is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
+from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
+from penstock.base import times
+from penstock.decide.action import RefusedReservation
+from penstock.decide.observed.pod_aggregates import Crowd
+from penstock.decide.observed.pod_aggregates import crowd as sums
+from penstock.decide.slurm_node.topology import Refusal
+from penstock.model.worker_slot import Places
+from penstock.slurm.known import Fact, Unknown
+from penstock.slurm.reservation import Reservation
+from penstock.slurm.state import Job, Node
+
+_NOT_ASKED = Unknown("Slurm was not asked for reservations")
+PATIENCE_S = 3600.0
+"""For how long an external slurmctld that cannot be asked keeps the pods of a NodeSet that is
+deleted together with its Controller. It is longer than a maintenance window's restart of slurmctld,
+and bounded, because a namespace must be deletable."""
+
+
+class ControllerState(Enum):
+    """What the API server has of the NodeSet's Controller."""
+
+    PRESENT = "present"
+    DELETING = "deleting"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSetView:
+    """All that `penstock.decide.nodeset.plan.plan` looks at.
+
+    `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
+    `others` are the pods of the namespace that it does not control but whose names are of its form;
+    they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
+    in DaemonSet mode all there are; `places` are worked out of them by
+    `penstock.decide.placement.daemonset`.
+    `old` are the uids of pods that are not as wanted, worked out by
+    `penstock.decide.nodeset.status`, and `known` is what is asked of all pods together, worked out
+    by `penstock.decide.observed.pod_aggregates`.
+    `chart_labels` are those of its chart's release, worked out by
+    `penstock.decide.pod.chart_labels`.
+    `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
+    `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
+    that differ in what changes live only, whose extraConf `live_confs` has by hash).
+    `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
+    `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
+    `claims` are the PersistentVolumeClaims of its pods, by name.
+    `reservations` are those of its cluster, asked for when `maintenance.asks` says so, and
+    `refused_reservation` is what slurmctld said to the last one that was asked for.
+    `cannot_register` is why its Slurm cannot have forgotten workers register again, if it cannot.
+    `external` says how slurmctld is asked if it is outside of Kubernetes, also when the Controller
+    is gone; None if it is inside.
+    `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
+    """
+
+    nodeset: NodeSet
+    controller: ControllerState
+    pods: tuple[Pod, ...]
+    nodes: Fact[Mapping[str, Node]]
+    jobs: Fact[tuple[Job, ...]]
+    now: float
+    revision: str
+    kubernetes_nodes: Mapping[str, KubernetesNode] = field(
+        default_factory=dict[str, KubernetesNode]
+    )
+    others: tuple[Pod, ...] = ()
+    same_revisions: frozenset[str] = frozenset()
+    live_confs: Mapping[str, str] = field(default_factory=dict[str, str])
+    hold_creation: Check | None = None
+    propagated_conditions: tuple[str, ...] = ()
+    refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
+    places: Places | None = None
+    old: frozenset[str] | None = None
+    known: Crowd | None = None
+    chart_labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    claims: Mapping[str, PersistentVolumeClaim] = field(
+        default_factory=dict[str, PersistentVolumeClaim]
+    )
+    reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
+    refused_reservation: RefusedReservation | None = None
+    cannot_register: str | None = None
+    external: ExternalSlurm | None = None
+    no_reservations: str = ""
+    """Why slurmrestd cannot make any; empty when it can, as far as is known."""
+
+    @property
+    def crowd(self) -> Crowd:
+        """What is asked of all pods together."""
+        return self.known or sums(self.nodeset.metadata.name, self.pods)
+
+    @property
+    def deleting(self) -> bool:
+        """Whether the NodeSet itself is being deleted."""
+        return self.nodeset.metadata.deleting
+
+    @property
+    def going(self) -> bool:
+        """Whether it is deleted together with its Controller, as by `helm uninstall`."""
+        return self.deleting and self.controller is not ControllerState.PRESENT
+
+    @property
+    def silent(self) -> bool:
+        """Whether Slurm cannot be asked for nodes or jobs."""
+        return isinstance(self.nodes, Unknown) or isinstance(self.jobs, Unknown)
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when (Unix seconds) an external slurmctld of a cluster that goes is silent."""
+        if not self.going or self.external is None or not self.silent:
+            return None
+        since = times.parse(self.external.silent_since)
+        return self.now if since is None else min(since, self.now)
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds for which that is waited for still; None while there is nothing to wait for."""
+        since = self.silent_since
+        return None if since is None else max(0.0, since + PATIENCE_S - self.now)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it is deleted with no Slurm left to ask: its Controller goes or is gone.
+
+        A slurmctld inside goes with its Controller, and its jobs with it. One outside goes on with
+        its jobs, so it is asked until it cannot be asked for `PATIENCE_S`.
+        """
+        if not self.going:
+            return False
+        return self.external is None or self.patience == 0.0
+
+    @property
+    def replicas(self) -> int:
+        """Pods wanted now."""
+        if self.deleting:
+            return 0
+        return self.nodeset.spec.replicas if self.places is None else len(self.places.slots)

@@ -1,0 +1,1 @@
+"""Which Kubernetes node a worker may be on."""

@@ -1,0 +1,188 @@
+"""DaemonSet mode: a pod on each fitting Kubernetes node, and which of the pods are in their place.
+
+A Slurm node is called as its machine up to the first dot, or as the machine's annotation
+`hostname-override` says. Two machines never share a name: who has it keeps it, also while its pod
+is made anew, and the other one gets no pod of that name until it is free. Two that shall change
+names with each other stay as they are: one would be out until the other is, beyond any budget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.names import daemon_pod_name
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.observed.pod import DAEMON, is_daemon, machine_of, slurm_node_name
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.placement.node_fit import Fit, fit, wishes
+from penstock.decide.plan_cache import Quiet
+from penstock.decide.slurm_node import records
+from penstock.model.worker_slot import Places, Slot
+from penstock.slurm.known import Known
+from penstock.slurm.state import Node
+
+STATEFUL = "StatefulSet"
+_HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def host_of(machine: KubernetesNode, *, host_network: bool = False) -> str:
+    """What the Slurm node of a machine is called. In the host's network nobody can choose it."""
+    name = machine.metadata.name.partition(".")[0]
+    if host_network:
+        return name
+    return machine.metadata.annotations.get(wellknown.HOSTNAME_OVERRIDE, "").strip() or name
+
+
+def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
+    """The view with the places that a NodeSet in DaemonSet mode shall have pods in.
+
+    They are those of the last time while machines and pods are where they were then.
+    """
+    if view.nodeset.spec.scaling_mode != DAEMON or view.deleting:
+        return view
+    machines = list(view.kubernetes_nodes.values())
+    meta, template = view.nodeset.metadata, view.nodeset.spec.template.spec
+    given = (meta.name, meta.uid, template, machines, view.crowd.machines)
+    if quiet.places is None or quiet.places[0] != given:
+        nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
+        found = places(view.nodeset, machines, view.pods, nodes)
+        # Who gets a name that several want is for Slurm's records to say, too.
+        quiet.places = None if found.problems else (given, found)
+        return replace(view, places=found)
+    return replace(view, places=quiet.places[1])
+
+
+def places(
+    nodeset: NodeSet,
+    machines: Iterable[KubernetesNode],
+    pods: Sequence[Pod],
+    nodes: Mapping[str, Node] = MappingProxyType({}),
+) -> Places:
+    """Where pods shall be; `machines` are all there are, `pods` and `nodes` those of the NodeSet.
+
+    Slurm's `nodes` say whose a name was whose pod is gone.
+    """
+    wished = wishes(nodeset)
+    having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(pod)}
+    network = bool(nodeset.spec.template.spec.get("hostNetwork"))
+    hosts: dict[str, str] = {}
+    last: set[str] = set()
+    for machine in sorted(machines, key=lambda one: one.metadata.name):
+        name = machine.metadata.name
+        # A template that is written wrong says nothing about any machine.
+        fits = fit(wished, machine) if wished is not None else Fit.KEPT
+        if fits is Fit.WANTED or (fits is Fit.KEPT and name in having):
+            hosts[name] = host_of(machine, host_network=network)
+        if fits is Fit.KEPT:
+            last.add(name)
+    problems = _problems(nodeset, hosts, having, nodes)
+    if problems:
+        # What is there goes on under the name that it has.
+        hosts |= {name: having.get(name, "") for name in problems}
+        hosts = {name: host for name, host in hosts.items() if host}
+    slots = (
+        Slot(daemon_pod_name(nodeset, name), host, machine=name) for name, host in hosts.items()
+    )
+    return Places(tuple(slots), hosts, problems, frozenset(last | problems.keys()))
+
+
+def _problems(
+    nodeset: NodeSet,
+    hosts: Mapping[str, str],
+    having: Mapping[str, str],
+    nodes: Mapping[str, Node],
+) -> dict[str, str]:
+    """Why machines are not called as they shall be: `hosts` by what is wanted, `having` is."""
+    found = {
+        machine: f"{host!r} is no host name"
+        for machine, host in hosts.items()
+        if not _HOST.fullmatch(host)
+    }
+    holders = {host: machine for machine, host in having.items()}
+    # One that keeps its name goes before one that gives it up.
+    holders |= {host: machine for machine, host in having.items() if hosts.get(machine) == host}
+    claims: defaultdict[str, list[str]] = defaultdict(list)
+    for machine, host in hosts.items():
+        if machine in found:
+            continue
+        holder = holders.get(host, machine)
+        if holder != machine:
+            found[machine] = f"{host!r} is what the node of {holder} is called"
+        else:
+            claims[host].append(machine)
+    for host, many in claims.items():
+        if len(many) == 1:
+            continue
+        record = records.read(nodes[host].comment) if host in nodes else None
+        last = record.node if record is not None and records.belongs(record, nodeset) else ""
+        # Whose pod is there works, under another name.
+        first, *rest = sorted(many, key=lambda name: (name != last, name in having, name))
+        found |= dict.fromkeys(rest, f"{host!r} is what the node of {first} is called")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Pods that are where one is wanted, those that are not, and places without any."""
+
+    kept: tuple[Pod, ...]
+    surplus: tuple[Pod, ...]
+    missing: tuple[Slot, ...]
+
+
+def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
+    """Tell the pods of the mode apart, `pods` being those that are not terminating.
+
+    Of several on a machine one that runs is kept, else the oldest. A place is not filled while a
+    pod that is on its way out has its machine or its Slurm node's name.
+    """
+    crowd = view.crowd
+    missing = tuple(
+        slot
+        for slot in found.slots
+        if slot.machine not in crowd.machines and slot.host not in crowd.hosts
+    )
+    alone = len(crowd.machines) == crowd.daemons == len(pods)
+    if alone and crowd.machines.keys() <= found.hosts.keys():
+        # Nearly always, and there may be thousands.
+        return Placed(tuple(pods), (), missing)
+    at: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        at[machine_of(pod)].append(pod)
+    kept: list[Pod] = []
+    surplus: list[Pod] = []
+    for machine, here in at.items():
+        if machine not in found.hosts:
+            surplus += here
+            continue
+        first, *rest = sorted(
+            here,
+            key=lambda pod: (
+                not pod.spec.node_name,
+                pod.metadata.creation_timestamp or "",
+                pod.metadata.name,
+            ),
+        )
+        kept.append(first)
+        surplus += rest
+    return Placed(tuple(kept), tuple(surplus), missing)
+
+
+def last_there(view: NodeSetView, pod: Pod) -> bool:
+    """Whether a pod is in its place, and no other one would come there if it went."""
+    return view.places is not None and is_daemon(pod) and machine_of(pod) in view.places.last
+
+
+def misnamed(view: NodeSetView, pod: Pod) -> bool:
+    """Whether its Slurm node shall be called otherwise now."""
+    if view.places is None or not pod.spec.hostname:
+        return False
+    wanted = view.places.hosts.get(machine_of(pod))
+    return wanted is not None and wanted != slurm_node_name(pod)

@@ -1,0 +1,1 @@
+"""Decisions about one worker's pod: marks, deadline, protection."""

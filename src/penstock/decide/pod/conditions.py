@@ -1,0 +1,119 @@
+"""Slurm's state of a node as conditions of its pod: `SlurmNodeState<X>`, with the reason.
+
+And why its slurmd fails, from the moment it ended with an error until it is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.api.kubernetes.kinds import Pod, PodCondition
+from penstock.api.slinky.labels import NODE_STATE_PREFIX, SLURMD_FAILING
+from penstock.base import times
+from penstock.decide.action import SetPodConditions
+from penstock.decide.observed.pod import slurm_node_name, slurmd_container
+from penstock.decide.observed.pod_failure import last_words
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.slurm.state import Node
+
+BASES = {
+    "ALLOCATED": "Allocated",
+    "DOWN": "Down",
+    "ERROR": "Error",
+    "FUTURE": "Future",
+    "IDLE": "Idle",
+    "MIXED": "Mixed",
+    "UNKNOWN": "Unknown",
+}
+"""The first that applies is shown."""
+FLAGS = {
+    "COMPLETING": "Completing",
+    "DRAIN": "Drain",
+    "FAIL": "Fail",
+    "INVALID": "Invalid",
+    "INVALID_REG": "InvalidReg",
+    "MAINTENANCE": "Maintenance",
+    "NOT_RESPONDING": "NotResponding",
+    "UNDRAIN": "Undrain",
+}
+"""All that apply are shown."""
+
+CROWD = 32
+"""Pods that start at the same time before the conditions of others wait for them."""
+START_S = 30.0
+"""Age up to which a pod that is not Ready counts as starting."""
+LATER_S = 5.0
+"""After so long it is looked again whether they still wait."""
+
+
+def must_wait(pods: Iterable[Pod], now: float) -> bool:
+    """Whether so many pods start that conditions, which nobody waits for, are written later.
+
+    A pod's conditions are as dear to the API server as its start. A pod that does not become Ready
+    holds nobody up: it does not count for long.
+    """
+    starting = [pod for pod in pods if not pod.ready and not pod.metadata.deleting]
+    if len(starting) <= CROWD:
+        return False
+    oldest = now - START_S
+    born = (times.parse(pod.metadata.creation_timestamp) for pod in starting)
+    return sum(1 for when in born if when is not None and when > oldest) > CROWD
+
+
+def shown_states(node: Node) -> tuple[str, ...]:
+    """The X of each condition that a node's state gives."""
+    base = next((shown for state, shown in BASES.items() if state in node.state), None)
+    flags = tuple(shown for flag, shown in FLAGS.items() if flag in node.state)
+    return ((base,) if base else ()) + flags
+
+
+def failing(pod: Pod) -> str | None:
+    """Why slurmd fails, in one line; None when it does not.
+
+    A slurmd that runs again may end on the same thing once more: until it is ready the last answer
+    stays.
+    """
+    slurmd = slurmd_container(pod)
+    if slurmd is None or slurmd.ready:
+        return None
+    if slurmd.state.running is not None:
+        told = pod.condition(SLURMD_FAILING)
+        return told.message or "" if told is not None else None
+    ended = slurmd.state.terminated or slurmd.last_state.terminated
+    if ended is None or ended.exit_code == 0:
+        return None
+    return last_words(slurmd) or f"slurmd ended with status {ended.exit_code}"
+
+
+def conditions_action(pod: Pod, slurm: SlurmView, now: float) -> SetPodConditions | None:
+    """What must change, None for nothing. While Slurm is silent its last word stays."""
+    wanted: dict[str, str] = {}
+    if slurm.silence is None:
+        node = slurm.node(slurm_node_name(pod))
+        for shown in shown_states(node) if node else ():
+            # An empty message is sent, not left out: a strategic merge would keep the old one.
+            wanted[f"{NODE_STATE_PREFIX}{shown}"] = node.reason if node else ""
+    if not pod.ready and (why := failing(pod)) is not None:
+        wanted[SLURMD_FAILING] = why
+    have = {
+        condition.type: condition
+        for condition in pod.status.conditions or ()
+        if condition.type == SLURMD_FAILING
+        or (slurm.silence is None and condition.type.startswith(NODE_STATE_PREFIX))
+    }
+    changed: list[PodCondition] = []
+    for type_, message in wanted.items():
+        old = have.pop(type_, None)
+        if old is not None and old.status == "True":
+            if (old.message or "") == message:
+                continue
+            since = old.last_transition_time
+        else:
+            since = times.write(now)
+        changed.append(
+            PodCondition(type=type_, status="True", message=message, last_transition_time=since)
+        )
+    if not changed and not have:
+        return None
+    meta = pod.metadata
+    return SetPodConditions(meta.name, meta.uid, tuple(changed), remove=tuple(sorted(have)))

@@ -1,0 +1,99 @@
+"""How a StatefulSet or Deployment of ours is doing, from its pods, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.observed.image_pull import Staffed
+from penstock.decide.observed.job_text import some
+from penstock.decide.observed.pod_failure import last_words, next_step, trouble
+
+_REVISION = "controller-revision-hash"
+_BY_OTHERS = frozenset({0, 137, 143})
+"""Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
+_SIGNALLED = 128
+"""Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
+
+
+def workload(what: str, wanted: int, pods: Sequence[Pod], of: Staffed | None = None) -> Check:
+    """`what` (slurmctld, slurmrestd, login) should have `wanted` ready pods.
+
+    A pod counts as soon as its container of that name is ready: one beside it that is started again
+    takes nothing from anybody. `of` is the object whose pods they are.
+    """
+    living = [pod for pod in pods if not pod.metadata.deleting]
+    ready = sum(1 for pod in living if _serves(pod, what))
+    if ready >= wanted:
+        return Check(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
+    found = [
+        told for pod in living if not _serves(pod, what) and (told := trouble(pod)) is not None
+    ]
+    counted = f"{ready} of {wanted} {what} pods are ready"
+    lasting = [one for one in found if one.lasting]
+    if lasting:
+        texts = some([one.text for one in lasting], "; ")
+        return Check(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
+    shown = some([one.text for one in found], "; ")
+    return Check(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
+
+
+def _serves(pod: Pod, name: str) -> bool:
+    every = pod.status.container_statuses or ()
+    return pod.ready or any(one.name == name and one.ready for one in every)
+
+
+def stuck(pod: Pod, name: str, revision: str | None) -> bool:
+    """Whether a StatefulSet's pod of another revision never got its container started.
+
+    Kubernetes waits for such a pod to become ready before it replaces it, for ever. Source:
+    Kubernetes documentation, StatefulSets, "Forced rollback".
+    """
+    if not revision or pod.metadata.labels.get(_REVISION, revision) == revision:
+        return False
+    return any(
+        one.name == name and one.state.running is None
+        for one in pod.status.container_statuses or ()
+    )
+
+
+def crashed(pod: Pod, name: str) -> bool:
+    """Whether a container has failed of itself and does not work again.
+
+    That it runs at the moment says little: it may be about to end on the same file once more. One
+    that was ended by a signal did not end on its files: the kubelet has it back before a new pod
+    would be there.
+    """
+    for container in pod.status.container_statuses or ():
+        if container.name != name or container.ready:
+            continue
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason == "CrashLoopBackOff":
+            return True
+        ended = container.state.terminated or container.last_state.terminated
+        return ended is not None and 0 < ended.exit_code < _SIGNALLED
+    return False
+
+
+def ended_at_start(pod: Pod, name: str) -> str:
+    """The last words of a container that ends by itself each time that it is started; else nothing.
+
+    An end by SIGKILL or SIGTERM is somebody else's act: of the kubelet, or where memory ran out.
+    """
+    for container in pod.status.container_statuses or ():
+        waiting, ended = container.state.waiting, container.last_state.terminated
+        if container.name != name or waiting is None or ended is None:
+            continue
+        if waiting.reason == "CrashLoopBackOff" and ended.exit_code not in _BY_OTHERS:
+            return last_words(container) or f"it ended with exit code {ended.exit_code}"
+    return ""
+
+
+def was_started(pod: Pod, name: str) -> bool:
+    """Whether a container of a pod runs, or ran: its image is there, and so are its volumes."""
+    return any(
+        one.name == name
+        and (one.state.running or one.state.terminated or one.last_state.terminated) is not None
+        for one in pod.status.container_statuses or ()
+    )

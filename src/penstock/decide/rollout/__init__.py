@@ -1,0 +1,1 @@
+"""Which worker is replaced next, and when."""

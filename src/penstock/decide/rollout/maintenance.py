@@ -1,0 +1,301 @@
+"""ScheduledUpdate: workers are replaced in a maintenance reservation of Slurm.
+
+The reservation has the nodes of the pods that have an older template, and no others; while there
+are none, there is no reservation. slurmctld keeps new jobs off its nodes from the start on, and
+`rollout` takes of them what its budget allows. What must be is worked out anew each time from the
+schedule, the pods and the reservation that Slurm shows, so it does not matter who changed which of
+them, or when a process began.
+
+- A finalizer is written before the reservation is made, and stays until Slurm shows it no more.
+- A window that has begun is used for what is left of it. Slurm takes the start of one that comes
+  again only with FORCE_START then.
+- A reservation that is not as declared is deleted and made anew; its nodes change in place.
+- A pod goes when the reservation has begun by our clock and slurmctld shows its node in
+  maintenance. At the end of the window what still has jobs is given back.
+- While reservations are not known nothing new is taken, and what was taken stays taken.
+- A pod whose node Slurm does not know cannot be in a reservation; it goes in the window, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import names
+from penstock.api.slinky.labels import RESERVATION_FINALIZER
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.base import times
+from penstock.decide.action import (
+    AddFinalizer,
+    DeleteReservation,
+    RemoveFinalizer,
+    SetReservation,
+    Why,
+)
+from penstock.decide.drain import request as drain
+from penstock.decide.nodeset.finalizer import PATIENCE_S
+from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.slurm import hostlist
+from penstock.slurm.known import Unknown
+from penstock.slurm.reservation import Reservation
+from penstock.slurm.reservation_schedule import (
+    CHOSEN,
+    EVERY,
+    FORCE_START,
+    OURS,
+    Schedule,
+    Window,
+    schedule,
+)
+
+CREATED = "ReservationCreated"
+LEAST_S = 60.0
+"""No reservation is made for what is left of a window when that is less. Slurm counts minutes."""
+WAKE_S = 3600.0
+_LATE_S = 1.0
+"""Time that slurmctld has to note that a window began or ended."""
+_PASSING_S = 10.0
+
+ReservationAction = AddFinalizer | SetReservation | DeleteReservation | RemoveFinalizer
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """What to do about the reservation, what to tell, and when to look again at the latest."""
+
+    actions: tuple[ReservationAction, ...] = ()
+    check: Check | None = None
+    wake: float | None = None
+
+
+def scheduled(nodeset: NodeSet) -> bool:
+    """Whether its workers are replaced in a reservation."""
+    return nodeset.spec.update_strategy.type == "ScheduledUpdate"
+
+
+def asks(nodeset: NodeSet) -> bool:
+    """Whether anything about it depends on Slurm's reservations."""
+    return scheduled(nodeset) or RESERVATION_FINALIZER in nodeset.metadata.finalizers
+
+
+def free(view: NodeSetView, old: Sequence[Pod]) -> frozenset[str]:
+    """Names of those of `old` that an update may take now, as far as the time matters."""
+    found, nodes = view.reservations, view.nodes
+    if isinstance(nodes, Unknown):
+        return frozenset(pod.metadata.name for pod in old if drain.marked_for_update(pod))
+    if isinstance(found, Unknown):
+        held = {name for name, node in nodes.value.items() if node.drain}
+        marked = (pod for pod in old if drain.marked_for_update(pod))
+        return frozenset(pod.metadata.name for pod in marked if slurm_node_name(pod) in held)
+    seen = found.value.get(names.reservation(view.nodeset))
+    runs = seen is not None and seen.start <= view.now < seen.end
+    reserved = seen.nodes if seen is not None and runs else frozenset[str]()
+    plan = _schedule(view)
+    window = plan.window(view.now) if plan is not None else None
+    in_time = window is not None and window.start <= view.now
+    names_: set[str] = set()
+    for pod in old:
+        name = slurm_node_name(pod)
+        node = nodes.value.get(name)
+        if in_time if node is None else name in reserved and "MAINTENANCE" in node.state:
+            names_.add(pod.metadata.name)
+    return frozenset(names_)
+
+
+def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Maintenance:
+    """Decide about the reservation; `old` are the pods to be replaced, those under way too."""
+    if view.deleting or not scheduled(view.nodeset):
+        return Maintenance(_none(view, "No update is scheduled"), wake=_patience(view))
+    plan = _schedule(view)
+    if plan is None or view.controller is not ControllerState.PRESENT or view.hold_creation:
+        return Maintenance()
+    if not old:
+        check = _absent("UpToDate", "No pod has an older template")
+        return Maintenance(_none(view, "No pod has an older template any more"), check)
+    if view.no_reservations:
+        words = (
+            f"{len(old)} pods have an older template and stay: {view.no_reservations}. Upgrade "
+            "slurmrestd, or choose another updateStrategy"
+        )
+        return Maintenance((), Check(False, "ReservationUnsupported", words, type=CREATED))
+    if isinstance(view.reservations, Unknown):
+        return _unknown(old, view.reservations.why)
+    if slurm.silence is not None:
+        return _unknown(old, slurm.silence)
+    found = _planned(view, slurm, plan, old, view.reservations.value)
+    refused = view.refused_reservation
+    if refused is None or not found.actions:
+        return found
+    told = f"slurmctld refused it for reservation {names.reservation(view.nodeset)}: "
+    check = Check(False, "ReservationRefused", f"{told}{refused.words}", type=CREATED)
+    left = max(0.0, refused.again_at - view.now)
+    return Maintenance(() if left else found.actions, check, left or found.wake)
+
+
+def _planned(
+    view: NodeSetView,
+    slurm: SlurmView,
+    plan: Schedule,
+    old: Sequence[Pod],
+    known: Mapping[str, Reservation],
+) -> Maintenance:
+    name, now = names.reservation(view.nodeset), view.now
+    nodes = sorted({slurm_node_name(pod) for pod in old} & slurm.records.keys())
+    marked = RESERVATION_FINALIZER in view.nodeset.metadata.finalizers
+    count = f"{len(old)} pods have an older template"
+    case = _Case(name, plan, tuple(nodes), now, marked, count)
+    window, seen = plan.window(now), known.get(name)
+    if window is None:
+        words = f"{count}, and the window {_span(plan.first)} is over: set another startTime"
+        return Maintenance(_none(view, "Its time is over"), _absent("ScheduleOver", words))
+    if not nodes:
+        words = f"{count}, and Slurm has no node of them: they go {_span(window)}"
+        gone = _none(view, "Slurm has no node to replace")
+        return Maintenance(gone, _absent("NoNodes", words), _wake(window, now))
+    found = _existing(case, window, seen) if seen is not None else _made(case, window)
+    return replace(found, wake=found.wake or _wake(window, now))
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What a scheduled update is decided by, while there are pods to replace."""
+
+    name: str
+    plan: Schedule
+    nodes: tuple[str, ...]
+    """Of those pods, as far as Slurm knows them."""
+    now: float
+    marked: bool
+    """Whether the finalizer is there."""
+    count: str
+
+    @property
+    def listed(self) -> str:
+        return hostlist.compress(self.nodes)
+
+
+def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
+    """What becomes of a reservation that is there."""
+    name, span = case.name, _span(Window(seen.start, seen.end))
+    if seen.end <= case.now and case.plan.every in seen.flags:
+        # slurmctld moves it on to its next time.
+        words = f"{case.count}: {case.listed} are replaced in reservation {name}, {_span(window)}"
+        return Maintenance((), Check(True, "Created", words, type=CREATED), _PASSING_S)
+    if not _right(case, window, seen):
+        told = f"Reservation {name} ({span}) is not as declared"
+        check = Check(None, "CreatingReservation", told, type=CREATED)
+        return Maintenance((DeleteReservation(name, Why("ReservationDeleted", told)),), check)
+    how = "are" if seen.start > case.now else "are being"
+    words = f"{case.count}: {case.listed} {how} replaced in reservation {name}, {span}"
+    check = Check(True, "Created", words, type=CREATED)
+    if seen.nodes == frozenset(case.nodes):
+        return Maintenance((), check)
+    why = Why("ReservationUpdated", f"Reservation {name} has {case.listed} now")
+    return Maintenance((SetReservation(name, case.nodes, OURS, why),), check)
+
+
+def _made(case: _Case, window: Window) -> Maintenance:
+    """How a reservation comes to be where there is none."""
+    if window.start <= case.now and window.end - case.now < LEAST_S:
+        after = case.plan.window(window.end)
+        if after is None:
+            words = f"{case.count}, and less than a minute is left of the window {_span(window)}"
+            return Maintenance((), _absent("ScheduleOver", words))
+        window = after
+    told = f"Reservation {case.name}: {case.listed} are replaced {_span(window)}"
+    check = Check(None, "CreatingReservation", f"{case.count}. {told}", type=CREATED)
+    if not case.marked:
+        return Maintenance((AddFinalizer(RESERVATION_FINALIZER),), check)
+    flags = tuple(filter(None, (*OURS, *case.plan.flags, case.plan.every)))
+    start = window.start
+    if start <= case.now:
+        # slurmctld takes a start in the past of those only that come again.
+        start, flags = (start, (*flags, FORCE_START)) if case.plan.every else (int(case.now), flags)
+    why = Why("ReservationCreated", told)
+    return Maintenance(
+        (SetReservation(case.name, case.nodes, flags, why, start, window.end),), check
+    )
+
+
+def _right(case: _Case, window: Window, seen: Reservation) -> bool:
+    """Whether a reservation is as declared, but for its nodes."""
+    plan = case.plan
+    flags = {*OURS, *plan.flags, *filter(None, (plan.every,))}
+    # slurmctld may give a reservation OVERLAP by itself.
+    others = {*EVERY, *CHOSEN} - {"OVERLAP"}
+    if not flags <= seen.flags or (seen.flags - flags) & others:
+        return False
+    if (seen.start, seen.end) == (window.start, window.end):
+        return True
+    # It was made in its window. Clocks may differ a little.
+    begun = window.start <= seen.start <= case.now + LEAST_S
+    return not plan.every and begun and seen.start < seen.end == window.end
+
+
+def _none(view: NodeSetView, ground: str) -> tuple[ReservationAction, ...]:
+    """There shall be no reservation, and no finalizer once there is none."""
+    name = names.reservation(view.nodeset)
+    has = RESERVATION_FINALIZER in view.nodeset.metadata.finalizers
+    if not asks(view.nodeset):
+        return ()
+    if view.abandoned:
+        why = Why("ReservationLeft", f"There is no Slurm left to delete reservation {name} in")
+        return (RemoveFinalizer(RESERVATION_FINALIZER, why),) if has else ()
+    if isinstance(view.reservations, Unknown):
+        if not has or _patience(view) != 0.0:
+            return ()
+        told = f"Reservation {name} may be left in Slurm: {view.reservations.why}"
+        return (RemoveFinalizer(RESERVATION_FINALIZER, Why("ReservationLeft", told)),)
+    if name in view.reservations.value:
+        refused = view.refused_reservation
+        if refused is not None and refused.again_at > view.now:
+            return ()
+        why = Why("ReservationDeleted", f"{ground}: reservation {name} is deleted")
+        return (DeleteReservation(name, why),)
+    why = Why("ReservationGone", f"{ground}: there is no reservation {name}")
+    return (RemoveFinalizer(RESERVATION_FINALIZER, why),) if has else ()
+
+
+def _patience(view: NodeSetView) -> float | None:
+    """Seconds for which a deleted NodeSet without pods still waits for a silent Slurm."""
+    deleted = times.parse(view.nodeset.metadata.deletion_timestamp)
+    if (
+        deleted is None
+        or view.pods
+        or RESERVATION_FINALIZER not in view.nodeset.metadata.finalizers
+    ):
+        return None
+    return max(0.0, deleted + PATIENCE_S - view.now)
+
+
+def _unknown(old: Sequence[Pod], why: str) -> Maintenance:
+    words = f"{len(old)} pods have an older template; Slurm's reservations are not known: {why}"
+    return Maintenance((), Check(None, "ReservationUnknown", words, type=CREATED))
+
+
+def _absent(reason: str, words: str) -> Check:
+    return Check(True, reason, words, type=CREATED, negative=True)
+
+
+def _schedule(view: NodeSetView) -> Schedule | None:
+    """What is declared; None while that cannot be read, which the NodeSet's condition says."""
+    update = view.nodeset.spec.update_strategy.scheduled_update
+    try:
+        return schedule(update) if update is not None else None
+    except ValueError:
+        return None
+
+
+def _wake(window: Window | None, now: float) -> float | None:
+    if window is None:
+        return None
+    next_ = window.start if window.start > now else window.end
+    return min(next_ - now + _LATE_S, WAKE_S)
+
+
+def _span(window: Window) -> str:
+    return f"from {times.write(window.start)} to {times.write(window.end)}"

@@ -1,0 +1,42 @@
+"""Pods that shall be made again.
+
+Those that ended (evicted, or refused by the kubelet), and those that never got to work and are not
+as declared any more.
+"""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.base import times
+from penstock.decide.action import Ground
+from penstock.decide.drain.deletion_guard import may_delete
+from penstock.decide.nodeset.status import current
+from penstock.decide.observed.pod import finished
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+
+PAUSE_S = 10.0
+"""Shortest life of a pod that is made again at once: a kubelet that refuses each pod in the moment
+it sees it must not be fed at full speed."""
+
+_USELESS = (Ground.NEVER_BOUND, Ground.NEVER_STARTED, Ground.STOPPED)
+
+
+def remake_in(pod: Pod, now: float) -> float | None:
+    """Seconds until the pod may be deleted to be made again, None when it has not ended."""
+    if not finished(pod) or pod.metadata.deleting:
+        return None
+    made = times.parse(pod.metadata.creation_timestamp)
+    return 0.0 if made is None else max(0.0, made + PAUSE_S - now)
+
+
+def outdated(view: NodeSetView, slurm: SlurmView, pod: Pod) -> Ground | None:
+    """Why a pod of an older revision may be replaced at once; None when it works or may do so.
+
+    Its template is what keeps it from starting, for all that is known: an image that does not
+    exist, an option that slurmd refuses. With strategy OnDelete users replace pods themselves.
+    """
+    if current(view, pod) or view.nodeset.spec.update_strategy.type == "OnDelete":
+        return None
+    ground = may_delete(pod, slurm).ground
+    return ground if ground in _USELESS else None

@@ -1,0 +1,103 @@
+"""Which pods go first when a NodeSet shrinks.
+
+The order is slurm-operator's documented one: not assigned to a Kubernetes node, Pending before
+Unknown before Running, not ready, lower deletion cost, earlier deadline of jobs (no job is
+earliest), cordoned; then, before the higher ordinal, the one of an older revision and the one that
+is idle in Slurm; then more recently ready, then newer. A pod that an update takes already is as
+good as not ready. So is one that scale-in has taken, or the two would change places for ever. Of
+neither is that said while its node has a job: it was taken a moment too late, and one that is idle
+goes in its place. What is left equal goes by name, so that two processes take the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.names import ordinal_of
+from penstock.base import times
+from penstock.decide.drain import request as drain
+from penstock.decide.nodeset.status import current
+from penstock.decide.observed.job_text import some
+from penstock.decide.observed.pod import finished, slurm_node_name
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.pod import deadline
+
+Rank: TypeAlias = tuple[tuple[float, ...], str]
+
+_COST = re.compile(r"-?(0|[1-9][0-9]{0,9})")
+_PHASES = {"Pending": 1.0, "Unknown": 2.0, "Running": 3.0}
+
+
+def deletion_cost(pod: Pod) -> int:
+    """The annotation's value, 0 for none or for what is not a 32-bit number in plain form."""
+    return _cost(pod) or 0
+
+
+def cost_check(pods: Iterable[Pod]) -> list[Check]:
+    """What a user is told of annotations that are no cost: a remark, since the pods run on."""
+    wrong = [
+        pod
+        for pod in pods
+        if wellknown.POD_DELETION_COST in pod.metadata.annotations
+        if _cost(pod) is None
+    ]
+    if not wrong:
+        return []
+    shown = [
+        f"{pod.metadata.name} ({pod.metadata.annotations[wellknown.POD_DELETION_COST][:20]!r})"
+        for pod in sorted(wrong, key=lambda pod: pod.metadata.name)
+    ]
+    told = (
+        f"Annotation {wellknown.POD_DELETION_COST} of {some(shown)} is no whole number from "
+        f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
+    )
+    return [Check(True, "DeletionCostIgnored", told)]
+
+
+def _cost(pod: Pod) -> int | None:
+    """0 without the annotation, None for what is no cost."""
+    text = pod.metadata.annotations.get(wellknown.POD_DELETION_COST, "0")
+    if not _COST.fullmatch(text):
+        return None
+    cost = int(text)
+    return cost if -(2**31) <= cost < 2**31 else None
+
+
+def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
+    """Sort key: the pod with the lowest goes first. Pods that have ended go before all others."""
+    name = slurm_node_name(pod)
+    node = slurm.node(name)
+    busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
+    taken = drain.condemned_since(pod) is not None and not busy
+    ready = pod.condition("Ready")
+    ordinal = ordinal_of(view.nodeset, pod.metadata.name)
+    order = (
+        0.0 if finished(pod) else 1.0,
+        1.0 if pod.spec.node_name else 0.0,
+        _PHASES.get(pod.status.phase or "Pending", 0.0),
+        1.0 if pod.ready and not taken else 0.0,
+        float(deletion_cost(pod)),
+        deadline.sort_key(pod, slurm),
+        0.0 if wellknown.pod_cordoned(pod.metadata.annotations) else 1.0,
+        1.0 if current(view, pod) else 0.0,
+        1.0 if busy else 0.0,
+        -float(ordinal if ordinal is not None else -1),
+        -(times.parse(ready.last_transition_time if ready else None) or 0.0),
+        -(times.parse(pod.metadata.creation_timestamp) or 0.0),
+    )
+    return order, pod.metadata.name
+
+
+def victims(
+    view: NodeSetView, pods: tuple[Pod, ...], count: int, slurm: SlurmView
+) -> tuple[Pod, ...]:
+    """The `count` pods that go."""
+    if count <= 0:
+        return ()
+    return tuple(sorted(pods, key=lambda pod: rank(view, pod, slurm))[:count])

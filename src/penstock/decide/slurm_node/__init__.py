@@ -1,0 +1,1 @@
+"""Decisions about node records in slurmctld."""

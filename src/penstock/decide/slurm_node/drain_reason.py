@@ -1,0 +1,86 @@
+"""Words of drains: whose a reason is, and the reasons that we give.
+
+Everybody may drain a Slurm node: administrators, health checks, slurmctld itself. A reason that
+begins with our prefix is ours; any other drain, also one without a reason, is not ours and stands.
+The texts are slurm-operator's, so that either operator knows the other's drains.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky.labels import NODE_CORDON_REASON, REASON_PREFIX
+from penstock.slurm.state import Node
+
+TERMINATING = f"{REASON_PREFIX}Pod is terminating"
+"""What the preStop hook of worker pods writes, with state DOWN."""
+NOT_RESPONDING = "Not responding"
+"""What slurmctld itself writes when it sets a silent node DOWN. It is nobody's decision."""
+LONGEST = 256
+"""Characters that are kept of an administrator's reason."""
+
+
+def is_ours(reason: str) -> bool:
+    """Whether a reason carries our mark."""
+    return reason.startswith(REASON_PREFIX)
+
+
+def stands(node: Node) -> bool:
+    """Whether the node's reason is somebody else's word about its state, so not to be reworded."""
+    if node.drain:
+        return not is_ours(node.reason)
+    meant = node.state & {"DOWN", "FAIL", "ERROR"}
+    return (
+        bool(meant and node.reason)
+        and not is_ours(node.reason)
+        and not node.reason.startswith(NOT_RESPONDING)
+    )
+
+
+def scale_in(pod: Pod) -> str:
+    """The pod goes because fewer are wanted."""
+    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for scale-in"
+
+
+def deletion(pod: Pod) -> str:
+    """The pod goes because its NodeSet does."""
+    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for NodeSet deletion"
+
+
+def update(pod: Pod) -> str:
+    """The pod goes because one of a newer template takes its place."""
+    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for update"
+
+
+def pod_cordon(pod: Pod) -> str:
+    """A user cordoned the pod."""
+    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) was cordoned"
+
+
+def node_cordon(pod: Pod, node: KubernetesNode, propagated: Sequence[str] = ()) -> str:
+    """The Kubernetes node was cordoned: its annotation's words, its conditions', or plain ones."""
+    words = _clean(node.metadata.annotations.get(NODE_CORDON_REASON, ""))
+    if not words:
+        words = "; ".join(
+            f"({c.reason or c.type}: {_clean(c.message or '')})"
+            for c in node.status.conditions or ()
+            if c.type in propagated and c.status == "True"
+        )
+    return f"{REASON_PREFIX}{words}" if words else plain_node_cordon(pod)
+
+
+def plain_node_cordon(pod: Pod) -> str:
+    """The Kubernetes node was cordoned, and nobody said why."""
+    return (
+        f"{REASON_PREFIX}Node ({pod.spec.node_name}) was cordoned, "
+        f"Pod ({pod.metadata.key}) must be cordoned"
+    )
+
+
+def _clean(text: str) -> str:
+    blank = text.replace("\t", " ").replace("\n", " ")
+    kept = "".join(c for c in blank if unicodedata.category(c) != "Cc")
+    return kept.strip()[:LONGEST]

@@ -1,0 +1,151 @@
+"""Features and weight that somebody changed in Slurm of a NodeSet's nodes.
+
+What a node should have is what it was last given (`decide.slurm_node.parameters`). Features of
+other owners are no drift: those by which nodes belong to a Partition, and those of Kubernetes
+Nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.drift import Found
+from penstock.decide.observed.job_text import some
+from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import records
+from penstock.slurm import hostlist
+from penstock.slurm.partition.declaration import MARK, Difference
+from penstock.slurm.state import Node
+
+FEATURES, WEIGHT = "Features", "Weight"
+_OTHERS = (f"{MARK}/", wellknown.FEATURE_PREFIX)
+_WORD = re.compile(r"\S+")
+_KEYS = {"feature": FEATURES, "features": FEATURES, "weight": WEIGHT}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrift:
+    """Differences by node, and the nodes that were compared."""
+
+    found: Found = field(default_factory=dict[str, tuple[Difference, ...]])
+    compared: frozenset[str] = frozenset()
+
+
+def drift(
+    nodeset: NodeSet, pods: Iterable[Pod], nodes: Mapping[str, Node], confs: Mapping[str, str]
+) -> NodeDrift:
+    """Compare the nodes of pods; `confs` are the extraConf of revisions by hash.
+
+    Left out are nodes that are on their way: without a comment of ours, as a slurmd has just
+    registered, about to be given what is declared, or of a pod with another template.
+    """
+    declared = live_conf.wanted(nodeset)
+    wanted = (_own(declared.features), declared.weight)
+    alike: dict[tuple[tuple[str, ...], int], bool] = {}
+    found: dict[str, tuple[Difference, ...]] = {}
+    compared: set[str] = set()
+    for pod in pods:
+        node = nodes.get(slurm_node_name(pod))
+        if node is None or pod.metadata.deleting:
+            continue
+        # Thousands of nodes show a handful of values.
+        shown = (node.features, node.weight)
+        same = alike.get(shown)
+        if same is None:
+            same = alike[shown] = (_own(node.features), node.weight) == wanted
+        if same:
+            compared.add(node.name)
+        elif _settled(nodeset, pod, node, confs):
+            compared.add(node.name)
+            found[node.name] = _differences(node, *wanted)
+    return NodeDrift(found, frozenset(compared))
+
+
+def told(found: Found) -> str:
+    """Differences in words, nodes with the same ones together."""
+    groups: defaultdict[tuple[Difference, ...], list[str]] = defaultdict(list)
+    for name, differences in found.items():
+        groups[differences].append(name)
+    parts = [
+        f"{'node' if len(many) == 1 else 'nodes'} {hostlist.compress(many)}: "
+        f"{'; '.join(map(str, differences))}"
+        for differences, many in sorted(groups.items(), key=lambda one: sorted(one[1]))
+    ]
+    return f"changed in Slurm: {some(parts, '; ')}"
+
+
+def put_back(nodeset: NodeSet, node: Node) -> live_conf.LiveConf:
+    """What a node is to have again; features of other owners stay."""
+    declared = live_conf.wanted(nodeset)
+    others = frozenset(one for one in node.features if one.startswith(_OTHERS))
+    return replace(declared, features=declared.features | others)
+
+
+def adopted(nodeset: NodeSet, drifted: NodeDrift) -> tuple[str, str]:
+    """The extraConf that declares what all nodes show, or why there is none."""
+    kinds = set(drifted.found.values())
+    if len(kinds) != 1 or drifted.compared - drifted.found.keys():
+        return "", "the nodes of the set differ from each other"
+    own = names.partition_name(nodeset)
+    words: dict[str, str] = {}
+    for one in next(iter(kinds)):
+        words[one.key] = one.live
+        if one.key == FEATURES:
+            features = set(filter(None, one.live.split(",")))
+            if own not in features:
+                return "", f"feature {own} is that of the NodeSet itself"
+            words[FEATURES] = ",".join(sorted(features - {own}))
+        elif one.live == str(live_conf.USUAL_WEIGHT):
+            words[WEIGHT] = ""
+    return _with(nodeset.spec.extra_conf, words), ""
+
+
+def _settled(nodeset: NodeSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
+    """Whether a node was given what is declared, and nothing is on its way to it."""
+    record = records.read(node.comment)
+    if record is None or not records.belongs(record, nodeset):
+        return False
+    known = wellknown.revision_hash(pod.metadata.labels) in confs
+    ours = known and record.pod == pod.metadata.name
+    return ours and live_conf.change(nodeset, pod, node, record.live, confs) is None
+
+
+def _own(features: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for one in features if not one.startswith(_OTHERS))
+
+
+def _differences(node: Node, features: frozenset[str], weight: int) -> tuple[Difference, ...]:
+    found: list[Difference] = []
+    if (live := _own(node.features)) != features:
+        found.append(Difference(FEATURES, ",".join(sorted(live)), ",".join(sorted(features))))
+    if node.weight != weight:
+        found.append(Difference(WEIGHT, str(node.weight), str(weight)))
+    return tuple(found)
+
+
+def _with(text: str, words: Mapping[str, str]) -> str:
+    """An extraConf with these values; an empty one takes the word away. The rest stays as it is."""
+    left = dict(words)
+    spans: list[tuple[int, int, str]] = []
+    for found in _WORD.finditer(text):
+        key = found[0].strip("'\"").partition("=")[0]
+        known = _KEYS.get(key.lower(), "")
+        if known in words:
+            value = left.pop(known, "")
+            spans.append((*found.span(), f"{key}={value}" if value else ""))
+    for start, end, word in reversed(spans):
+        before = text[:start] if word else text[:start].rstrip()
+        text = before + word + text[end:]
+    for key, value in left.items():
+        if value:
+            gap = " " if text and not text[-1].isspace() else ""
+            text = f"{text}{gap}{key}={value}"
+    return text

@@ -1,0 +1,41 @@
+"""Features that a Kubernetes Node gives its Slurm nodes: its annotation, with the prefix `k8s/`.
+
+They are both available and active. All other features of a node are somebody else's and stay.
+Source: scontrol(1), "update" of nodes, AvailableFeatures and ActiveFeatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.slinky.labels import FEATURE_PREFIX, FEATURES
+from penstock.decide.action import SetNodeFeatures, Why
+from penstock.slurm.state import Node
+
+
+def wanted(machine: KubernetesNode) -> frozenset[str]:
+    """The features that a machine's annotation asks for, with their prefix."""
+    words = machine.metadata.annotations.get(FEATURES, "").split(",")
+    return frozenset(f"{FEATURE_PREFIX}{word.strip()}" for word in words if word.strip())
+
+
+def step(node: Node, machine: KubernetesNode | None) -> SetNodeFeatures | None:
+    """What is to be told to slurmctld now; nothing of a machine that is not known."""
+    if machine is None:
+        return None
+    want = wanted(machine)
+    if _ours(node.features) == want == _ours(node.active_features):
+        return None
+    told = ", ".join(sorted(want)) or "none"
+    message = f"Node {node.name} has of its machine now: {told}"
+    return SetNodeFeatures(node.name, want, Why("SlurmFeaturesChanged", message))
+
+
+def merged(have: Iterable[str], want: Iterable[str]) -> tuple[str, ...]:
+    """A node's features with these of its machine, and no others of it."""
+    return tuple(sorted({one for one in have if not one.startswith(FEATURE_PREFIX)} | set(want)))
+
+
+def _ours(features: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for one in features if one.startswith(FEATURE_PREFIX))

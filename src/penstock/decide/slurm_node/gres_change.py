@@ -1,0 +1,29 @@
+"""How long a node stays drained after its counts of generic resources changed.
+
+slurmctld compares the counts with what slurmd reports when it registers next. When a job has taken
+such a resource by then, it drains the node for good ("gres/gpu count changed and jobs are using
+them") and calls it INVALID_REG until its slurmd starts anew. That slurmd answers again is no proof
+that it has registered: an answer to an earlier question counts as one. Seen with Slurm 26.05.5.
+"""
+
+from __future__ import annotations
+
+from penstock.api.slinky import labels as wellknown
+from penstock.slurm.state import Node
+
+REASON = f"{wellknown.REASON_PREFIX}GRES changes"
+"""As every reason of ours: the drain is taken back, also by an operator that finds it."""
+SETTLE_S = 4.0
+"""slurmctld asks for a registration within a second, and counts answers to earlier questions up to
+two seconds later; its times are whole seconds."""
+
+
+def drained(node: Node) -> bool:
+    """Whether the node takes no jobs because its counts change."""
+    return node.drain and node.reason == REASON
+
+
+def settles_in(node: Node, now: float) -> float | None:
+    """Seconds for which such a drain still stands, None when there is none or it may end."""
+    left = node.reason_since + SETTLE_S - now
+    return min(left, SETTLE_S) if drained(node) and left > 0 else None

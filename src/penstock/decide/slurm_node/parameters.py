@@ -1,0 +1,169 @@
+"""Which parameters of a NodeSet's nodes change in Slurm itself, with no new pod.
+
+These are features, weight, comment and extra, and counts of generic resources up to what the pod's
+slurmd has: a node whose slurmd reports less than slurmctld expects is drained by it. The rest of
+`extraConf` is told by slurmd when it registers, and needs another slurmd. What a node was last
+given stands in its comment; what somebody gave it by hand since then is left alone.
+Source: scontrol(1), "update" of nodes (AvailableFeatures, ActiveFeatures, Weight, Extra, Gres).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.api.kubernetes.kinds import ControllerRevision, Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.rollout.revision_history import hash_of
+from penstock.slurm import gres
+from penstock.slurm.state import Node
+
+_FEATURES = frozenset({"feature", "features"})
+_WEIGHT = "weight"
+_LONGEST_WEIGHT = 10
+_GRES = "gres"
+USUAL_WEIGHT = 1
+"""That of a node for which nobody says otherwise. Source: slurm.conf(5), Weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`given` is what a node gets, `told` what its comment is to say that it was given."""
+
+    given: LiveConf
+    told: LiveConf
+
+
+@dataclass(frozen=True, slots=True)
+class LiveConf:
+    """What a node is to be called for jobs, how readily it is taken, and what it has to give."""
+
+    features: frozenset[str] = frozenset()
+    weight: int = USUAL_WEIGHT
+    gres: str = ""
+    """Counts of generic resources, in the form of `penstock.slurm.gres.text`."""
+    extra: str = ""
+    comment: str = ""
+    """A word of the user's; it stands among what the node was given, in the operator's comment."""
+
+    @property
+    def text(self) -> str:
+        """As words of slurm.conf, always the same for the same."""
+        words = (("Gres", self.gres), ("Extra", self.extra), ("Comment", self.comment))
+        given = "".join(f" {key}={value}" for key, value in words if value)
+        return f"Features={','.join(sorted(self.features))} Weight={self.weight}{given}"
+
+    def on(self, node: Node, before: LiveConf) -> LiveConf:
+        """What becomes of a node that was given `before`; what it has besides stays.
+
+        Its `gres` is empty when that stays.
+        """
+        features = frozenset(node.features) - before.features | self.features
+        weight = node.weight if self.weight == before.weight else self.weight
+        counts = "" if self.gres == before.gres else self.gres
+        return LiveConf(features, weight, counts, self.extra, self.comment)
+
+
+def read(text: str) -> LiveConf:
+    """The words of an extraConf, or of a comment, as far as they are live."""
+    features: set[str] = set()
+    weight = USUAL_WEIGHT
+    resources: list[str] = []
+    told: dict[str, str] = dict.fromkeys(wellknown.NOT_FOR_SLURMD, "")
+    for word in text.replace("'", "").replace('"', "").split():
+        key, _, value = word.partition("=")
+        if key.lower() in _FEATURES:
+            features.update(filter(None, value.split(",")))
+        elif key.lower() == _WEIGHT and _is_weight(value):
+            weight = int(value)
+        elif key.lower() == _GRES:
+            resources.append(value)
+        elif key.lower() in told:
+            told[key.lower()] = value
+    counts = gres.text(gres.counts(",".join(resources)))
+    return LiveConf(frozenset(features), weight, counts, told["extra"], told["comment"])
+
+
+def wanted(nodeset: NodeSet, extra_conf: str | None = None) -> LiveConf:
+    """What the nodes of a NodeSet are given, by its own extraConf or by that of a revision."""
+    found = read(nodeset.spec.extra_conf if extra_conf is None else extra_conf)
+    return replace(found, features=found.features | {names.partition_name(nodeset)})
+
+
+def alike(
+    nodeset: NodeSet,
+    data: Json,
+    records: Iterable[ControllerRevision],
+    fixed: Collection[str] = (),
+    meaning: Callable[[Json], Any] = lambda data: data,
+) -> dict[str, str]:
+    """By hash, the extraConf of recorded revisions that differ from `data` in live words only.
+
+    `fixed` are the counts of generic resources that slurmctld did not take: they need another pod.
+    Data of one `meaning` make one and the same pod, whoever wrote them.
+    """
+    form, most = meaning(_without_live_words(data)), read(_extra_conf(data)).gres
+    return {
+        hash_of(nodeset, one): conf
+        for one in records
+        if meaning(_without_live_words(one.data)) == form
+        if (has := read(conf := _extra_conf(one.data)).gres) == most
+        or (most not in fixed and gres.within(gres.counts(most), gres.counts(has)))
+    }
+
+
+def change(
+    nodeset: NodeSet, pod: Pod, node: Node, last: str | None, confs: Mapping[str, str]
+) -> Change | None:
+    """What a node is to be given now, None when it has it.
+
+    Counts of resources that jobs use wait for these jobs: slurmctld would drain the node for it.
+
+    `last` is what its comment says that it was given, `confs` the extraConf of revisions by hash. A
+    pod of a revision that nobody knows is left alone.
+    """
+    own = confs.get(wellknown.revision_hash(pod.metadata.labels) or "")
+    if last is None and own is None:
+        return None
+    after = wanted(nodeset)
+    # No slurmd says extra and comment.
+    before = read(last) if last is not None else replace(wanted(nodeset, own), extra="", comment="")
+    if not before.gres:
+        # Comments of earlier versions do not tell it; slurmd did, then.
+        before = replace(before, gres=after.gres if own is None else read(own).gres)
+    if not gres.unused(node.gres_used, node.gres, after.gres):
+        after = replace(after, gres=before.gres)
+    if after == before and own is not None:
+        # A slurmctld that starts or is reconfigured gives its nodes the weight anew that they
+        # registered with, and leaves their features. Seen with Slurm 26.05.
+        registered = read(own).weight
+        if node.weight == registered:
+            before = replace(before, weight=registered)
+    return None if after == before else Change(after.on(node, before), after)
+
+
+def _extra_conf(data: Json) -> str:
+    spec: dict[str, Any] = data.get("spec") or {}
+    return str(spec.get("extraConf") or "")
+
+
+def _without_live_words(data: Json) -> Json:
+    words = [word for word in _extra_conf(data).split() if not _live(word)]
+    return {**data, "spec": {**(data.get("spec") or {}), "extraConf": " ".join(words)}}
+
+
+def _live(word: str) -> bool:
+    key, _, value = word.partition("=")
+    key = key.lower()
+    if key == _WEIGHT:
+        return _is_weight(value)
+    return key in _FEATURES or key == _GRES or key in wellknown.NOT_FOR_SLURMD
+
+
+def _is_weight(value: str) -> bool:
+    """Whether slurmctld takes it: a number of 32 bits."""
+    return len(value) <= _LONGEST_WEIGHT and value.isascii() and value.isdecimal()

@@ -1,0 +1,278 @@
+"""Slurm's node records: whose they are, and which of them outlived their pod.
+
+A record is ours by its comment, a JSON object that slurm-operator writes in the same form. Records
+of pods that scale-in took are deleted: left alone they stay DOWN+DRAIN in sinfo for ever and count
+against MaxNodeCount.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.names import ordinal_of
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.slurm_node import drain_reason, topology
+from penstock.decide.slurm_node import parameters as live_conf
+from penstock.slurm.known import Unknown
+from penstock.slurm.state import Node
+
+DRAIN = "drain"
+"""Our own key: the reason of somebody else's drain, remembered while the pod lives.
+
+The preStop hook of worker pods puts its own words in the place of any reason; this brings them
+back."""
+RENEW = "renew"
+"""Our own key: the pod has an older template, and its record is not for the pod that comes next.
+
+slurmctld keeps a dynamic node's record as it was first registered: a slurmd with other resources or
+another GRES would be refused or misrepresented. Source: slurm-operator issue 233, and seen."""
+
+LIVE = "conf"
+"""Our own key: what the node was last given, when its pod said otherwise; see `live_conf`."""
+
+TOPOLOGY = "topology"
+"""Our own key: where its machine said that it is, while Slurm has it so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A comment of ours, read."""
+
+    namespace: str
+    pod: str
+    node: str
+    nodeset: str
+    nodeset_uid: str
+    drain: str | None = None
+    """Somebody else's drain, which may be without words; None when there is none."""
+    renew: bool = False
+    """Whether the record goes before another pod comes."""
+    live: str | None = None
+    """What the node was given besides what its slurmd said; see `live_conf`."""
+    topology: str | None = None
+    """Where Slurm was told that it is; see `penstock.decide.slurm_node.topology`."""
+
+    @property
+    def text(self) -> str:
+        """The comment as it is written to Slurm."""
+        found = {
+            wellknown.COMMENT_NAMESPACE: self.namespace,
+            wellknown.COMMENT_POD: self.pod,
+            wellknown.COMMENT_NODE: self.node,
+            wellknown.COMMENT_NODESET: self.nodeset,
+            wellknown.COMMENT_NODESET_UID: self.nodeset_uid,
+        }
+        if self.drain is not None:
+            found[DRAIN] = self.drain
+        if self.renew:
+            found[RENEW] = wellknown.TRUE
+        if self.live is not None:
+            found[LIVE] = self.live
+        if self.topology is not None:
+            found[TOPOLOGY] = self.topology
+        return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+
+
+def read(comment: str) -> Record | None:
+    """The comment, if it is one of ours."""
+    if not comment.startswith("{"):
+        return None
+    try:
+        found = json.loads(comment)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    values = cast("dict[str, Any]", found)
+    parts = [
+        values.get(key, "")
+        for key in (
+            wellknown.COMMENT_NAMESPACE,
+            wellknown.COMMENT_POD,
+            wellknown.COMMENT_NODE,
+            wellknown.COMMENT_NODESET,
+            wellknown.COMMENT_NODESET_UID,
+        )
+    ]
+    if not all(isinstance(part, str) for part in parts) or not parts[1]:
+        return None
+    drained, live, place = values.get(DRAIN), values.get(LIVE), values.get(TOPOLOGY)
+    return Record(
+        *parts,
+        drain=drained if isinstance(drained, str) else None,
+        renew=values.get(RENEW) == wellknown.TRUE,
+        live=live if isinstance(live, str) else None,
+        topology=place if isinstance(place, str) else None,
+    )
+
+
+def belongs(record: Record, nodeset: NodeSet) -> bool:
+    """Whether a record is of exactly this NodeSet, not of a namesake before it."""
+    meta = nodeset.metadata
+    return (record.namespace, record.nodeset, record.nodeset_uid) == (
+        meta.namespace,
+        meta.name,
+        meta.uid,
+    )
+
+
+def comment_action(
+    nodeset: NodeSet,
+    pod: Pod,
+    node: Node,
+    *,
+    going: bool = False,
+    renew: bool = False,
+    confs: Mapping[str, str] | None = None,
+    place: str | None = None,
+) -> SetNodeComment | None:
+    """Keep the comment true: written for a Ready pod, and to remember somebody else's drain.
+
+    With `confs`, the extraConf of revisions by hash, the node is given what changes live. `place`
+    is what its machine says of its place in the network, None when that is not known.
+
+    A pod that is `going` gets one in any case: without it nobody would know whose record is left.
+    `renew` says that the record is not for the next pod.
+    """
+    old = read(node.comment)
+    meta = nodeset.metadata
+    machine = pod.spec.node_name or ""
+    current = Record(meta.namespace, pod.metadata.name, machine, meta.name, meta.uid)
+    if pod.ready:
+        new = current
+    elif old is not None and belongs(old, nodeset):
+        new = old
+    elif going:
+        new = current
+    else:
+        return None
+    last = old.live if old is not None and belongs(old, nodeset) else None
+    new = replace(
+        new,
+        drain=_remembered(node, old),
+        renew=new.renew or renew,
+        live=last,
+        topology=topology.remembered(node, place, old.topology if old is not None else None),
+    )
+    change = None
+    if confs is not None and pod.ready and not going:
+        change = live_conf.change(nodeset, pod, node, last, confs)
+    if change is None:
+        return None if new == old else SetNodeComment(node.name, new.text)
+    given = change.given
+    return SetNodeComment(
+        node.name,
+        replace(new, live=change.told.text).text,
+        tuple(sorted(given.features)),
+        given.weight,
+        given.gres or None,
+        given.extra if last is not None or given.extra else None,
+        Why("SlurmNodeChanged", f"Node {node.name} has {given.text} now; no pod restarts for it"),
+        over=node.features,
+    )
+
+
+def _remembered(node: Node, old: Record | None) -> str | None:
+    if not node.drain:
+        return None
+    if node.reason == drain_reason.TERMINATING:
+        return old.drain if old else None
+    return None if drain_reason.is_ours(node.reason) else node.reason
+
+
+def renewals(
+    view: NodeSetView, missing: Iterable[str], slurm: SlurmView
+) -> tuple[DeleteNodeRecord, ...]:
+    """Records that go before the pods of the `missing` nodes are made, with another template.
+
+    A record that somebody drained stays: the drain would go with it.
+    """
+    if slurm.silence is not None:
+        return ()
+    nodeset, in_use = view.nodeset, view.crowd.hosts
+    found: list[DeleteNodeRecord] = []
+    for name in missing:
+        node = slurm.node(name)
+        record = read(node.comment) if node is not None else None
+        if node is None or record is None or name in in_use:
+            continue
+        if not record.renew or not belongs(record, nodeset) or record.drain is not None:
+            continue
+        if may_renew(node) and not slurm.jobs(name):
+            why = Why("SlurmNodeRecordDeleted", f"Node {name} comes back with another template")
+            found.append(DeleteNodeRecord(name, why, renews=node.slurmd_start_time))
+    return tuple(found)
+
+
+def may_renew(node: Node) -> bool:
+    """Whether a record takes no jobs, has none, and nobody's word about it would be lost."""
+    out = node.drain or "DOWN" in node.state
+    return out and not node.busy and not drain_reason.stands(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Defunct:
+    """Records that outlived their pod: all that are left, and what to do now."""
+
+    left: tuple[str, ...] = ()
+    actions: tuple[DrainNode | DeleteNodeRecord, ...] = ()
+
+
+def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -> Defunct:
+    """Records of this NodeSet that have no pod and shall get none.
+
+    A record is deleted when Slurm's answer says that no job holds it and that it takes none (DOWN,
+    or drained). One that still takes jobs, as its pod was killed, is drained first. Those of gone
+    machines stay while `pruneSlurmNodeRecords` says so.
+    """
+    if isinstance(slurm.nodes, Unknown) or slurm.silence is not None:
+        return Defunct()
+    unused = slurm.nodes.value.keys() - view.crowd.hosts
+    if view.places is not None:
+        unused -= set(view.places.hosts.values())
+    alive = view.crowd.names | set(wanted_pods) if unused else set[str]()
+    left: list[str] = []
+    actions: list[DrainNode | DeleteNodeRecord] = []
+    for name in sorted(unused):
+        node = slurm.nodes.value[name]
+        record = read(node.comment)
+        if record is None or not belongs(record, view.nodeset):
+            continue
+        if record.pod in alive and not _moved_on(view, record):
+            continue
+        left.append(name)
+        gone = f"Pod ({record.namespace}/{record.pod}) is gone"
+        of_gone = _of_gone_machine(view, record)
+        if not node.drain and "DOWN" not in node.state:
+            why = Why("SlurmNodeWithoutPod", gone)
+            reason = f"{wellknown.REASON_PREFIX}{gone}"
+            actions.append(DrainNode(name, reason, override=not drain_reason.stands(node), why=why))
+        elif of_gone and view.nodeset.spec.prune_slurm_node_records == "Never":
+            continue
+        elif not node.busy and not slurm.jobs(name):
+            event = "DefunctSlurmNodePruned" if of_gone else "SlurmNodeRecordDeleted"
+            actions.append(DeleteNodeRecord(name, Why(event, gone)))
+    return Defunct(tuple(left), tuple(actions))
+
+
+def _moved_on(view: NodeSetView, record: Record) -> bool:
+    """Whether the pod of that name is another Slurm node now, as its machine is called otherwise.
+
+    In DaemonSet mode a machine's pod always has the same name; in the other one, the same node.
+    """
+    return view.places is not None and ordinal_of(view.nodeset, record.pod) is None
+
+
+def _of_gone_machine(view: NodeSetView, record: Record) -> bool:
+    """Whether a pod in DaemonSet mode made it, and its machine is gone or called otherwise."""
+    if view.places is None or ordinal_of(view.nodeset, record.pod) is not None:
+        return False
+    return record.node not in view.kubernetes_nodes or record.node in view.places.hosts

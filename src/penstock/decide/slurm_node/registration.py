@@ -1,0 +1,106 @@
+"""Workers that run and have no record in Slurm, and how they get one again.
+
+slurmd registers when it starts, and when slurmctld asks it to. A slurmctld that lost its state asks
+nobody, so its workers would stay away until somebody restarts them. Their slurmd is led to register
+again, in the pod and with the jobs that it has; see `penstock.slurm.rest.node_registration`.
+
+Where that is not possible, as slurmrestd is older than Slurm 25.11, the pods are replaced, at most
+`maxUnavailable` at once. With strategy OnDelete users replace them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.action import Ground, RegisterNode, RemoveStandIns, Why
+from penstock.decide.drain import request as drain
+from penstock.decide.drain.deletion_guard import may_delete
+from penstock.decide.observed.pod import slurm_node_name, slurmd_began
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.view import NodeSetView
+from penstock.decide.placement.daemonset import last_there
+from penstock.decide.rollout.rolling_update import max_unavailable, serves
+from penstock.slurm.stand_in import stand_ins
+
+STARTS_S = 30.0
+"""How long slurmd has to register by itself after its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What to do now, and seconds until the next worker has had its time to register by itself."""
+
+    actions: tuple[RegisterNode | RemoveStandIns, ...] = ()
+    wake: float | None = None
+
+
+def registration(view: NodeSetView, slurm: SlurmView) -> Registration:
+    """Which workers are to register again: those that run and are not in Slurm's known list.
+
+    Pods that are to go count as well: only a node that Slurm has can be drained and then deleted.
+    """
+    if slurm.silence is not None or view.abandoned:
+        return Registration()
+    left = stand_ins(slurm.records)
+    actions: list[RegisterNode | RemoveStandIns] = [RemoveStandIns(left)] if left else []
+    waits: list[float] = []
+    if not view.crowd.hosts <= slurm.records.keys():
+        for pod in view.pods:
+            wait = _registers_in(pod, slurm, view)
+            if wait == 0:
+                actions.append(_register(pod, view))
+            elif wait is not None:
+                waits.append(wait)
+    return Registration(tuple(actions), min(waits, default=None))
+
+
+def to_replace(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> tuple[Pod, ...]:
+    """Which of the `kept` pods go now, as their slurmd cannot be led to register again.
+
+    Out are pods that are wanted and not Ready, which replaced ones are until their slurmd starts. A
+    pod that a user cordoned stays, and one whose machine takes no new pod.
+    """
+    if view.cannot_register is None or slurm.silence is not None or not serves(view):
+        return ()
+    if view.nodeset.spec.update_strategy.type == "OnDelete":
+        return ()
+    ready = sum(1 for pod in kept if pod.ready and not pod.metadata.deleting)
+    free = max_unavailable(view.nodeset, view.replicas) - (view.replicas - ready)
+    due = [
+        pod
+        for pod in kept
+        if _registers_in(pod, slurm, view) == 0
+        and not drain.cordoned_by_user(pod, None)
+        and not last_there(view, pod)
+        and may_delete(pod, slurm, forgotten=True).ground is Ground.FORGOTTEN
+    ]
+    return tuple(due[: max(0, free)])
+
+
+def _registers_in(pod: Pod, slurm: SlurmView, view: NodeSetView) -> float | None:
+    """Seconds until the worker has to be led to register, None when it has not."""
+    name = slurm_node_name(pod)
+    if pod.metadata.deleting or not pod.ready or not pod.status.pod_ip:
+        return None
+    if name in slurm.records or name in view.crowd.shared:
+        return None
+    began = slurmd_began(pod)
+    return None if began is None else max(0.0, began + STARTS_S - view.now)
+
+
+def _register(pod: Pod, view: NodeSetView) -> RegisterNode:
+    name = slurm_node_name(pod)
+    why = Why("SlurmNodeRegistered", f"Node {name} registered again: Slurm had no record of it")
+    return RegisterNode(name, pod.status.pod_ip or "", _port(view.nodeset.spec.extra_conf), why)
+
+
+def _port(extra_conf: str) -> int:
+    """Where slurmd listens. Source: slurm.conf(5), NODE CONFIGURATION, Port."""
+    for word in extra_conf.split():
+        key, _, value = word.strip("'\"").partition("=")
+        if key.lower() == "port" and value.isdecimal():
+            return int(value)
+    return wellknown.SLURMD_PORT

@@ -1,0 +1,131 @@
+"""Where a worker is in the network: what its machine says, told to Slurm and copied to its pod.
+
+The annotation of the Kubernetes Node is Slurm's `Topology=` of a node (`topo-switch:s2`). slurmctld
+is told when the node has registered. What it took is copied to the pod, and no earlier: a slurmd
+that starts reads it there, and slurmctld drains a node that registers with a wrong one. It also
+stands in the node's comment, so that it is taken back when the annotation goes, and what a user
+gave the node of a machine without one stays. Source: scontrol(1), "update" of nodes, Topology; and
+seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.kinds import Node as KubernetesNode
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.slinky import labels as wellknown
+from penstock.decide.action import SetNodeTopology, Why
+from penstock.decide.observed.job_text import some
+from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.slurm_node import topology_file
+from penstock.slurm.state import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What slurmctld did not take, its words, and when it is asked again (Unix seconds)."""
+
+    topology: str
+    words: str
+    again_at: float
+
+
+def wanted(machine: KubernetesNode | None) -> str | None:
+    """What a machine says of its place; empty when it says nothing, None when it is not known."""
+    if machine is None:
+        return None
+    return machine.metadata.annotations.get(wellknown.TOPOLOGY, "").strip()
+
+
+def annotation(
+    pod: Pod, node: Node | None, machine: KubernetesNode | None
+) -> dict[str, str | None]:
+    """What is to be copied to the pod; nothing when it has it, or Slurm has not.
+
+    None removes the annotation where the Kubernetes node has none any more.
+    """
+    place = wanted(machine)
+    if place is None or pod.metadata.deleting:
+        return {}
+    if place and (node is None or node.topology != place):
+        return {}
+    same = pod.metadata.annotations.get(wellknown.TOPOLOGY, "") == place
+    return {} if same else {wellknown.TOPOLOGY: place or None}
+
+
+def remembered(node: Node, place: str | None, last: str | None) -> str | None:
+    """What the node's comment is to say that Slurm was told, `last` being what it says."""
+    if place and node.topology == place:
+        return place
+    if node.topology is None:
+        return last
+    return last if place is None or place or node.topology == last else None
+
+
+def step(
+    node: Node, place: str | None, last: str | None, refusal: Refusal | None, now: float
+) -> SetNodeTopology | None:
+    """What is to be told to slurmctld now."""
+    if place is None or node.topology is None or node.topology == place:
+        return None
+    if not place and node.topology != last:
+        return None
+    if refusal is not None and refusal.topology == place and now < refusal.again_at:
+        return None
+    told = f"is at {place} now, as its machine says" if place else "has no place of its own now"
+    return SetNodeTopology(
+        node.name, place, Why("SlurmTopologyChanged", f"Node {node.name} {told}")
+    )
+
+
+def standing(
+    refusals: Mapping[str, Refusal],
+    pods: Iterable[Pod],
+    machines: Mapping[str, KubernetesNode],
+    slurm: SlurmView,
+) -> Mapping[str, Refusal]:
+    """The refusals that still are in the way, by Slurm node."""
+    found: dict[str, Refusal] = {}
+    for pod in pods if refusals else ():
+        name = slurm_node_name(pod)
+        refusal, node = refusals.get(name), slurm.node(name)
+        place = wanted(machines.get(pod.spec.node_name or ""))
+        if refusal is not None and node is not None and refusal.topology == place != node.topology:
+            found[name] = refusal
+    return found
+
+
+def check(refusals: Mapping[str, Refusal]) -> Check | None:
+    """What a user is told of them."""
+    if not refusals:
+        return None
+    shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(refusals.items())]
+    return Check(
+        False,
+        "TopologyRefused",
+        f"Slurm refuses the annotation {wellknown.TOPOLOGY} of {len(shown)} machines; their nodes "
+        f"stay where they were: {some(shown, '; ')}",
+    )
+
+
+def again_in(refusals: Mapping[str, Refusal], now: float) -> float | None:
+    """Seconds until the first of them is tried again."""
+    return min((max(0.1, one.again_at - now) for one in refusals.values()), default=None)
+
+
+def exists(place: str, files: Mapping[str, str]) -> bool:
+    """Whether a topology.yaml has every unit of a place, so that Slurm cannot refuse it.
+
+    A place is `NAME:UNIT[:UNIT...]` for each topology, joined by commas. Source: slurmd(8) and
+    scontrol(1), Topology; topology.yaml(5). Of a file that `topology_file` does not read nothing is
+    known: the place is told once the node has registered.
+    """
+    known = topology_file.read(files.get(topology_file.FILE, "")).units()
+    parts = [one.strip().split(":") for one in place.split(",")]
+    return all(
+        name in known and bool(units) and known[name].issuperset(units) for name, *units in parts
+    )

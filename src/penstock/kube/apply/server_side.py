@@ -1,0 +1,166 @@
+"""Make an object be what a manifest says, with as few writes as that takes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import msgspec
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.resource import Resource
+from penstock.kube.apply.difference import drift, owned_fields
+from penstock.kube.apply.field_owners import Path, adopt
+from penstock.kube.client.client import Client
+from penstock.kube.client.errors import NotFoundError, NotOursError
+from penstock.kube.client.nesting import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What `ensure` did, what the object is now, and which paths were not as asked."""
+
+    done: Literal["created", "updated", "unchanged"]
+    live: Json
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Memo:
+    """How an object looked after we applied a manifest that the server wrote differently."""
+
+    manifest: str
+    live: str
+
+
+class Applier:
+    """Server-side apply under one field manager, sent only when something differs.
+
+    `adopts` names managers whose updates become ours before the first apply: by default our own,
+    for objects that were made by a plain create.
+    """
+
+    def __init__(self, client: Client, *, adopts: Collection[str] = ()) -> None:
+        self._client = client
+        self._manager = client.field_manager
+        self._adopts = frozenset({self._manager, *adopts})
+        self._memos: dict[str, _Memo] = {}
+
+    async def ensure(
+        self,
+        resource: Resource[Any],
+        manifest: Json,
+        live: Json | None,
+        *,
+        adopts: Collection[str] = (),
+        at_once: Collection[str] = (),
+        leave: Collection[Path] = (),
+        along_with: str = "",
+    ) -> Applied:
+        """Create or update; `live` is the whole object as last seen, with its managedFields.
+
+        `adopts` names more managers whose updates become ours: what they wrote and the manifest
+        does not ask for goes. That happens with the next change, for managers in `at_once` also
+        without one. Fields at the paths of `leave` stay theirs. With `along_with`, a path, the
+        rest stays theirs as well until something at or below that path changes.
+
+        An object that is missing in a cache is looked for once more before it is made, so that
+        a lagging cache never overwrites what somebody else has put there. Raises NotOursError
+        when the object has another controlling owner than the manifest, or none; KubeError.
+        """
+        if live is None:
+            live = await self._look(resource, manifest)
+        if live is None:
+            # Not POST: that would own the server's defaults too, as updates, and a later apply
+            # could not remove a field.
+            body = await self._client.apply_raw(resource, manifest)
+            return Applied("created", self._remember(manifest, body))
+        _check_owner(manifest, live)
+        changed = drift(manifest, live, self._manager)
+        if changed and self._known(manifest, live, changed):
+            changed = ()
+        if along_with and not any(f"{path}.".startswith(f"{along_with}.") for path in changed):
+            adopts, at_once = (), ()
+        if not changed and adopt(live, self._manager, at_once, leave=leave) is not None:
+            # An earlier version did not know the manager: it has a share in our fields.
+            changed = ("metadata.managedFields",)
+        if not changed:
+            return Applied("unchanged", live)
+        patch = adopt(live, self._manager, self._adopts.union(adopts), leave=leave)
+        if patch is not None:
+            meta = live["metadata"]
+            await self._client.patch_raw(
+                resource, meta.get("namespace", ""), meta["name"], patch, kind="json"
+            )
+        # The uid keeps an object that was deleted meanwhile from being made again half-blindly.
+        body = await self._client.apply_raw(resource, _pinned(manifest, live))
+        return Applied("updated", self._remember(manifest, body), changed)
+
+    def forget(self, uid: str) -> None:
+        """The object of that uid is gone."""
+        self._memos.pop(uid, None)
+
+    async def _look(self, resource: Resource[Any], manifest: Json) -> Json | None:
+        meta = manifest["metadata"]
+        try:
+            body = await self._client.get_raw(resource, meta.get("namespace", ""), meta["name"])
+        except NotFoundError:
+            return None
+        return decode(body, dict[str, Any])
+
+    def _remember(self, manifest: Json, body: bytes) -> Json:
+        live = decode(body, dict[str, Any])
+        differs = drift(manifest, live, self._manager)
+        uid = cast("str", live["metadata"].get("uid", ""))
+        if differs:
+            # The server writes it differently (a default, a webhook): what it looks like now is
+            # as good as what was asked for, until one of the two changes.
+            self._memos[uid] = _Memo(_hash(manifest), self._look_hash(live, differs))
+        else:
+            self._memos.pop(uid, None)
+        return live
+
+    def _known(self, manifest: Json, live: Json, differs: tuple[str, ...]) -> bool:
+        memo = self._memos.get(live["metadata"].get("uid", ""))
+        return memo == _Memo(_hash(manifest), self._look_hash(live, differs))
+
+    def _look_hash(self, live: Json, differs: tuple[str, ...]) -> str:
+        values = [_at(live, path) for path in differs]
+        return _hash([list(differs), values, owned_fields(live, self._manager)])
+
+
+def _check_owner(manifest: Json, live: Json) -> None:
+    wanted = _controller(manifest)
+    found = _controller(live)
+    if wanted is not None and wanted != found:
+        meta = live["metadata"]
+        raise NotOursError(
+            f"{live.get('kind', 'object')} {meta.get('namespace', '')}/{meta['name']} exists and "
+            f"is controlled by {'another object' if found else 'nobody'}"
+        )
+
+
+def _controller(obj: Json) -> str | None:
+    owners = cast("list[Json]", obj["metadata"].get("ownerReferences") or [])
+    return next((o.get("uid") for o in owners if o.get("controller")), None)
+
+
+def _pinned(manifest: Json, live: Json) -> Json:
+    uid = live["metadata"].get("uid")
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+
+
+def _at(live: Json, path: str) -> Any:
+    """The part of the object a path begins with: enough to see that it changed."""
+    value: Any = live
+    for step in path.replace("[", ".[").split("."):
+        if step.startswith("[") or not isinstance(value, dict):
+            return value
+        value = cast("Json", value).get(step)
+    return value
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

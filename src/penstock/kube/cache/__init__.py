@@ -1,0 +1,1 @@
+"""Caches of objects that a watch keeps current."""

@@ -1,0 +1,38 @@
+"""What our own writes have made of objects, until the watch shows it."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.kube.cache.store import version_of
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class OwnWrites(Generic[T]):
+    """The answers to our last writes, by `namespace/name`.
+
+    A decision that is made before the watch shows the last one's write would begin again from what
+    was there before it. Only objects that were seen before are known by their answers: one that is
+    gone again must not come to life.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[str, T] = {}
+
+    def wrote(self, obj: T) -> None:
+        """Remember the object as the API server has answered."""
+        self._answers[obj.metadata.key] = obj
+
+    def latest(self, key: str, seen: T | None) -> T | None:
+        """The object as it was seen, or as our own write has left it since."""
+        own = self._answers.get(key)
+        if own is None:
+            return seen
+        if seen is not None and seen.metadata.uid == own.metadata.uid:
+            had, made = (version_of(one.metadata.resource_version) for one in (seen, own))
+            if had < made:
+                return own
+        del self._answers[key]
+        return seen

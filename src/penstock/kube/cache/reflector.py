@@ -1,0 +1,291 @@
+"""A dependable watch: list, follow, and begin again after whatever may happen to it.
+
+Source: Kubernetes API concepts, "Efficient detection of changes", "Streaming lists".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+from msgspec import Raw, Struct
+
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.kube.cache.store import Entry, version_of
+from penstock.kube.client.backoff import Backoff
+from penstock.kube.client.client import Client, Selector, list_all
+from penstock.kube.client.clock import Watchdog, deadline
+from penstock.kube.client.errors import (
+    BadRequestError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    Status,
+    UnreachableError,
+    status_error,
+)
+from penstock.kube.client.nesting import decode, shallow
+
+T = TypeVar("T", bound=KubeObject)
+T_contra = TypeVar("T_contra", bound=KubeObject, contravariant=True)
+
+INITIAL_END = "k8s.io/initial-events-end"
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Sink(Protocol[T]):
+    """Where a reflector delivers; all synchronous."""
+
+    def replace(self, entries: Mapping[str, Entry[T]], keep: frozenset[str]) -> None:
+        """All objects there are; `keep` exist but could not be decoded."""
+        ...
+
+    def put(self, entry: Entry[T]) -> None:
+        """An object is new or has changed."""
+        ...
+
+    def remove(self, obj: T) -> None:
+        """An object is gone."""
+        ...
+
+    def absent(self, why: str) -> None:
+        """The server has no such resource, or shows it to nobody like us: there are no objects."""
+        ...
+
+    def reached(self, version: int) -> None:
+        """Everything up to this resourceVersion was delivered; also a sign of life."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a reflector paces itself, in seconds.
+
+    `silence` is how long a watch may show nothing: kube-apiserver sends a bookmark to each watch
+    every 60 to 75 s, so a longer silence is a dead connection. `session` is how long the server
+    is asked to keep one watch open. After `patience` failures in a row it lists again. After
+    `absent` it is asked again for an optional resource that it does not have.
+    """
+
+    silence: float = 90.0
+    session: int = 480
+    backoff: Backoff = field(default_factory=lambda: Backoff(0.5, 30.0))
+    settled: float = 10.0
+    patience: int = 5
+    absent: float = 30.0
+
+
+class _Event(Struct):
+    """The object is decoded second: a bookmark's does not fit the resource's type."""
+
+    type: str
+    object: Raw
+
+
+class _Restart(StrEnum):
+    ENDED = "ended"
+    GONE = "gone"
+    STALLED = "stalled"
+    ERROR = "error"
+    ABSENT = "absent"
+
+
+class Reflector(Generic[T]):
+    """Keeps a sink equal to what the API server has for one selector."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        selector: Selector,
+        sink: Sink[T],
+        *,
+        keep_raw: bool = False,
+        pace: Pace | None = None,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._selector = selector
+        self._sink = sink
+        self._keep_raw = keep_raw
+        self._pace = pace if pace is not None else Pace()
+        self._decoder = msgspec.json.Decoder(resource.type)
+        self._streaming = True
+        self._version = ""
+        """Where to go on; empty until a whole list was delivered."""
+
+    async def run(self) -> None:
+        """Never returns; only cancelling ends it."""
+        failures = 0
+        clock = self._client.clock
+        while True:
+            started = clock.monotonic()
+            reason = await self._session()
+            if reason is _Restart.ABSENT:
+                failures = 0
+                await clock.sleep(self._pace.absent)
+                continue
+            if clock.monotonic() - started >= self._pace.settled:
+                failures = 0
+            if reason is not _Restart.ENDED or clock.monotonic() - started < 1.0:
+                failures += 1
+            if failures >= self._pace.patience:
+                # Perhaps the version is one the server cannot serve, as after a restore of etcd.
+                self._version = ""
+            self._client.metrics.watch_restarts.labels(self._resource.plural, reason).inc()
+            await clock.sleep(self._pace.backoff.delay(failures))
+
+    async def _session(self) -> _Restart:
+        """List if there is nothing to go on from, then follow until something ends it."""
+        try:
+            if not self._version and not self._streaming:
+                await self._paged_list()
+            await self._follow()
+        except GoneError as error:
+            self._version = ""
+            self._warn(_Restart.GONE, error)
+            return _Restart.GONE
+        except TimeoutError as error:
+            if not self._version:
+                # Perhaps a server that takes the parameter and never ends the initial events.
+                self._streaming = not self._streaming
+            self._warn(_Restart.STALLED, error)
+            return _Restart.STALLED
+        except (KubeError, msgspec.DecodeError) as error:
+            if self._resource.optional and isinstance(error, (NotFoundError, ForbiddenError)):
+                self._version = ""
+                self._sink.absent(self._missing(error))
+                return _Restart.ABSENT
+            self._warn(_Restart.ERROR, error)
+            return _Restart.ERROR
+        return _Restart.ENDED
+
+    def _missing(self, error: KubeError) -> str:
+        """Why there is no such resource; a server without the kind answers in plain text."""
+        if isinstance(error, NotFoundError):
+            return f"the API server does not serve {self._resource.api_version}"
+        return str(error).strip()
+
+    def _warn(self, reason: _Restart, error: Exception) -> None:
+        log.warning(
+            "watch interrupted",
+            resource=self._resource.plural,
+            namespace=self._selector.namespace,
+            reason=str(reason),
+            error=str(error),
+        )
+
+    async def _paged_list(self) -> None:
+        items, version = await list_all(self._client, self._resource, self._selector)
+        gathered = _Gathered[T]({}, set())
+        for item in items:
+            self._gather(gathered, item)
+        self._replace(gathered, version)
+
+    async def _follow(self) -> None:
+        params = {"timeoutSeconds": str(self._pace.session)}
+        if self._version:
+            params["resourceVersion"] = self._version
+        else:
+            # No resourceVersion: the list is as fresh as etcd, never of a lagging server's past.
+            params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        watch = self._client.watch(self._resource, self._selector, params)
+        try:
+            async with deadline(self._client.clock, self._pace.silence) as alive, watch as stream:
+                await self._deliver(stream.lines(), alive)
+        except (InvalidError, BadRequestError):
+            if self._version or not self._streaming:
+                raise
+            self._streaming = False
+
+    async def _deliver(self, lines: AsyncIterator[bytes], watchdog: Watchdog) -> None:
+        # Until the bookmark that ends the initial events they come in any order of versions:
+        # none of them may be delivered or taken as a place to go on from.
+        initial = None if self._version else _Gathered[T]({}, set())
+        counter = self._client.metrics.watch_events.labels(self._resource.plural)
+        async for line in lines:
+            if not line:
+                continue
+            watchdog.alive()
+            counter.inc()
+            event = decode(line, _Event)
+            if event.type == "ERROR":
+                raise status_error(msgspec.json.decode(event.object, type=Status))
+            if event.type == "BOOKMARK":
+                meta = msgspec.json.decode(event.object, type=KubeObject).metadata
+                if initial is None:
+                    self._reached(meta.resource_version)
+                elif meta.annotations.get(INITIAL_END) == "true":
+                    self._replace(initial, meta.resource_version)
+                    initial = None
+            elif initial is not None:
+                self._gather(initial, event.object, gone=event.type == "DELETED")
+            else:
+                self._change(event)
+        if initial is not None:
+            raise UnreachableError("watch ended within its initial events")
+
+    def _change(self, event: _Event) -> None:
+        entry = self._decode(event.object)
+        if isinstance(entry, KubeObject):
+            self._reached(entry.metadata.resource_version)
+            return
+        if event.type == "DELETED":
+            self._sink.remove(entry.obj)
+        else:
+            self._sink.put(entry)
+        self._reached(entry.obj.metadata.resource_version)
+
+    def _reached(self, version: str) -> None:
+        self._version = version
+        self._sink.reached(version_of(version))
+
+    def _replace(self, gathered: _Gathered[T], version: str) -> None:
+        self._sink.replace(gathered.entries, frozenset(gathered.undecodable))
+        self._reached(version)
+
+    def _gather(self, gathered: _Gathered[T], raw: Raw, *, gone: bool = False) -> None:
+        entry = self._decode(raw)
+        if isinstance(entry, KubeObject):
+            gathered.undecodable.add(entry.metadata.key)
+        elif gone:
+            gathered.entries.pop(entry.obj.metadata.key, None)
+        else:
+            gathered.entries[entry.obj.metadata.key] = entry
+
+    def _decode(self, raw: Raw) -> Entry[T] | KubeObject:
+        """The entry, or only the identity of an object that does not fit its type."""
+        try:
+            try:
+                obj = self._decoder.decode(raw)
+            except RecursionError:
+                # What is left of it is still nested too deeply to be valid, and is reported so.
+                raw = msgspec.Raw(shallow(bytes(raw)))
+                obj = self._decoder.decode(raw)
+        except (msgspec.ValidationError, UnicodeDecodeError) as error:
+            bare = decode(raw, KubeObject)
+            self._client.metrics.undecodable.labels(self._resource.plural).inc()
+            log.warning(
+                "object does not fit its type; its last known state stands",
+                resource=self._resource.plural,
+                key=bare.metadata.key,
+                error=str(error),
+            )
+            return bare
+        return Entry(obj, bytes(raw) if self._keep_raw else None)
+
+
+@dataclass(slots=True)
+class _Gathered(Generic[T]):
+    """The initial events so far."""
+
+    entries: dict[str, Entry[T]]
+    undecodable: set[str]

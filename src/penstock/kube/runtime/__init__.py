@@ -1,0 +1,1 @@
+"""Queues, leader election, events and probes."""

@@ -1,0 +1,229 @@
+"""One process: its caches, its controllers, its turn at leading, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import structlog
+
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.kube.cache.cache import Cache
+from penstock.kube.cache.reflector import Pace
+from penstock.kube.client.client import Client
+from penstock.kube.client.clock import deadline
+from penstock.kube.runtime.controller import Controller
+from penstock.kube.runtime.events import Recorder
+from penstock.kube.runtime.lease import Lease
+
+T = TypeVar("T", bound=KubeObject)
+Run = Callable[[], Awaitable[None]]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    resource: Resource[Any]
+    namespaces: tuple[str, ...]
+    labels: str
+    fields: str
+
+
+class Manager:
+    """Starts and stops everything together.
+
+    Caches run in every process, so that a standby is warm. Controllers and what is added with
+    `leading` run only while `lease` is held; without a Lease the process leads by itself.
+    `namespaces` narrows all caches of namespaced resources. `grace` are the seconds that
+    reconciles under way get at the end.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        lease: Lease | None = None,
+        recorder: Recorder | None = None,
+        namespaces: Iterable[str] = (),
+        grace: float = 20.0,
+        pace: Pace | None = None,
+    ) -> None:
+        self.client = client
+        self.lease = lease
+        self._recorder = recorder
+        self._namespaces = tuple(namespaces)
+        self._grace = grace
+        self._pace = pace
+        self._caches: dict[_Key, Cache[Any]] = {}
+        self._needed: set[_Key] = set()
+        self._controllers: list[Controller] = []
+        self._always: list[Run] = []
+        self._leading: list[Run] = []
+        self._stop = asyncio.Event()
+        self._started = False
+        self._own_process = False
+        self._working = False
+        if lease is not None:
+            # A process that was frozen and wakes up late must not act before it looks around.
+            client.guard = lease.leading
+
+    def cache(
+        self,
+        resource: Resource[T],
+        *,
+        namespaces: Iterable[str] | None = None,
+        labels: str = "",
+        fields: str = "",
+        raw: bool = False,
+        needed: bool = True,
+    ) -> Cache[T]:
+        """The cache of that resource and selector, the same one for everybody who asks.
+
+        Nothing begins before all that are needed are synced. One that nobody needs holds up only
+        the controllers that watch it: the process may lack the right to read it.
+        Raises RuntimeError when a new one is asked for after the start.
+        """
+        scope = self._namespaces if namespaces is None else tuple(sorted(namespaces))
+        key = _Key(resource, scope, labels, fields)
+        found = cast("Cache[T] | None", self._caches.get(key))
+        if self._started and (found is None or (raw and not found.keep_raw)):
+            raise RuntimeError(f"cache of {resource.plural} asked for after the start")
+        if found is None:
+            found = Cache(
+                self.client,
+                resource,
+                namespaces=scope,
+                labels=labels,
+                fields=fields,
+                pace=self._pace,
+            )
+            self._caches[key] = found
+        found.keep_raw = found.keep_raw or raw
+        if needed:
+            self._needed.add(key)
+        return found
+
+    @property
+    def watched(self) -> tuple[tuple[Resource[Any], str], ...]:
+        """What its caches hold: resource and label selector of each."""
+        return tuple((key.resource, key.labels) for key in self._caches)
+
+    def add(self, controller: Controller) -> None:
+        """Run this controller while leading."""
+        self._controllers.append(controller)
+
+    def leading(self, run: Run) -> None:
+        """Run this too while leading; it is cancelled when the controllers have ended."""
+        self._leading.append(run)
+
+    def always(self, run: Run) -> None:
+        """Run this in every process; it is cancelled last."""
+        self._always.append(run)
+
+    def stop(self) -> None:
+        """Begin the orderly end; `run` returns when it is reached."""
+        self._stop.set()
+
+    def not_ready(self) -> str | None:
+        """What is missing until this process is of use, as leader or as standby; else None."""
+        waiting = sorted(
+            {key.resource.plural for key in self._needed if not self._caches[key].synced}
+        )
+        return f"waiting for {', '.join(waiting)}" if waiting else None
+
+    async def run(self, *, signals: bool = False) -> None:
+        """Run until `stop`, or until SIGTERM or SIGINT when `signals` are asked for.
+
+        With `signals` the process is taken to be the manager's own, and its memory is tuned so.
+        Raises an ExceptionGroup with NotLeaderError when the Lease is lost: the process should
+        end then, and come back as a candidate.
+        """
+        self._started = True
+        self._own_process = signals
+        loop = asyncio.get_running_loop()
+        if signals:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+        try:
+            async with asyncio.TaskGroup() as group:
+                background = [group.create_task(c.run()) for c in self._caches.values()]
+                background += [group.create_task(_awaited(run)) for run in self._always]
+                background.append(group.create_task(self._loop_lag()))
+                await self._until_stopped()
+                for task in background:
+                    task.cancel()
+        finally:
+            if signals:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.remove_signal_handler(number)
+
+    async def _until_stopped(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            turn = group.create_task(self._turn())
+            await self._stop.wait()
+            if self._working:
+                for controller in self._controllers:
+                    controller.stop()
+            else:
+                turn.cancel()
+
+    async def _turn(self) -> None:
+        """Sync, wait to lead, work; the Lease is given back after all has ended."""
+        for key in self._needed:
+            await self._caches[key].wait_synced()
+        log.info("caches synced", caches=len(self._needed))
+        if self._own_process:
+            # What was just loaded stays: no reason for the collector to walk it again and again.
+            gc.collect()
+            gc.freeze()
+        if self.lease is None:
+            await self._work()
+        else:
+            await self.lease.lead(self._work)
+
+    async def _work(self) -> None:
+        gauge = self.client.metrics.leader
+        gauge.set(1)
+        self._working = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(_awaited(run)) for run in self._leading]
+                if self._recorder is not None:
+                    group.create_task(self._recorder.run())
+                await self._controllers_run()
+                for task in beside:
+                    task.cancel()
+                if self._recorder is not None:
+                    self._recorder.stop()
+        finally:
+            self._working = False
+            gauge.set(0)
+
+    async def _controllers_run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(c.run()) for c in self._controllers]
+            await self._stop.wait()
+            try:
+                async with deadline(self.client.clock, self._grace):
+                    await asyncio.wait(tasks)
+            except TimeoutError:
+                log.warning("reconciles did not end in time", grace=self._grace)
+                for task in tasks:
+                    task.cancel()
+
+    async def _loop_lag(self) -> None:
+        clock, interval = self.client.clock, 5.0
+        while True:
+            asked_at = clock.monotonic()
+            await clock.sleep(interval)
+            self.client.metrics.loop_lag.set(clock.monotonic() - asked_at - interval)
+
+
+async def _awaited(run: Run) -> None:
+    await run()

@@ -1,0 +1,1 @@
+"""The server of admission webhooks and its certificates."""

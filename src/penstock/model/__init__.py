@@ -1,0 +1,1 @@
+"""What the engine leads, in no API's words."""

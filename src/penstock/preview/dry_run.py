@@ -1,0 +1,81 @@
+"""What the objects of a file would be once they are applied, by the word of the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.resource import Resource
+from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.settings import Settings
+from penstock.kube import Client, KubeError, Manager, NotFoundError
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+Wanted = tuple[str, Json]
+"""A resource (`group/plural`) and the object."""
+
+
+class RefusedError(Exception):
+    """The API server would not take an object; the message names it and has the server's words."""
+
+
+async def wanted(
+    client: Client, documents: Iterable[Json], namespace: str
+) -> tuple[list[Wanted], list[str]]:
+    """The objects after `kubectl apply`, and the kinds in the file that the operator never reads.
+
+    Raises RefusedError; KubeError when the server cannot be asked.
+    """
+    manager = Manager(client)
+    World(manager, Settings())
+    by_kind = {(r.api_version, r.kind): r for r, _ in manager.watched}
+    found: list[Wanted] = []
+    unread: list[str] = []
+    for document in documents:
+        resource = by_kind.get((document.get("apiVersion", ""), document.get("kind", "")))
+        if resource is None:
+            unread.append(str(document.get("kind", "?")))
+            continue
+        meta = {**document.get("metadata", {})}
+        if resource.namespaced:
+            meta.setdefault("namespace", namespace)
+        document = {**document, "metadata": meta}
+        found.append(
+            (f"{resource.group}/{resource.plural}", await _after(client, resource, document))
+        )
+    return found, unread
+
+
+async def _after(client: Client, resource: Resource[Any], document: Json) -> Json:
+    meta = document["metadata"]
+    try:
+        live: Json | None = msgspec.json.decode(
+            await client.get_raw(resource, meta.get("namespace", ""), meta["name"])
+        )
+    except NotFoundError:
+        live = None
+    body = document if live is None else merge_patch(live, document)
+    try:
+        return await client.rehearse(resource, live, body)
+    except KubeError as error:
+        raise RefusedError(f"{document['kind']} {meta['name']}: {error}") from error
+
+
+def merge_patch(live: Json, document: Json) -> Json:
+    """The patch that `kubectl apply` sends: what the file has, and no more what it had before."""
+    note = live["metadata"].get("annotations", {}).get(LAST_APPLIED)
+    last: Json = msgspec.json.decode(note) if note else {}
+    return {k: v for k, v in _three_way(last, document).items() if k not in {"apiVersion", "kind"}}
+
+
+def _three_way(last: Json, new: Json) -> Json:
+    gone: Json = {key: None for key in last if key not in new}
+    kept: Json = {}
+    for key, value in new.items():
+        before = last.get(key)
+        nested = isinstance(value, dict) and isinstance(before, dict)
+        kept[key] = _three_way(cast("Json", before), cast("Json", value)) if nested else value
+    return {**gone, **kept}

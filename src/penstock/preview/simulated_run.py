@@ -1,0 +1,225 @@
+"""The operator at work on a copy of a cluster, in simulated time: nothing real is touched.
+
+The copy has no kubelet and no scheduler: what waits for a pod to start or to end stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.operator import REPORTER, Operator
+from penstock.controllers.runtime.caches import World, cluster_keys
+from penstock.controllers.runtime.report import INTERNAL_ERROR
+from penstock.kube import Client, Manager, Recorder
+from penstock.preview.cluster_copy import Key, Live, Slurm
+from penstock.preview.dry_run import Wanted
+from penstock.simulation.apiserver import ApiServer, Change, Connection
+from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
+from penstock.simulation.faults import Fault
+from penstock.simulation.slurm.reconfigure import Sidecars
+from penstock.simulation.slurm.slurmctld import FakeJob, FakeNode, FakeSlurmctld
+from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
+from penstock.slurm.rest.http import Answer, unfenced
+
+LONG_S = 60.0
+"""Simulated seconds that the operator gets: for several looks at Slurm and what follows."""
+KINDS = ("slinky.slurm.net/", "penstock.dev/")
+UNSEEN = frozenset({"events.k8s.io/events", "coordination.k8s.io/leases"})
+BASES = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What the operator did: objects before and after, and what it asked of Slurm."""
+
+    before: Mapping[tuple[str, Key], Json | None]
+    after: Mapping[tuple[str, Key], Json | None]
+    drained: Mapping[str, frozenset[str]]
+    """By Controller, names of the Slurm nodes that it drained."""
+    changed: Mapping[str, frozenset[str]]
+    """By Controller, names of the Slurm nodes that it gave other features, weight or GRES."""
+    world: World
+    """What the operator saw at the end."""
+    failed: tuple[str, ...] = ()
+    """What it says of each object whose reconcile failed unexpectedly: the rest is not all."""
+
+
+def rehearse(live: Live, wanted: Iterable[Wanted], now: float | None = None) -> Rehearsal:
+    """Let the operator work on `live` with the wanted objects in it.
+
+    `now` are the Unix seconds at which it begins; by default it is now.
+    """
+    return simulate(_rehearse(live, tuple(wanted), time.time() if now is None else now))
+
+
+async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehearsal:
+    clock = LoopClock()
+    clock.jump(now - EPOCH)
+    server = ApiServer(clock.time)
+    server.absent |= live.absent
+    slurms = {key: _slurm(said, clock) for key, said in live.slurm.items()}
+    for key, slurm in slurms.items():
+        # What somebody changed of partitions in Slurm itself is not part of the plan.
+        space, _, name = key.partition("/")
+        found: Json = live.objects.get("/configmaps", {}).get((space, f"{name}-config"), {})
+        files: Mapping[str, str] = found.get("data") or {}
+        slurm.slurmctld.read(files.get("slurm.conf", ""))
+
+    def reads(pod: Json, files: Mapping[str, str]) -> None:
+        meta = pod["metadata"]
+        slurm = slurms.get(f"{meta['namespace']}/{meta['labels'].get(wellknown.APP_INSTANCE)}")
+        if slurm is not None:
+            slurm.slurmctld.read(files.get("slurm.conf", ""))
+
+    # Whether slurmctld would refuse a configuration shows only the real one.
+    server.logs = Sidecars(server.find, reads).log
+    for resource, objects in live.objects.items():
+        for key, obj in objects.items():
+            server.store.put(resource, key, obj)
+    for resource, obj in wanted:
+        meta = obj["metadata"]
+        server.store.put(resource, (meta.get("namespace", ""), meta["name"]), obj)
+    before: dict[tuple[str, Key], Json | None] = {}
+    after: dict[tuple[str, Key], Json | None] = {}
+
+    def note(change: Change) -> None:
+        if change.resource not in UNSEEN:
+            what = change.resource, change.key
+            before.setdefault(what, change.old.obj if change.old else None)
+            after[what] = change.new.obj if change.new else None
+
+    server.store.listeners.append(note)
+    connection = Connection(server, "operator")
+    client = Client(connection, clock=clock)
+    recorder = Recorder(client, REPORTER, "rehearsal")
+    manager = Manager(client, recorder=recorder)
+    operator = Operator(
+        client,
+        manager,
+        recorder,
+        live.settings,
+        url_of=_url,
+        exchange=_Exchange(slurms).exchange,
+        dial=_connected,
+    )
+    running = asyncio.create_task(manager.run())
+    await asyncio.sleep(LONG_S)
+    manager.stop()
+    await running
+    drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
+    changed = {key: _changed(live.slurm[key], slurm) for key, slurm in slurms.items()}
+    failed = tuple(_failures(live, after))
+    return Rehearsal(before, after, drained, changed, operator.world, failed)
+
+
+def _failures(live: Live, after: Mapping[tuple[str, Key], Json | None]) -> Iterator[str]:
+    """The words of failures that the objects did not have before."""
+    for (resource, key), now in sorted(after.items(), key=lambda one: one[0]):
+        words = _failure(now or {}) if resource.startswith(KINDS) else ""
+        if words and not _failure(live.objects.get(resource, {}).get(key) or {}):
+            yield words
+
+
+def _failure(obj: Json) -> str:
+    status: Json = obj.get("status") or {}
+    conditions: list[Json] = status.get("conditions") or []
+    return next((one["message"] for one in conditions if one["reason"] == INTERNAL_ERROR), "")
+
+
+def _changed(said: Slurm | str, slurm: InMemorySlurmrestd) -> frozenset[str]:
+    now = slurm.slurmctld.nodes
+    return frozenset(
+        node.name
+        for node in (said.nodes if isinstance(said, Slurm) else ())
+        if (found := now.get(node.name)) is not None
+        if (set(found.features), found.weight, found.gres)
+        != (set(node.features), node.weight, node.gres)
+    )
+
+
+def _drains(slurm: InMemorySlurmrestd) -> frozenset[str]:
+    return frozenset(n for n, node in slurm.slurmctld.nodes.items() if "DRAIN" in node.flags)
+
+
+def _drained(said: Slurm | str) -> frozenset[str]:
+    nodes = said.nodes if isinstance(said, Slurm) else ()
+    return frozenset(node.name for node in nodes if "DRAIN" in node.state)
+
+
+class _Exchange:
+    """Each cluster's simulated slurmrestd, by the name in the URL."""
+
+    def __init__(self, slurms: Mapping[str, InMemorySlurmrestd]) -> None:
+        self._slurms = slurms
+
+    async def exchange(
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        fence: Callable[[], None] = unfenced,
+        /,
+    ) -> Answer:
+        """Answer as that cluster's Slurm would. Raises ConnectionRefusedError."""
+        space, _, name = (urlsplit(url).hostname or "").partition(".")
+        slurm = self._slurms.get(f"{space}/{name}")
+        if slurm is None:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return await slurm.exchange(url, method, headers, body, fence)
+
+
+async def _connected(host: str, port: int) -> None:
+    """Whether hosts outside can be reached is no part of the plan."""
+    del host, port
+
+
+def _url(restapi: RestApi) -> str:
+    space, _, name = next(iter(cluster_keys(restapi)), "/").partition("/")
+    return f"http://{space}.{name}"
+
+
+def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
+    ctld = FakeSlurmctld(clock.time)
+    rest = InMemorySlurmrestd(ctld)
+    if isinstance(said, str):
+        rest.fault = Fault.REFUSE
+        return rest
+    for node in said.nodes:
+        base = next((one for one in BASES if one in node.state), "IDLE")
+        ctld.nodes[node.name] = FakeNode(
+            node.name,
+            base,
+            set(node.state) - {*BASES, "IDLE", "ALLOCATED", "MIXED", "COMPLETING"},
+            node.reason,
+            node.reason_user,
+            node.comment,
+            list(node.features),
+            list(node.active_features),
+            list(node.partitions),
+            node.address,
+            node.topology or "",
+            node.slurmd_start_time,
+            node.weight,
+            node.gres,
+        )
+    for job in said.jobs:
+        ctld.jobs[job.id] = FakeJob(
+            job.id,
+            list(job.nodes),
+            set(job.state),
+            job.name,
+            job.user,
+            job.partition,
+            job.start_time or 0,
+            job.time_limit,
+        )
+    ctld.touch()
+    return rest

@@ -1,0 +1,1 @@
+"""Configuration files of Slurm: their bytes and their hash."""

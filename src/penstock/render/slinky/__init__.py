@@ -1,0 +1,1 @@
+"""Manifests of the kinds of slinky.slurm.net."""

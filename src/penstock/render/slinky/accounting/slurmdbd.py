@@ -1,0 +1,216 @@
+"""Accounting: slurmdbd's StatefulSet, its Service and the Secret with slurmdbd.conf."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.common import SecretKeySelector
+from penstock.render.parts import merge
+from penstock.render.parts.digest import digest
+from penstock.render.parts.pod_template import (
+    ETC,
+    config_map_source,
+    etc_mount,
+    memory,
+    object_metadata,
+    projected,
+    ring_sources,
+    secret_source,
+    tcp_probe,
+    template,
+)
+from penstock.render.parts.script import script
+from penstock.render.parts.service import Port, service
+from penstock.render.slinky.cluster.adopted_workload import Declared
+from penstock.render.slinky.inputs import owner
+from penstock.slurm.auth.key_rotation import CLIENTS
+
+CONF = "slurmdbd.conf"
+_COMMAND = ["tini", "-g", "--", "bash", "-c", script("slurmdbd"), "slurmdbd"]
+_READY = "/run/penstock/ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What slurmdbd is given beside its object."""
+
+    image: str
+    """For a container for which the user names none."""
+    conf: str
+    """The text of slurmdbd.conf."""
+    jwt_key: bytes
+    slurm_key_hash: str
+    jwt_key_hash: str
+    jwks_hash: str = ""
+    ring: str = ""
+    """Secret with the key ring of the cluster that it keeps the records of."""
+
+    @property
+    def conf_hash(self) -> str:
+        """The hash that slurmdbd's container says of its files.
+
+        The file has a password in it, so the hash is one that only who has the key can work out.
+        """
+        return digest(self.jwt_key + self.conf.encode())
+
+
+def takes_over(accounting: Accounting) -> bool:
+    """Whether slurmdbd runs below our script: a user may put another program in its place."""
+    return merge.container({"command": _COMMAND}, accounting.spec.slurmdbd)["command"] == _COMMAND
+
+
+def objects(accounting: Accounting, given: Given) -> list[Json]:
+    """Secret, Service and StatefulSet, in the order in which they are to be written."""
+    instance = accounting.metadata.name
+    labels = wellknown.labels("slurmdbd", instance)
+    selector = wellknown.selector_labels("slurmdbd", instance)
+    name, namespace = names.accounting_workload(accounting), accounting.metadata.namespace
+    wish = accounting.spec.service
+    port = Port("slurmdbd", wish.port or wellknown.SLURMDBD_PORT, "slurmdbd", wish.node_port)
+    # Keys are read once, so a changed one restarts slurmdbd; its file does only where nobody is
+    # there to have it taken over.
+    hashes = {
+        wellknown.SLURM_KEY_HASH: given.slurm_key_hash,
+        wellknown.JWT_KEY_HASH: given.jwt_key_hash,
+        wellknown.JWKS_HASH: given.jwks_hash,
+        wellknown.SLURMDBD_CONF_HASH: "" if takes_over(accounting) else given.conf_hash,
+    }
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": object_metadata(name, namespace, labels, owner(accounting)),
+            "type": "Opaque",
+            "data": {CONF: base64.b64encode(given.conf.encode()).decode()},
+        },
+        service(
+            name,
+            namespace,
+            selector,
+            (port,),
+            owner(accounting),
+            labels=labels,
+            user=wish,
+            # The pod is not ready while its database is away. slurmctld is to hear that from
+            # slurmdbd, and to be answered as soon as the database is back.
+            unready=True,
+        ),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": object_metadata(name, namespace, labels, owner(accounting)),
+            "spec": {
+                # A pod that never got ready is replaced as well when its template changes.
+                "podManagementPolicy": "Parallel",
+                "replicas": 1,
+                "revisionHistoryLimit": 0,
+                "serviceName": name,
+                "selector": {"matchLabels": selector},
+                "template": template(
+                    accounting.spec.template, labels, hashes, _pod_spec(accounting, given)
+                ),
+            },
+        },
+    ]
+
+
+def declared(accounting: Accounting, given: Given) -> Declared:
+    """What is declared of slurmdbd's pod."""
+    spec = accounting.spec
+    secrets = [ref.name for ref in (spec.slurm_key_ref, spec.effective_jwt_key_ref) if ref]
+    files = [spec.jwks_key_ref.name] if spec.jwks_key_ref else []
+    return Declared(
+        spec.template,
+        {"slurmdbd": spec.slurmdbd},
+        hashes={
+            wellknown.SLURM_KEY_HASH: given.slurm_key_hash,
+            wellknown.JWT_KEY_HASH: given.jwt_key_hash,
+        },
+        more={
+            "storage": digest(given.jwt_key + _storage(given.conf).encode()),
+            "extra": spec.extra_conf.strip(),
+            "jwks": given.jwks_hash,
+        },
+        sources=frozenset(
+            {
+                *(("secret", name) for name in secrets),
+                *(("configMap", name) for name in files),
+            }
+        ),
+    )
+
+
+def _storage(conf: str) -> str:
+    """Where the records are kept and with which password, as it is declared."""
+    return "\n".join(line for line in _lines(conf) if line.startswith("Storage"))
+
+
+def fits(given: Given, text: str) -> bool:
+    """Whether another operator's slurmdbd.conf says what ours does."""
+    return _lines(text) == _lines(given.conf)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
+
+
+def _pod_spec(accounting: Accounting, given: Given) -> Json:
+    user = {
+        "runAsNonRoot": True,
+        "runAsUser": wellknown.SLURM_UID,
+        "runAsGroup": wellknown.SLURM_UID,
+    }
+    return {
+        "automountServiceAccountToken": False,
+        "securityContext": {**user, "fsGroup": wellknown.SLURM_UID},
+        "containers": [_slurmdbd(accounting, given, user)],
+        "volumes": [_etc(accounting, given), memory("run")],
+    }
+
+
+def _slurmdbd(accounting: Accounting, given: Given, user: Json) -> Json:
+    port = {"name": "slurmdbd", "containerPort": wellknown.SLURMDBD_PORT, "protocol": "TCP"}
+    base: Json = {
+        "name": "slurmdbd",
+        "image": given.image,
+        "command": _COMMAND,
+        "ports": [port],
+        # slurmdbd takes connections only once it has its database, which may be late by hours: no
+        # probe ends it for that.
+        "readinessProbe": {
+            "exec": {"command": ["test", "-e", _READY]},
+            "periodSeconds": 3,
+            "timeoutSeconds": 5,
+            "failureThreshold": 1,
+        },
+        "securityContext": user,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [etc_mount(), {"name": "run", "mountPath": "/run"}],
+    }
+    if not takes_over(accounting):
+        del base["command"]
+        base["readinessProbe"] = tcp_probe("slurmdbd", periodSeconds=2)
+    return merge.container(base, accounting.spec.slurmdbd)
+
+
+def _etc(accounting: Accounting, given: Given) -> Json:
+    spec = accounting.spec
+    keys = ((spec.slurm_key_ref, names.SLURM_KEY), (spec.effective_jwt_key_ref, names.JWT_KEY))
+    sources = [
+        secret_source(names.accounting_workload(accounting), (CONF, CONF, None)),
+        *(_key(ref, file) for ref, file in keys if ref is not None),
+    ]
+    if given.ring:
+        sources += ring_sources(given.ring, CLIENTS)
+    if jwks := spec.jwks_key_ref:
+        sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
+    return projected(ETC, 0o600, sources)
+
+
+def _key(ref: SecretKeySelector, file: str) -> Json:
+    return secret_source(ref.name, (ref.key, file, None))

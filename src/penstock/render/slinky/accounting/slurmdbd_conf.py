@@ -1,0 +1,85 @@
+"""slurmdbd.conf of an Accounting, byte for byte as slurm-operator writes it.
+
+Of two lines with one key Slurm takes the last, so what a user writes in `extraConf` wins; only the
+options without which slurmdbd does not work here are joined to the user's once more.
+Source: slurmdbd.conf(5).
+"""
+
+from __future__ import annotations
+
+from penstock.api.slinky import names
+from penstock.api.slinky.accounting import Accounting, StorageConfig
+from penstock.api.slinky.labels import SLURMDBD_PORT
+from penstock.slurm.conf.document import Document, joined, quoted
+
+
+def slurmdbd_conf(accounting: Accounting, password: str) -> str:
+    """The file's text. Raises ConfError for a password that cannot stand in it."""
+    sections = [
+        ("GENERAL", _general(accounting)),
+        ("PLUGINS & PARAMETERS", _plugins(accounting)),
+        ("STORAGE", _storage(accounting.spec.storage_config, password)),
+        ("LOGGING", ["LogFile=/dev/null"]),
+        *_extra(accounting),
+    ]
+    return "".join(
+        f"#\n### {title} ###\n" + "".join(f"{line}\n" for line in lines)
+        for title, lines in sections
+    )
+
+
+def password_problem(password: str) -> str:
+    """Why Slurm cannot be given this password; empty when it can. Source: StoragePass."""
+    if not password:
+        return "it is empty"
+    for sign, name in (("#", "a number sign (#)"), ('"', "a quote"), ("\n", "a line break")):
+        if sign in password:
+            return f"it has {name}, which slurmdbd.conf has no way to write"
+    return "" if password.isprintable() else "it has characters that cannot be printed"
+
+
+def _general(accounting: Accounting) -> list[str]:
+    return [
+        f"DbdHost={names.accounting_pod(accounting)}",
+        f"DbdPort={SLURMDBD_PORT}",
+        "SlurmUser=slurm",
+    ]
+
+
+def _required(accounting: Accounting) -> dict[str, str]:
+    jwks = ",jwks=/etc/slurm/jwks.json" if accounting.spec.jwks_key_ref else ""
+    return {
+        "AuthAltParameters": f"jwt_key=/etc/slurm/jwt.key{jwks}",
+        "AuthInfo": "use_client_ids",
+    }
+
+
+def _plugins(accounting: Accounting) -> list[str]:
+    required = (f"{key}={value}" for key, value in _required(accounting).items())
+    return ["AuthType=auth/slurm", "AuthAltTypes=auth/jwt", *required]
+
+
+def _storage(storage: StorageConfig | None, password: str) -> list[str]:
+    lines = ["StorageType=accounting_storage/mysql"]
+    if storage is None:
+        return lines
+    given = {
+        "StorageHost": storage.host,
+        "StoragePort": str(storage.port),
+        "StorageUser": storage.username,
+        "StorageLoc": storage.database,
+        "StoragePass": password,
+    }
+    return lines + [f"{key}={quoted(value)}" for key, value in given.items() if value]
+
+
+def _extra(accounting: Accounting) -> list[tuple[str, list[str]]]:
+    """The user's text as it stands, and the required options joined to those it sets."""
+    text = accounting.spec.extra_conf.rstrip("\n")
+    if not text.strip():
+        return []
+    merged = joined(Document.parse(text), _required(accounting))
+    return [
+        ("EXTRA CONFIG", text.split("\n")),
+        *([("MERGED CONFIG", merged)] if merged else []),
+    ]

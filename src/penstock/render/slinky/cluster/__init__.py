@@ -1,0 +1,1 @@
+"""Manifests of a Controller, its RestApis and LoginSets."""

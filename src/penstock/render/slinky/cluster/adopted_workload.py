@@ -1,0 +1,194 @@
+"""Workloads that another operator made: their pods stay as they are until what is declared changes.
+
+slurm-operator's StatefulSets and Deployments have the names, selectors and meaning of ours, but
+other probes and side containers. Writing our template would restart each daemon for nothing. So a
+template of its own is left, with a note of what was declared then; ours comes with the next change
+of that, or when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.quantity import same_quantity
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.common import PodTemplate
+from penstock.render.parts import empty_values as empty
+from penstock.render.parts.digest import canonical_json, digest
+from penstock.render.parts.pod_template import pod_labels
+from penstock.render.slinky.nodeset.revision_meaning import understood
+
+REPLACED = "replaced"
+"""In place of the note, once our template has been written."""
+REPLACING = "replacing"
+"""In place of the note, before that."""
+
+_FORM = "v2:"
+"""What a note begins with. Another form of it needs another beginning."""
+_AMOUNTS = frozenset({"requests", "limits", "overhead"})
+"""Fields of a pod whose values are quantities."""
+_AMOUNT = frozenset({"sizeLimit", "divisor"})
+"""Fields of a pod that are a quantity."""
+FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates")
+"""What the API server lets nobody change. Source: Kubernetes API reference, StatefulSetSpec."""
+
+
+Source = tuple[str, str]
+"""Kind (`secret`, `configMap` or `claim`) and name of what a pod cannot do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What users say of the pods of one workload.
+
+    `containers` are their wishes by the container's usual name. `hashes` are of Secrets that the
+    daemon reads at its start only, by the pod annotation that both operators compute by the same
+    rule; `more` is whatever else it reads then. `sources` are the objects, by kind and name, that
+    are declared to be in the pod. `optional` containers may be missing in another operator's pod.
+    """
+
+    template: PodTemplate
+    containers: Mapping[str, Json]
+    hashes: Mapping[str, str] = field(default_factory=dict[str, str])
+    more: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: frozenset[Source] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels that users give the pods, in the form that is compared."""
+        return pod_labels(self.template, {})
+
+    @property
+    def spec(self) -> Json:
+        """The template's spec as slurm-operator reads it: without a spelling that only we take."""
+        return {key: one for key, one in self.template.spec.items() if key != "dNSPolicy"}
+
+
+def note(declared: Declared) -> str:
+    """A hash of what is declared, and of nothing that another version of Penstock may change.
+
+    It is over the same form that `serves` compares: what is empty, false or 0 is not in it.
+    """
+    return _FORM + digest(
+        canonical_json(
+            understood(
+                {
+                    "labels": declared.labels,
+                    "annotations": declared.template.metadata.annotations,
+                    "spec": declared.spec,
+                    "containers": declared.containers,
+                    "hashes": dict(declared.hashes),
+                    "more": dict(declared.more),
+                    "sources": sorted(declared.sources),
+                }
+            )
+        )
+    )
+
+
+def is_older(noted: str) -> bool:
+    """Whether a note is of an earlier version, which covered the way that version made pods."""
+    return noted not in (REPLACED, REPLACING) and not noted.startswith(_FORM)
+
+
+def serves(declared: Declared, live: Json) -> bool:
+    """Whether the pods of another operator's workload have all that is declared.
+
+    What is empty, false or 0 counts as not said, since slurm-operator leaves it out.
+    """
+    theirs = live["spec"]["template"]
+    have: Json = theirs.get("metadata") or {}
+    known: Json = have.get("annotations") or {}
+    return (
+        _within(understood(declared.labels), have.get("labels") or {})
+        and _within(understood(declared.template.metadata.annotations or {}), known)
+        and all(known.get(key, value) == value for key, value in declared.hashes.items() if value)
+        and _within(understood(declared.spec), theirs["spec"])
+        and all(
+            _contained(name, understood(wish), theirs["spec"], missing=name in declared.optional)
+            for name, wish in declared.containers.items()
+        )
+        and declared.sources <= _sources(theirs["spec"])
+    )
+
+
+def in_live_spelling(manifest: Json, live: Json) -> Json:
+    """Our manifest for a workload of ours, with the empty fields that its template has already."""
+    spec: Json = manifest["spec"]
+    template = empty.spelt_as(spec["template"], live["spec"]["template"])
+    return {**manifest, "spec": {**spec, "template": template}}
+
+
+def kept(manifest: Json, noted: str) -> Json:
+    """Our manifest for a workload whose pods stay: all but their template."""
+    spec = {k: v for k, v in manifest["spec"].items() if k not in ("template", *FIXED)}
+    return {**_noted(manifest, noted), "spec": spec}
+
+
+def replaced(manifest: Json, live: Json) -> Json:
+    """Our manifest for another operator's workload from now on; what cannot change stays."""
+    fixed = {key: live["spec"][key] for key in FIXED if key in live["spec"]}
+    spec = {k: v for k, v in manifest["spec"].items() if k not in FIXED}
+    return {**_noted(manifest, REPLACED), "spec": spec | fixed}
+
+
+def _noted(manifest: Json, value: str) -> Json:
+    metadata: Json = manifest["metadata"]
+    annotations: Json = metadata.get("annotations") or {}
+    noted = annotations | {wellknown.ADOPTED_TEMPLATE: value}
+    return {**manifest, "metadata": {**metadata, "annotations": noted}}
+
+
+def _contained(name: str, wish: Json, spec: Json, *, missing: bool) -> bool:
+    called = wish.get("name") or name
+    every: list[Json] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    found = next((one for one in every if one.get("name") == called), None)
+    return missing if found is None else _within(wish, found)
+
+
+def _within(wish: Any, have: Any, *, under: str = "", amount: bool = False) -> bool:
+    """Whether everything that is said in one value, which is `understood`, holds in the other.
+
+    `under` is the name of the field that has the value; only an `amount` is compared as a number.
+    slurm-operator leaves out a label to select by that has no value, too.
+    """
+    if wish == "":
+        return True
+    if isinstance(wish, dict):
+        if not isinstance(have, dict):
+            return False
+        fields, amounts = cast("Json", have), under in _AMOUNTS
+        return all(
+            _within(one, fields.get(key), under=key, amount=amounts or key in _AMOUNT)
+            for key, one in cast("Json", wish).items()
+        )
+    if isinstance(wish, list):
+        every = cast("list[Any]", have) if isinstance(have, list) else []
+        return all(any(_within(one, each) for each in every) for one in cast("list[Any]", wish))
+    return wish == have or (amount and same_quantity(wish, have))
+
+
+def _sources(spec: Json) -> set[Source]:
+    """Kind and name of what the pod cannot do without: Secrets, ConfigMaps and claims."""
+    return {
+        found
+        for volume in cast("list[Json]", spec.get("volumes") or [])
+        for found in _sources_of(volume)
+    }
+
+
+def _sources_of(volume: Json) -> Iterator[Source]:
+    if claim := volume.get("persistentVolumeClaim"):
+        yield "claim", claim["claimName"]
+    if secret := volume.get("secret"):
+        yield "secret", secret.get("secretName", "")
+    projected: Json = volume.get("projected") or {}
+    for one in (volume, *cast("list[Json]", projected.get("sources") or [])):
+        for kind in ("secret", "configMap"):
+            source: Json = one.get(kind) or {}
+            if source.get("name") and not source.get("optional"):
+                yield kind, source["name"]

@@ -1,0 +1,377 @@
+"""Controller: slurmctld's StatefulSet, its Services and its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.pvc_spec import ClaimSpec
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Persistence
+from penstock.render.config.content import Contents, config_map, config_maps_of, declared, files
+from penstock.render.parts import merge
+from penstock.render.parts.pod_template import (
+    ETC,
+    LOGS,
+    config_map_source,
+    etc_mount,
+    key_sources,
+    logfile,
+    logs_mount,
+    memory,
+    object_metadata,
+    projected,
+    ring_sources,
+    secret_source,
+    spread,
+    template,
+)
+from penstock.render.parts.script import script
+from penstock.render.parts.service import Port, service
+from penstock.render.slinky.cluster import release, sssd
+from penstock.render.slinky.cluster import service_aliases as aliases
+from penstock.render.slinky.cluster.adopted_workload import Declared
+from penstock.render.slinky.config.slurm_conf import state_directory
+from penstock.render.slinky.inputs import Cluster, owner
+from penstock.slurm.auth.key_rotation import SLURMCTLD
+
+_STATE = "statesave"
+_SOCKET = "slurm-authsocket"
+_RECONFIGURE = "reconfigure"
+_RECONFIGURE_COMMAND = ["tini", "-g", "--", "bash", "-c", script("reconfigure")]
+_CANDIDATES = "slurm-candidate"
+_PRIMARY_PORT = Port("slurmctld", wellknown.SLURMCTLD_PORT, "slurmctld")
+
+
+def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
+    """Everything a Controller needs, in the order in which it is to be written.
+
+    `contents` of the ConfigMaps are those that are declared when there are none.
+
+    slurmctld's pod is what all others wait for. So its StatefulSet comes as soon as there is what
+    the pod mounts and the Service of its name; who connects to it comes later than the rest.
+    An external one has only its configuration, which slurmrestd reads.
+    """
+    controller, contents = cluster.controller, contents or declared(cluster)
+    real = _written(cluster, names.config_map(controller), contents.real, contents.refused)
+    if controller.spec.external:
+        alias = contents.alias or files(cluster)
+        return [*real, config_map(cluster, names.config_map_alias(controller), alias)]
+    ports = _ports(cluster)
+    return [
+        _headless_service(cluster),
+        *slurmctld_services(cluster),
+        *real,
+        stateful_set(cluster),
+        *_written(cluster, names.config_candidate(controller), contents.candidate),
+        _service(cluster, ports),
+        *aliases.objects(cluster, ports, contents.alias),
+    ]
+
+
+def declared_pods(cluster: Cluster) -> Declared:
+    """What is declared of slurmctld's pods."""
+    spec = cluster.controller.spec
+    wishes = {"slurmctld": spec.slurmctld, "reconfigure": spec.reconfigure, "logfile": spec.logfile}
+    # slurm-operator has the reconfigure container only where inplaceReconfigure is true.
+    controller = cluster.controller
+    secrets = (names.slurm_key_ref(controller).name, names.jwt_key_ref(controller).name)
+    files = [*config_maps_of(cluster), *([spec.jwks_key_ref.name] if spec.jwks_key_ref else [])]
+    claim = spec.persistence.existing_claim if spec.persistence is not None else ""
+    return Declared(
+        spec.template,
+        wishes,
+        hashes={
+            wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+            wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+        },
+        more={"replicas": str(spec.replicas)},
+        sources=frozenset(
+            {
+                *(("secret", name) for name in secrets),
+                *(("configMap", name) for name in files),
+                *([("claim", claim)] if claim else []),
+            }
+        ),
+        optional=frozenset({_RECONFIGURE}),
+    )
+
+
+def _written(
+    cluster: Cluster,
+    name: str,
+    data: Mapping[str, str] | None,
+    refused: Mapping[str, str] | None = None,
+) -> list[Json]:
+    return [] if data is None else [config_map(cluster, name, data, refused)]
+
+
+def tries_configuration(cluster: Cluster) -> bool:
+    """Whether the reconfigure container is ours: a user may put another program into it."""
+    return _reconfigure(cluster, "")["command"] == _RECONFIGURE_COMMAND
+
+
+def _instance(cluster: Cluster) -> str:
+    return cluster.controller.metadata.name
+
+
+def _ports(cluster: Cluster) -> tuple[Port, ...]:
+    """The user's port, and slurmctld's own beside it.
+
+    Whoever has fetched slurm.conf goes on with SlurmctldPort, which is where slurmctld listens.
+    """
+    wish = cluster.controller.spec.service
+    number = wish.port or wellknown.SLURMCTLD_PORT
+    first = Port("slurmctld", number, "slurmctld", wish.node_port)
+    if number == wellknown.SLURMCTLD_PORT:
+        return (first,)
+    return (first, Port("slurmctld-rpc", wellknown.SLURMCTLD_PORT, "slurmctld"))
+
+
+def _headless_service(cluster: Cluster) -> Json:
+    return service(
+        names.controller_headless_service(cluster.controller),
+        cluster.namespace,
+        wellknown.selector_labels("slurmctld", _instance(cluster)),
+        (_PRIMARY_PORT,),
+        owner(cluster.controller),
+        labels=wellknown.labels("slurmctld", _instance(cluster)),
+        headless=True,
+    )
+
+
+def slurmctld_services(cluster: Cluster) -> list[Json]:
+    """A Service for each slurmctld of several, which SlurmctldHost names.
+
+    Its name resolves whether the pod is there or not, and a connection to a pod that is absent, or
+    whose Kubernetes node is lost, is refused at once: kube-proxy rejects what has no endpoint that
+    is ready.
+    """
+    if cluster.controller.spec.replicas == 1:
+        return []
+    selector = wellknown.selector_labels("slurmctld", _instance(cluster))
+    pods = (
+        names.controller_pod(cluster.controller, number)
+        for number in range(cluster.controller.spec.replicas)
+    )
+    return [
+        service(
+            pod,
+            cluster.namespace,
+            {**selector, wellknown.STATEFUL_SET_POD: pod},
+            (_PRIMARY_PORT,),
+            owner(cluster.controller),
+            labels=wellknown.labels("slurmctld", _instance(cluster)),
+        )
+        for pod in pods
+    ]
+
+
+def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
+    return service(
+        names.controller_service(cluster.controller),
+        cluster.namespace,
+        {
+            **wellknown.selector_labels("slurmctld", _instance(cluster)),
+            wellknown.CONTROLLER_ACTIVE: wellknown.TRUE,
+        },
+        ports,
+        owner(cluster.controller),
+        labels=_service_labels(cluster),
+        user=cluster.controller.spec.service,
+        # The pod is not ready either while a container beside slurmctld starts again. Nobody must
+        # lose slurmctld for that.
+        unready=True,
+    )
+
+
+def _service_labels(cluster: Cluster) -> dict[str, str]:
+    labels = wellknown.labels("slurmctld", _instance(cluster))
+    if cluster.controller.spec.metrics.enabled:
+        labels[wellknown.METRICS] = wellknown.TRUE
+    return labels
+
+
+def stateful_set(cluster: Cluster) -> Json:
+    """slurmctld, one pod or a primary with its backups."""
+    controller = cluster.controller
+    selector = wellknown.selector_labels("slurmctld", _instance(cluster))
+    labels = wellknown.labels("slurmctld", _instance(cluster))
+    if controller.spec.replicas == 1:
+        # The only one is the active one: the Service must not wait for the operator to say so.
+        pod_labels = labels | {wellknown.CONTROLLER_ACTIVE: wellknown.TRUE}
+    else:
+        pod_labels = labels
+    volume, claims = _state(cluster)
+    hashes = {
+        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+        wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+        wellknown.KEY_RING: wellknown.TRUE,
+        wellknown.TRIES_CONFIG: wellknown.TRUE if tries_configuration(cluster) else "",
+    }
+    spec: Json = {
+        "replicas": controller.spec.replicas,
+        "revisionHistoryLimit": 0,
+        "serviceName": names.controller_headless_service(controller),
+        "selector": {"matchLabels": selector},
+        "template": template(
+            controller.spec.template, pod_labels, hashes, _pod_spec(cluster, volume)
+        ),
+    }
+    if claims:
+        spec["volumeClaimTemplates"] = claims
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": object_metadata(
+            names.controller_workload(controller), cluster.namespace, labels, owner(controller)
+        ),
+        "spec": spec,
+    }
+
+
+def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
+    spec = cluster.controller.spec
+    slurmctld = _slurmctld(cluster)
+    user = {"runAsUser": wellknown.SLURM_UID, "runAsGroup": wellknown.SLURM_UID}
+    return {
+        "automountServiceAccountToken": False,
+        "affinity": spread(wellknown.selector_labels("slurmctld", _instance(cluster))),
+        "securityContext": {"runAsNonRoot": True, **user, "fsGroup": wellknown.SLURM_UID},
+        "initContainers": [
+            _reconfigure(cluster, slurmctld["image"]),
+            logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
+            *sssd.sidecars(cluster),
+        ],
+        "containers": [slurmctld],
+        "volumes": [
+            _etc(cluster),
+            _candidates(cluster),
+            memory(LOGS),
+            memory("run"),
+            {"name": _SOCKET, "emptyDir": {}},
+            memory(_RECONFIGURE),
+            *sssd.volumes(cluster),
+            *state,
+        ],
+    }
+
+
+def _slurmctld(cluster: Cluster) -> Json:
+    spec = cluster.controller.spec
+    version = release.of_slurmctld(cluster)
+    # A backup answers /readyz only once it has taken over.
+    ready = "/readyz" if spec.replicas == 1 else "/livez"
+    base: Json = {
+        "name": "slurmctld",
+        "image": cluster.images.slurmctld,
+        "ports": [
+            {"name": "slurmctld", "containerPort": wellknown.SLURMCTLD_PORT, "protocol": "TCP"}
+        ],
+        # Asked each second so that workers wait no longer than they must, and for five minutes,
+        # since the state of a large cluster takes its time to load.
+        "startupProbe": release.probe(
+            version, "/livez", "slurmctld", periodSeconds=1, failureThreshold=300
+        ),
+        "livenessProbe": release.probe(
+            version, "/livez", "slurmctld", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        ),
+        "readinessProbe": release.probe(
+            version, ready, "slurmctld", periodSeconds=2, timeoutSeconds=2
+        ),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": wellknown.SLURM_UID,
+            "runAsGroup": wellknown.SLURM_UID,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            etc_mount(),
+            {"name": "run", "mountPath": "/run"},
+            {"name": _STATE, "mountPath": state_directory(cluster)},
+            {"name": _SOCKET, "mountPath": "/run/slurmctld"},
+            logs_mount(),
+            *sssd.mounts(cluster),
+        ],
+    }
+    return merge.container(base, spec.slurmctld)
+
+
+def _reconfigure(cluster: Cluster, image: str) -> Json:
+    state = state_directory(cluster)
+    base: Json = {
+        "name": "reconfigure",
+        "image": image,
+        "command": _RECONFIGURE_COMMAND,
+        "env": [{"name": "SLURM_STATE", "value": state}],
+        "restartPolicy": "Always",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            etc_mount(),
+            {"name": _CANDIDATES, "mountPath": "/mnt/candidate", "readOnly": True},
+            {"name": _SOCKET, "mountPath": "/run/slurmctld", "readOnly": True},
+            {"name": _RECONFIGURE, "mountPath": "/run/reconfigure"},
+            {"name": _STATE, "mountPath": state, "readOnly": True},
+        ],
+    }
+    return merge.container(base, cluster.controller.spec.reconfigure)
+
+
+def _etc(cluster: Cluster) -> Json:
+    controller = cluster.controller
+    jwt = names.jwt_key_ref(controller)
+    sources = [
+        config_map_source(names.config_map(controller)),
+        *key_sources(cluster, SLURMCTLD),
+        secret_source(jwt.name, (jwt.key, names.JWT_KEY, None)),
+        *_users_files(cluster),
+    ]
+    return projected(ETC, 0o610, sources)
+
+
+def _candidates(cluster: Cluster) -> Json:
+    """/etc/slurm without keys as it is to become, and what the pod's annotations ask for."""
+    ours = config_map_source(names.config_candidate(cluster.controller))
+    ours["configMap"]["optional"] = True
+    asked = [
+        {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+        for path, key in (
+            (".live", wellknown.CONFIG_LIVE),
+            (".restart", wellknown.CONFIG_RESTART),
+            (".reconfigure", wellknown.RECONFIGURE),
+        )
+    ]
+    ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD)
+    sources = [ours, *ring, *_users_files(cluster), {"downwardAPI": {"items": asked}}]
+    return projected(_CANDIDATES, 0o640, sources)
+
+
+def _users_files(cluster: Cluster) -> list[Json]:
+    sources = [config_map_source(name) for name in config_maps_of(cluster)]
+    if jwks := cluster.controller.spec.jwks_key_ref:
+        sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
+    return sources
+
+
+def _state(cluster: Cluster) -> tuple[list[Json], list[Json]]:
+    """The pod's volume for slurmctld's state, or the claim template that makes one."""
+    wish = cluster.controller.spec.persistence or Persistence(enabled=True)
+    if not wish.enabled:
+        return [{"name": _STATE, "emptyDir": {}}], []
+    if wish.existing_claim:
+        return [{"name": _STATE, "persistentVolumeClaim": {"claimName": wish.existing_claim}}], []
+    given: dict[str, Any] = {
+        name: getattr(wish, name)
+        for name in ClaimSpec.__struct_fields__
+        if getattr(wish, name) is not None
+    }
+    claim: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "4Gi"}},
+        **msgspec.to_builtins(ClaimSpec(**given)),
+    }
+    return [], [{"metadata": {"name": _STATE}, "spec": claim}]

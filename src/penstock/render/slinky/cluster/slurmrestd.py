@@ -1,0 +1,160 @@
+"""RestApi: slurmrestd's Deployment and Service."""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names
+from penstock.api.slinky.restapi import RestApi
+from penstock.render.parts import merge
+from penstock.render.parts.digest import digest
+from penstock.render.parts.pod_template import (
+    ETC,
+    config_map_source,
+    config_server,
+    etc_mount,
+    object_metadata,
+    projected,
+    slurm_key_source,
+    strategy,
+    tcp_probe,
+    template,
+)
+from penstock.render.parts.service import Port, service
+from penstock.render.slinky.cluster.adopted_workload import Declared
+from penstock.render.slinky.config.slurm_conf import identity, slurm_conf
+from penstock.render.slinky.inputs import Cluster, owner
+
+_ID = wellknown.SLURMRESTD_UID
+
+
+def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list[Json]:
+    """Service and Deployment, in the order in which they are to be written.
+
+    `conf` is the slurm.conf in the ConfigMap that slurmrestd mounts, where there is one already.
+    slurmrestd reads it once, so a change restarts it after it was delivered, and not before.
+    """
+    conf = slurm_conf(cluster) if conf is None else conf
+    instance = restapi.metadata.name
+    labels = wellknown.labels("slurmrestd", instance)
+    selector = wellknown.selector_labels("slurmrestd", instance)
+    wish = restapi.spec.service
+    port = Port("slurmrestd", wish.port or wellknown.SLURMRESTD_PORT, "slurmrestd", wish.node_port)
+    # slurmrestd reads slurm.conf and the key once: what concerns it restarts it, a changed
+    # partition does not.
+    hashes = {
+        wellknown.SLURM_CONFIG_HASH: digest(identity(conf)),
+        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+    }
+    spec: Json = {
+        "replicas": restapi.spec.replicas,
+        "revisionHistoryLimit": 0,
+        "selector": {"matchLabels": selector},
+        "template": template(
+            restapi.spec.template, labels, hashes, _pod_spec(cluster, restapi, conf)
+        ),
+    }
+    if how := strategy(restapi.spec.template):
+        spec["strategy"] = how
+    return [
+        service(
+            names.restapi_service(restapi),
+            restapi.metadata.namespace,
+            selector,
+            (port,),
+            owner(restapi),
+            labels=labels,
+            user=wish,
+        ),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": object_metadata(
+                names.restapi_workload(restapi), restapi.metadata.namespace, labels, owner(restapi)
+            ),
+            "spec": spec,
+        },
+    ]
+
+
+def declared(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> Declared:
+    """What is declared of slurmrestd's pods, with `conf` as in `objects`."""
+    conf = slurm_conf(cluster) if conf is None else conf
+    return Declared(
+        restapi.spec.template,
+        {"slurmrestd": restapi.spec.slurmrestd},
+        hashes={wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash},
+        more=_read_at_start(cluster, accounted=_has_slurmdbd(cluster, conf)),
+        sources=frozenset({("secret", names.slurm_key_ref(cluster.controller).name)}),
+    )
+
+
+def _read_at_start(cluster: Cluster, *, accounted: bool) -> dict[str, str]:
+    """What is declared of those lines of slurm.conf that slurmrestd reads once."""
+    spec, books = cluster.controller.spec, cluster.accounting if accounted else None
+    return {
+        "cluster": names.cluster_name(cluster.controller),
+        "server": config_server(cluster),
+        "replicas": str(spec.replicas),
+        "extra": identity(spec.extra_conf),
+        "jwks": spec.jwks_key_ref.name if spec.jwks_key_ref else "",
+        "accounted": "yes" if accounted else "no",
+        "accounting": f"{names.accounting_host(books)}:{names.accounting_port(books)}"
+        if books
+        else "",
+    }
+
+
+def _has_slurmdbd(cluster: Cluster, conf: str) -> bool:
+    """Whether slurmdbd's half of the API is to be loaded: it fails to without its slurm.conf."""
+    if cluster.accounting is None:
+        return cluster.controller.spec.accounting_ref is not None
+    return "AccountingStorageType=accounting_storage/slurmdbd" in conf.splitlines()
+
+
+def _pod_spec(cluster: Cluster, restapi: RestApi, conf: str) -> Json:
+    user = {"runAsNonRoot": True, "runAsUser": _ID, "runAsGroup": _ID}
+    base: Json = {
+        "name": "slurmrestd",
+        "image": cluster.images.slurmrestd,
+        # Without slurmdbd its part of the API would only fail.
+        "args": [] if _has_slurmdbd(cluster, conf) else ["-s", "openapi/slurmctld"],
+        "env": [
+            # Each request brings its own token; slurmrestd itself has none.
+            {"name": "SLURM_JWT", "value": "daemon"},
+            # Unsharing needs rights that an ordinary container does not have.
+            {
+                "name": "SLURMRESTD_SECURITY",
+                "value": "disable_unshare_files,disable_unshare_sysv",
+            },
+        ],
+        "ports": [
+            {"name": "slurmrestd", "containerPort": wellknown.SLURMRESTD_PORT, "protocol": "TCP"}
+        ],
+        "startupProbe": tcp_probe("slurmrestd", periodSeconds=1, failureThreshold=60),
+        "livenessProbe": tcp_probe("slurmrestd", periodSeconds=10, failureThreshold=6),
+        "readinessProbe": tcp_probe("slurmrestd", periodSeconds=2),
+        "securityContext": user,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [etc_mount()],
+    }
+    slurmrestd = merge.container(base, restapi.spec.slurmrestd)
+    slurmrestd["args"] = [*slurmrestd["args"], f"0.0.0.0:{wellknown.SLURMRESTD_PORT}"]
+    return {
+        "automountServiceAccountToken": False,
+        "securityContext": {**user, "fsGroup": _ID},
+        "containers": [slurmrestd],
+        "volumes": [
+            projected(
+                ETC,
+                0o600,
+                [
+                    config_map_source(
+                        names.config_map(cluster.controller),
+                        ("slurm.conf", "slurm.conf", None),
+                    ),
+                    slurm_key_source(cluster),
+                ],
+            )
+        ],
+    }

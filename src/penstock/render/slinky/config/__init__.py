@@ -1,0 +1,1 @@
+"""slurm.conf and what goes with it, of a Controller."""

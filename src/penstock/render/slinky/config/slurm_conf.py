@@ -1,0 +1,279 @@
+"""slurm.conf of a cluster, byte for byte as slurm-operator writes it.
+
+What a user writes in `extraConf` comes after ours, and of two lines Slurm takes the last; only the
+options without which a cluster on Kubernetes does not work are joined to the user's once more.
+Source: slurm.conf(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from penstock.api.slinky import names
+from penstock.api.slinky.labels import SLURMCTLD_PORT, SLURMD_PORT
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render.config import partition as partitions
+from penstock.render.parts.pod_template import names_of
+from penstock.render.slinky.cluster import release
+from penstock.render.slinky.inputs import Cluster
+from penstock.slurm.conf.document import Document, joined
+from penstock.slurm.partition.declaration import keep
+from penstock.slurm.partition.hold import held_lines, removed
+from penstock.slurm.versions import METRICS_SINCE
+
+_KEY_LINES = (
+    "clustername",
+    "slurmctldhost",
+    "slurmctldport",
+    "slurmctldaddr",
+    "auth",
+    "accounting",
+)
+_PARTITIONS, _EXTRA, _MERGED = "NODESET & PARTITION", "EXTRA CONFIG", "MERGED CONFIG"
+
+
+def slurm_conf(cluster: Cluster) -> str:
+    """The file's text. Equal clusters give equal bytes, in whatever order NodeSets are listed."""
+    if cluster.controller.spec.external:
+        sections = [_external(cluster), ("ACCOUNTING", _accounting(cluster))]
+    else:
+        sections = [
+            ("GENERAL", _general(cluster)),
+            ("LOGGING", _LOGGING),
+            ("PLUGINS & PARAMETERS", _plugins(cluster)),
+            ("ACCOUNTING", _accounting(cluster)),
+            ("SLURMCTLD PROLOG & EPILOG", _slurmctld_scripts(cluster)),
+            ("PROLOG & EPILOG", _node_scripts(cluster)),
+            (_PARTITIONS, _nodesets(cluster)),
+            *_extra(cluster),
+        ]
+    text = _text(sections)
+    if held := held_lines(cluster.in_effect, text, cluster.freed):
+        # Before the user's own lines, which may begin with values for all lines after them.
+        text = _text(
+            (title, [*lines, *held] if title == _PARTITIONS else lines) for title, lines in sections
+        )
+    if cluster.kept_partitions:
+        return keep_partitions(cluster.slurm_conf, text, cluster.kept_partitions)
+    return text
+
+
+def held_partitions(cluster: Cluster) -> frozenset[str]:
+    """Partitions that nobody declares and that stay, as jobs may be in them."""
+    if not cluster.in_effect:
+        return frozenset()
+    bare = replace(cluster, in_effect="", kept_partitions=frozenset[str]())
+    return removed(cluster.in_effect, slurm_conf(bare)) - cluster.freed - cluster.kept_partitions
+
+
+def _text(sections: Iterable[tuple[str, list[str]]]) -> str:
+    return "".join(
+        _title(title) + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines
+    )
+
+
+def extra_conf_of(text: str) -> str:
+    """The user's own lines in a slurm.conf of ours; empty when it has none."""
+    return _parts(text)[1]
+
+
+def keep_partitions(old_text: str, new_text: str, names: Collection[str]) -> str:
+    """`new_text` in which the partitions of these names are as `old_text` has them.
+
+    Each stays in its part of the file: among the Controller's own lines that of a NodeSet or of a
+    Partition would be taken for one of these from then on, and come after what those declare.
+    """
+    (old_head, old_own, _), (head, own, merged) = _parts(old_text), _parts(new_text)
+    head, own = keep(old_head, head, names), keep(old_own, own, names)
+    after = (_EXTRA, own), (_MERGED, merged)
+    return head + "".join(f"{_title(title)}{lines}" for title, lines in after if lines)
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """What comes before the user's own lines, these, and what was joined to them."""
+    head, _, after = text.partition(_title(_EXTRA))
+    own, mark, merged = after.rpartition(_title(_MERGED))
+    return (head, own, merged) if mark else (head, after, "")
+
+
+def _title(section: str) -> str:
+    return f"#\n### {section} ###\n"
+
+
+def identity(text: str) -> str:
+    """The lines of slurm.conf that say who slurmctld is and how it is spoken to.
+
+    A client daemon that reads slurm.conf once (slurmrestd) needs a restart when these change, and
+    only then. Source: slurm.conf(5), slurmrestd(8).
+    """
+    return "".join(
+        f"{line}\n" for line in text.splitlines() if line.strip().lower().startswith(_KEY_LINES)
+    )
+
+
+_MOST_NODES = 1024
+"""MaxNodeCount of every cluster of slurm-operator: a cluster that fits sees no other line."""
+_SLURMS_MOST = 65536
+"""Source: slurm.conf(5), MaxNodeCount."""
+_LOGGING = [
+    "SlurmctldLogFile=/var/log/slurm/slurmctld.log",
+    "SlurmSchedLogFile=/var/log/slurm/slurmctld.log",
+    "SlurmdLogFile=/var/log/slurm/slurmd.log",
+]
+
+
+def _general(cluster: Cluster) -> list[str]:
+    controller = cluster.controller
+    hosts = [
+        f"{names.controller_pod(controller, i)}({names.slurmctld_address(controller, i)})"
+        for i in range(controller.spec.replicas)
+    ]
+    return [
+        f"ClusterName={names.cluster_name(controller)}",
+        "SlurmUser=slurm",
+        *(f"SlurmctldHost={host}" for host in hosts),
+        f"SlurmctldPort={SLURMCTLD_PORT}",
+        f"SlurmctldAddr={names.slurmctld_host(controller)}",
+        f"StateSaveLocation={state_directory(cluster)}",
+        "SlurmdUser=root",
+        f"SlurmdPort={SLURMD_PORT}",
+        "SlurmdSpoolDir=/var/spool/slurmd",
+        f"MaxNodeCount={max_node_count(cluster)}",
+    ]
+
+
+def max_node_count(cluster: Cluster) -> int:
+    """How many nodes slurmctld is to have room for.
+
+    slurmctld makes the room when it reads its files (slurm.conf(5), MaxNodeCount), so the number
+    grows in steps that double, and never shrinks: a cluster that shrinks and grows again changes
+    nothing.
+    """
+    found = max(_MOST_NODES, cluster.node_count)
+    while found < min(sum(map(_workers, cluster.nodesets)), _SLURMS_MOST):
+        found *= 2
+    return found
+
+
+def node_count_of(text: str) -> int:
+    """The MaxNodeCount in a slurm.conf of ours; 0 when the line there is not of our making."""
+    line = next((one for one in text.splitlines() if one.startswith("MaxNodeCount=")), "")
+    number = line.partition("=")[2].strip()
+    count = int(number) if number.isdecimal() else 0
+    steps, rest = divmod(count, _MOST_NODES)
+    return count if steps and not rest and steps & (steps - 1) == 0 else 0
+
+
+def _workers(nodeset: NodeSet) -> int:
+    """Workers that are declared; in DaemonSet mode one for each machine that fits."""
+    counted = nodeset.spec.scaling_mode == "StatefulSet"
+    return (nodeset.spec.replicas if counted else nodeset.status.desired) or 0
+
+
+def state_directory(cluster: Cluster) -> str:
+    """Where slurmctld keeps its state."""
+    return f"/var/spool/slurmctld/{names.cluster_name(cluster.controller)}"
+
+
+def _external(cluster: Cluster) -> tuple[str, list[str]]:
+    controller = cluster.controller
+    return "GENERAL", [
+        f"ClusterName={names.cluster_name(controller)}",
+        "SlurmUser=slurm",
+        f"SlurmctldHost={names.slurmctld_host(controller)}",
+        f"SlurmctldPort={names.slurmctld_port(controller)}",
+        "AuthType=auth/slurm",
+        "CredType=cred/slurm",
+        "AuthAltTypes=auth/jwt",
+    ]
+
+
+def _alt_parameters(cluster: Cluster) -> str:
+    jwks = ",jwks=/etc/slurm/jwks.json" if cluster.controller.spec.jwks_key_ref else ""
+    # Slurm 26.05 and later; an older one leaves a word that it does not know alone.
+    identities = ",use_jwt_client_ids" if cluster.identities else ""
+    return f"jwt_key=/etc/slurm/jwt.key{jwks}{identities}"
+
+
+def _required(cluster: Cluster) -> dict[str, str]:
+    return {
+        "AuthAltParameters": _alt_parameters(cluster),
+        "AuthInfo": "use_client_ids",
+        "SlurmctldParameters": "enable_configless,reconfig_on_restart",
+    }
+
+
+def _plugins(cluster: Cluster) -> list[str]:
+    required = _required(cluster)
+    lines = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt"]
+    lines += [f"{key}={value}" for key, value in required.items()]
+    if cluster.controller.spec.metrics.enabled and has_metrics(cluster):
+        lines.append("MetricsType=metrics/openmetrics")
+    return lines
+
+
+def has_metrics(cluster: Cluster) -> bool:
+    """Whether slurmctld knows of metrics, as far as its release is known."""
+    version = release.running(cluster)
+    return version is None or version >= METRICS_SINCE
+
+
+def _accounting(cluster: Cluster) -> list[str]:
+    if cluster.accounting is None:
+        return ["AccountingStorageType=accounting_storage/none"]
+    return [
+        "AccountingStorageType=accounting_storage/slurmdbd",
+        f"AccountingStorageHost={names.accounting_host(cluster.accounting)}",
+        f"AccountingStoragePort={names.accounting_port(cluster.accounting)}",
+    ]
+
+
+def _files(cluster: Cluster, config_maps: Iterable[str]) -> list[str]:
+    return sorted({file for name in config_maps for file in cluster.config_maps.get(name, {})})
+
+
+def _slurmctld_scripts(cluster: Cluster) -> list[str]:
+    spec = cluster.controller.spec
+    return [
+        f"{key}=/etc/slurm/{file}"
+        for key, refs in (
+            ("PrologSlurmctld", spec.prolog_slurmctld_script_refs),
+            ("EpilogSlurmctld", spec.epilog_slurmctld_script_refs),
+        )
+        for file in _files(cluster, names_of(refs))
+    ]
+
+
+def _node_scripts(cluster: Cluster) -> list[str]:
+    spec = cluster.controller.spec
+    return [
+        f"{key}={file}"
+        for key, refs in (("Prolog", spec.prolog_script_refs), ("Epilog", spec.epilog_script_refs))
+        for file in _files(cluster, names_of(refs))
+    ]
+
+
+def _nodesets(cluster: Cluster) -> list[str]:
+    lines: list[str] = []
+    for nodeset in sorted(cluster.nodesets, key=lambda n: n.metadata.name):
+        lines += nodeset_lines(nodeset)
+    return [*lines, *partitions.lines(cluster)]
+
+
+def nodeset_lines(nodeset: NodeSet) -> list[str]:
+    """A NodeSet's nodes as one of Slurm's node sets, and the partition over them if it has one."""
+    name, partition = names.partition_name(nodeset), nodeset.spec.partition
+    lines = [f"NodeSet={name} Feature={name}"]
+    if partition and partition.enabled:
+        lines.append(f"PartitionName={name} Nodes={name} {partition.config}".rstrip())
+    return lines
+
+
+def _extra(cluster: Cluster) -> list[tuple[str, list[str]]]:
+    """The user's text as it stands, and the required options joined to those it sets."""
+    text = cluster.controller.spec.extra_conf.rstrip("\n")
+    if not text.strip():
+        return []
+    merged = joined(Document.parse(text), _required(cluster))
+    return [(_EXTRA, text.split("\n")), (_MERGED, merged)]

@@ -1,0 +1,99 @@
+"""What rendering needs to know beside the object itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.penstock.partition import Partition
+from penstock.api.registry import KINDS
+from penstock.api.slinky.accounting import Accounting
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.slurm.auth.key_rotation import Ring
+
+_RESOURCES: dict[type[KubeObject], Resource[Any]] = {
+    info.resource.type: info.resource for info in KINDS
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Images of containers for which the user names none; the operator's settings.
+
+    A side container without an image gets that of the daemon beside it: nothing more to pull.
+    """
+
+    slurmctld: str
+    slurmd: str
+    slurmrestd: str
+    slurmdbd: str
+    login: str
+
+    @classmethod
+    def of(cls, template: str) -> Images:
+        """All of them from one text in which `{role}` stands for the daemon's name."""
+        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login")
+        return cls(**{role: template.replace("{role}", role) for role in roles})
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One Slurm cluster as its manifests see it: the Controller and what belongs to it."""
+
+    controller: Controller
+    images: Images
+    nodesets: tuple[NodeSet, ...] = ()
+    accounting: Accounting | None = None
+    """The Accounting of `accountingRef`; None also while it does not exist."""
+    cluster_domain: str = "cluster.local"
+    config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """`data` of the ConfigMaps that the Controller names, by name; absent ones are left out."""
+    slurm_key_hash: str = ""
+    """`secret_digest` of the slurm key's Secret as slurmctld's pod was first made with it; empty
+    while it is not known. What changes afterwards comes by the key ring, without a restart."""
+    clients_key_hash: str = ""
+    """As `slurm_key_hash`, of the key that logins begin with: it follows a changed key."""
+    node_count: int = 0
+    """MaxNodeCount that slurm.conf has already, if it is one of ours."""
+    ring: Ring | None = None
+    """The keys of auth/slurm that are in use; None before they were first looked at."""
+    jwt_key_hash: str = ""
+    """`secret_digest` of the JWT key's Secret; empty while it is not known."""
+    identities: bool = False
+    """Whether tokens say who their user is, so that slurmctld need not look the user up."""
+    partitions: tuple[Partition, ...] = ()
+    kept_partitions: frozenset[str] = frozenset()
+    """Partitions of which the lines in `slurm_conf` stay: what is declared now was refused."""
+    slurm_conf: str = ""
+    """The slurm.conf that is in effect, while there are such partitions."""
+    in_effect: str = ""
+    """A slurm.conf with the partitions in which jobs may be; empty where there can be none."""
+    freed: frozenset[str] = frozenset()
+    """Those of its partitions of which slurmctld has said that no job is in them."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of everything that belongs to the cluster."""
+        return self.controller.metadata.namespace
+
+
+def owner(obj: KubeObject, *, controller: bool = True) -> Json:
+    """An ownerReference to `obj`: as its one manager, or as one of several owners.
+
+    Items of a list may come without their kind, so it is taken from the type.
+    """
+    resource = _RESOURCES[type(obj)]
+    reference: Json = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": obj.metadata.name,
+        "uid": obj.metadata.uid,
+        "blockOwnerDeletion": True,
+    }
+    if controller:
+        reference["controller"] = True
+    return reference

@@ -1,0 +1,1 @@
+"""Manifests of a NodeSet's workers."""

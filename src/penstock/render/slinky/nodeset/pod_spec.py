@@ -1,0 +1,209 @@
+"""The spec of a worker pod."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.quantity import quantity
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names, tolerations
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render.parts import merge
+from penstock.render.parts.pod_template import (
+    ETC,
+    LOGS,
+    config_map_source,
+    config_server,
+    etc_mount,
+    key_sources,
+    logfile,
+    logs_mount,
+    memory,
+    own,
+    projected,
+    secret_source,
+    spread_expression,
+    worker_search,
+)
+from penstock.render.parts.script import script
+from penstock.render.parts.sshd_config import WORKER, sshd_config
+from penstock.render.slinky.cluster import release
+from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.nodeset.slurmd_conf import node_conf
+from penstock.slurm.auth.key_rotation import WORKERS
+
+_MIB = 1024 * 1024
+
+
+def ssh_files(nodeset: NodeSet) -> dict[str, str]:
+    """`sshd_config`, when users may log in to workers; else nothing."""
+    ssh = nodeset.spec.ssh
+    if ssh is None or not ssh.enabled:
+        return {}
+    return {"sshd_config": sshd_config(WORKER, ssh.extra_sshd_config)}
+
+
+def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
+    """Our part of the spec of one pod, before the user's template is laid over it."""
+    slurmd = container(cluster, nodeset)
+    spec: Json = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "subdomain": names.worker_service(cluster.controller.metadata.name),
+        "dnsConfig": worker_search(cluster),
+        "tolerations": [tolerations.WORKER],
+        "initContainers": [
+            logfile(slurmd["image"], "/var/log/slurm/slurmd.log", nodeset.spec.logfile)
+        ],
+        "containers": [slurmd],
+        "volumes": [
+            projected(ETC, 0o600, key_sources(cluster, WORKERS)),
+            memory(LOGS),
+            *_ssh_volumes(nodeset),
+        ],
+    }
+    if not nodeset.spec.oversubscribe_node:
+        spec["affinity"] = spread_expression(wellknown.APP_NAME, "slurmd")
+    return spec
+
+
+def only_on(spec: Json, machine: str) -> None:
+    """Have the scheduler put a pod on that Kubernetes node, and on no other.
+
+    What the template asks of nodes is looked at before; here it would be asked besides. Source:
+    Kubernetes documentation, "DaemonSet", "How Daemon Pods are scheduled".
+    """
+    term: Json = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [machine]}]}
+    affinity: Json = spec.get("affinity") or {}
+    node: Json = affinity.get("nodeAffinity") or {}
+    node = {
+        **node,
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+    }
+    spec["affinity"] = {**affinity, "nodeAffinity": node}
+
+
+def claim_volumes(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
+    """One volume for each claim template, of the same name; its claim is `called` by that."""
+    metadata: list[Json] = [
+        template.get("metadata") or {} for template in nodeset.spec.volume_claim_templates or ()
+    ]
+    return [
+        {
+            "name": meta["name"],
+            "persistentVolumeClaim": {"claimName": called(meta["name"])},
+        }
+        for meta in metadata
+        if meta.get("name")
+    ]
+
+
+def _ssh_volumes(nodeset: NodeSet) -> list[Json]:
+    ssh = nodeset.spec.ssh
+    if ssh is None or not ssh.enabled:
+        return []
+    config = config_map_source(
+        names.worker_ssh_config(nodeset), ("sshd_config", "sshd_config", 0o600)
+    )
+    volumes = [projected("ssh-config", 0o600, [config])]
+    if sssd := ssh.sssd_conf_ref:
+        source = secret_source(sssd.name, (sssd.key, "sssd.conf", 0o600))
+        volumes.append(projected("sssd-conf", 0o600, [source]))
+    return volumes
+
+
+_SSH_MOUNTS = {
+    "ssh-config": ("/etc/ssh/sshd_config", "sshd_config"),
+    "sssd-conf": ("/etc/sssd/sssd.conf", "sssd.conf"),
+}
+
+
+def container(cluster: Cluster, nodeset: NodeSet) -> Json:
+    """The container of slurmd, with the user's wishes."""
+    ports: list[Json] = [
+        {"name": "slurmd", "containerPort": wellknown.SLURMD_PORT, "protocol": "TCP"}
+    ]
+    mounts: list[Json] = [etc_mount(), logs_mount()]
+    for volume in _ssh_volumes(nodeset):
+        path, file = _SSH_MOUNTS[volume["name"]]
+        mounts.append(
+            {"name": volume["name"], "mountPath": path, "subPath": file, "readOnly": True}
+        )
+    if len(mounts) > 2:
+        ports.append({"name": "ssh", "containerPort": wellknown.SSH_PORT, "protocol": "TCP"})
+    version = release.of_slurmd(cluster, nodeset)
+    base: Json = {
+        "name": "slurmd",
+        "image": cluster.images.slurmd,
+        # One word each for the images' entrypoint, which joins them to a shell command line.
+        "args": [
+            "-Z",
+            "--conf-server",
+            config_server(cluster),
+            "--conf",
+            f"'{node_conf(nodeset)}'",
+        ],
+        "env": [*_limits(nodeset), *_topology(), *_keys(cluster)],
+        "ports": ports,
+        # A slurmd that waits for slurmctld has not failed: an hour, then something is wrong.
+        "startupProbe": release.probe(
+            version, "/livez", "slurmd", periodSeconds=1, failureThreshold=3600
+        ),
+        "livenessProbe": release.probe(
+            version, "/livez", "slurmd", periodSeconds=10, timeoutSeconds=5, failureThreshold=6
+        ),
+        "readinessProbe": release.probe(
+            version, "/readyz", "slurmd", periodSeconds=2, timeoutSeconds=5
+        ),
+        "lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sh", "-c", script("prestop")]}}},
+        "securityContext": {
+            "privileged": True,
+            "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+    return merge.container(base, nodeset.spec.slurmd)
+
+
+def _topology() -> list[Json]:
+    """The topology annotation, whenever it comes; images leave it out while it is empty."""
+    field = f"metadata.annotations['{wellknown.TOPOLOGY}']"
+    return [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+        for name in ("SLINKY_TOPOLOGY", "POD_TOPOLOGY")
+    ]
+
+
+def _keys(cluster: Cluster) -> list[Json]:
+    """Where slurmd finds its keys, said each time that it starts.
+
+    It has its configuration elsewhere, and would go on with the file that it began with when
+    another kind of file comes or goes. Source: slurmd(8), SLURM_SACK_JWKS and SLURM_SACK_KEY.
+    """
+    files = (("SLURM_SACK_JWKS", names.SLURM_JWKS), ("SLURM_SACK_KEY", names.SLURM_KEY))
+    found: list[Json] = [{"name": name, "value": f"/etc/slurm/{file}"} for name, file in files]
+    return found if own(cluster) else []
+
+
+def _limits(nodeset: NodeSet) -> list[Json]:
+    """What the pod may use of its machine; images derive CoreSpecCount and MemSpecLimit."""
+    out: list[Json] = []
+    if cpus := _limit(nodeset, "cpu"):
+        out.append({"name": "POD_CPUS", "value": str(math.ceil(cpus))})
+    if size := _limit(nodeset, "memory"):
+        out.append({"name": "POD_MEMORY", "value": str(math.floor(size / _MIB))})
+    return out
+
+
+def _limit(nodeset: NodeSet, resource: str) -> Fraction:
+    parts: tuple[Json, ...] = (nodeset.spec.slurmd, nodeset.spec.template.spec)
+    for part in parts:
+        resources: Json = part.get("resources") or {}
+        limits: Json = resources.get("limits") or {}
+        if found := limits.get(resource):
+            return quantity(found)
+    return Fraction(0)

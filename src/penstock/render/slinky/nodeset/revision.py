@@ -1,0 +1,70 @@
+"""Which worker pods are of today's make: ControllerRevisions of a NodeSet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render.parts.digest import canonical_json, revision_hash
+from penstock.render.parts.pod_template import object_metadata, pod_labels
+from penstock.render.slinky.inputs import owner
+
+_REPLACE = {"$patch": "replace"}
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The part of a NodeSet that its pods are made from."""
+
+    hash: str
+    """Value of the pods' label `controller.kubernetes.io/hash`."""
+    name: str
+    """Name of the ControllerRevision."""
+    data: Json
+
+
+def revision(nodeset: NodeSet) -> Revision:
+    """The revision that pods should have.
+
+    It covers template, slurmd, logfile, ssh, extraConf, ordinalPadding and oversubscribeNode, as
+    slurm-operator's does, and nothing that a newer Penstock or another default image would change.
+    """
+    spec = nodeset.spec
+    meta = spec.template.metadata
+    metadata = {"labels": pod_labels(spec.template, {}), "annotations": meta.annotations or {}}
+    template: Json = {"metadata": metadata, "spec": spec.template.spec}
+    parts: dict[str, Any] = {
+        "template": {**template, **_REPLACE},
+        "slurmd": {**spec.slurmd, **_REPLACE},
+        "logfile": {**spec.logfile, **_REPLACE},
+        "extraConf": spec.extra_conf,
+        "ordinalPadding": spec.ordinal_padding,
+        "oversubscribeNode": spec.oversubscribe_node,
+    }
+    if spec.ssh is not None:
+        parts["ssh"] = {**msgspec.to_builtins(spec.ssh), **_REPLACE}
+    data: Json = {"spec": parts}
+    label = revision_hash(canonical_json(data), nodeset.status.collision_count or None)
+    return Revision(label, f"{nodeset.metadata.name}-{label}", data)
+
+
+def controller_revision(nodeset: NodeSet, of: Revision, number: int) -> Json:
+    """The ControllerRevision that records `of` as the NodeSet's `number`-th."""
+    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": object_metadata(
+            of.name,
+            nodeset.metadata.namespace,
+            {**labels, wellknown.REVISION_HASH: of.hash},
+            owner(nodeset),
+        ),
+        "data": of.data,
+        "revision": number,
+    }

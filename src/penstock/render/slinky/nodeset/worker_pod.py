@@ -1,0 +1,226 @@
+"""NodeSet: the worker pods and the objects that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import names, tolerations
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.render.parts import merge
+from penstock.render.parts.digest import config_digest
+from penstock.render.parts.pod_template import metadata, object_metadata, own
+from penstock.render.parts.service import Port, service
+from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.nodeset.pod_spec import claim_volumes, only_on, pod_spec, ssh_files
+from penstock.render.slinky.nodeset.revision import Revision, controller_revision, revision
+
+__all__ = [
+    "Revision",
+    "claims",
+    "controller_revision",
+    "daemon_claims",
+    "daemon_pod",
+    "objects",
+    "pod",
+    "revision",
+    "shared_objects",
+]
+
+MORE_THAN_ALL = 2**31 - 1
+"""Healthy pods that a PodDisruptionBudget can ask for at most."""
+
+
+def shared_objects(cluster: Cluster) -> list[Json]:
+    """Headless Service and PodDisruptionBudget of all workers of a cluster.
+
+    Every NodeSet of the cluster is an owner, none of them the managing one; no NodeSet, no objects.
+    The budget forbids each eviction of a pod that carries the pod-protect label, so it is there
+    whether or not a NodeSet asks for protection. Kubernetes takes `spec.replicas` for the number of
+    pods that there should be, which says nothing in DaemonSet mode: there a number is asked for
+    that is never reached. Source: Kubernetes documentation, "Specifying a Disruption Budget".
+    """
+    if not cluster.nodesets:
+        return []
+    name, namespace = cluster.controller.metadata.name, cluster.namespace
+    ordered = sorted(cluster.nodesets, key=lambda nodeset: nodeset.metadata.name)
+    owners = [owner(nodeset, controller=False) for nodeset in ordered]
+    counted = all(one.spec.scaling_mode == "StatefulSet" for one in ordered)
+    most: Json = {"maxUnavailable": 0} if counted else {"minAvailable": MORE_THAN_ALL}
+    return [
+        service(
+            names.worker_service(name),
+            namespace,
+            {wellknown.APP_NAME: "slurmd", wellknown.CLUSTER: name},
+            (Port("slurmd", wellknown.SLURMD_PORT, "slurmd"),),
+            *owners,
+            headless=True,
+        ),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": object_metadata(names.worker_budget(name), namespace, {}, *owners),
+            "spec": {
+                **most,
+                "selector": {
+                    "matchLabels": {
+                        wellknown.POD_PROTECT: wellknown.TRUE,
+                        wellknown.CLUSTER: name,
+                    }
+                },
+            },
+        },
+    ]
+
+
+def objects(nodeset: NodeSet) -> list[Json]:
+    """What one NodeSet has for all its pods: the ConfigMap for sshd, when users may log in."""
+    files = ssh_files(nodeset)
+    if not files:
+        return []
+    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": object_metadata(
+                names.worker_ssh_config(nodeset),
+                nodeset.metadata.namespace,
+                labels,
+                owner(nodeset),
+            ),
+            "data": files,
+        }
+    ]
+
+
+def claims(nodeset: NodeSet, ordinal: int) -> list[Json]:
+    """The PersistentVolumeClaims of the pod of an ordinal. They have no owner: they outlive it."""
+    return _claims(nodeset, partial(names.worker_claim, nodeset, ordinal=ordinal))
+
+
+def daemon_claims(nodeset: NodeSet, host: str) -> list[Json]:
+    """The PersistentVolumeClaims of the pod of a Slurm node in DaemonSet mode."""
+    return _claims(nodeset, partial(names.daemon_claim, nodeset, host=host))
+
+
+def _claims(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
+    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    out: list[Json] = []
+    for claim in nodeset.spec.volume_claim_templates or ():
+        given: Json = merge.prune(claim.get("metadata") or {})
+        meta = object_metadata(
+            called(given.get("name", "")),
+            nodeset.metadata.namespace,
+            {**given.get("labels", {}), **labels},
+        )
+        if annotations := given.get("annotations"):
+            meta["annotations"] = annotations
+        out.append(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": meta,
+                "spec": merge.prune(claim.get("spec") or {}),
+            }
+        )
+    return out
+
+
+def pod(
+    cluster: Cluster,
+    nodeset: NodeSet,
+    ordinal: int,
+    *,
+    revision_hash: str = "",
+    topology: str = "",
+    machine: str = "",
+    sssd_conf_hash: str = "",
+) -> Json:
+    """The pod of an ordinal, as it is to be created.
+
+    `revision_hash` is that of `revision(nodeset)`, which is taken when it is empty. `topology` is
+    what is known of the pod's place before it is scheduled; the annotation may also be set later.
+    `machine` is the Kubernetes node that it must run on; any when it is empty. `sssd_conf_hash`
+    says with which sssd.conf the pod begins; a later one does not replace it.
+    """
+    name = names.pod_name(nodeset, ordinal)
+    spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
+    called = partial(names.worker_claim, nodeset, ordinal=ordinal)
+    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
+    if machine:
+        only_on(spec, machine)
+    labels = {wellknown.POD_INDEX: names.padded(nodeset, ordinal)}
+    host = names.slurm_node_name(nodeset, ordinal)
+    hashes = {wellknown.TOPOLOGY: topology, wellknown.SSSD_CONF_HASH: sssd_conf_hash}
+    hashes |= _ring(cluster)
+    return _pod(nodeset, name, host, spec, labels, revision_hash, hashes)
+
+
+def daemon_pod(
+    cluster: Cluster,
+    nodeset: NodeSet,
+    name: str,
+    host: str,
+    machine: str,
+    *,
+    revision_hash: str,
+    sssd_conf_hash: str = "",
+) -> Json:
+    """The pod of a Kubernetes node, `machine`, in DaemonSet mode.
+
+    `host` is what its Slurm node is called, unless it is in the host's network.
+    """
+    spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
+    called = partial(names.daemon_claim, nodeset, host=host)
+    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
+    tolerated = [*tolerations.DAEMON]
+    if spec.get("hostNetwork"):
+        tolerated.append(tolerations.HOST_NETWORK)
+    spec["tolerations"] = merge.union(spec["tolerations"], tolerated)
+    only_on(spec, machine)
+    hashes = {wellknown.SSSD_CONF_HASH: sssd_conf_hash} | _ring(cluster)
+    return _pod(nodeset, name, host, spec, {}, revision_hash, hashes)
+
+
+def _ring(cluster: Cluster) -> dict[str, str]:
+    return {wellknown.KEY_RING: wellknown.TRUE} if own(cluster) else {}
+
+
+def _pod(
+    nodeset: NodeSet,
+    name: str,
+    host: str,
+    spec: Json,
+    own: Mapping[str, str],
+    revision_hash: str,
+    hashes: Mapping[str, str],
+) -> Json:
+    labels = {
+        **wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name),
+        wellknown.POD_NAME: name,
+        **own,
+        wellknown.SCALING_MODE: nodeset.spec.scaling_mode,
+        wellknown.REVISION_HASH: revision_hash or revision(nodeset).hash,
+    }
+    if spec.get("hostNetwork"):
+        # The pod is called as the machine that it will run on.
+        spec.pop("hostname", None)
+    else:
+        spec["hostname"] = host
+        labels[wellknown.POD_HOSTNAME] = host
+    known = {key: hashes.get(key, "") for key in (wellknown.TOPOLOGY, wellknown.KEY_RING)}
+    if files := ssh_files(nodeset):
+        known[wellknown.SSHD_CONF_HASH] = config_digest(files)
+        known[wellknown.SSSD_CONF_HASH] = hashes.get(wellknown.SSSD_CONF_HASH, "")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **object_metadata(name, nodeset.metadata.namespace, {}, owner(nodeset)),
+            **metadata(nodeset.spec.template, labels, known, spec),
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,1 @@
+"""A kubelet, and the controllers of Kubernetes that pods need, in memory."""

@@ -1,0 +1,208 @@
+"""What simulated kubelets show of ConfigMaps and Secrets in pods, and what daemons read of it.
+
+A change is shown a while later: soon after a pod's annotations changed, else with the kubelet's
+full pass. Source: Kubernetes documentation, "Mounted ConfigMaps are updated automatically".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import KEYS
+from penstock.api.slinky.names import SLURM_JWKS
+from penstock.simulation.apiserver import Change
+from penstock.simulation.kubelet.pod_lifecycle import Life, Lives, Pace, node_name
+from penstock.simulation.slurm.auth_keys import read as keys_in
+from penstock.simulation.slurm.cluster import SimulatedSlurm
+from penstock.simulation.slurm.reconfigure import (
+    ETC,
+    SECRETS,
+    Data,
+    Files,
+    Sidecar,
+    data_of,
+    mounted,
+    release,
+)
+from penstock.slurm.auth.key_rotation import WORKERS
+
+LOGIN_KEYS = "slurm-config"
+"""The volume with a login's keys."""
+
+
+class Mounts:
+    """The files of all pods in `lives`.
+
+    `silent` and `lazy` are the machines of `Machines`. `register` has a slurmd that read other keys
+    register again, by its pod's key and uid.
+    """
+
+    def __init__(
+        self,
+        lives: Lives,
+        slurms: Mapping[str, SimulatedSlurm],
+        pace: Pace,
+        *,
+        silent: set[str],
+        lazy: set[str],
+        register: Callable[[str, str], None],
+    ) -> None:
+        self._lives = lives
+        self._slurms = slurms
+        self._pace = pace
+        self._silent = silent
+        self._lazy = lazy
+        self._register = register
+        self.taken: defaultdict[str, set[str]] = defaultdict(set)
+        """By namespace each slurm.conf that a trial start took."""
+        self.served: defaultdict[str, set[str]] = defaultdict(set)
+        """By namespace each slurm.conf that a slurmctld which worked has had."""
+        self.unsure: set[str] = set()
+        """Namespaces in which trial starts give no verdict."""
+        lives.server.store.listeners.append(self._rekeyed)
+
+    def begin(self, pod: Json, life: Life) -> None:
+        """A container starts with the files that there are."""
+        life.files = self._shown(pod)
+        life.keys = keys_in(life.files)
+
+    def begin_slurmctld(self, key: str, pod: Json, life: Life) -> None:
+        """A pod of slurmctld starts, and its reconfigure container with it."""
+        space = pod["metadata"]["namespace"]
+        life.notes = _notes(pod)
+        slurm = self._slurms[space]
+        life.sidecar = Sidecar(
+            mounted(pod, ETC, self._data(space)),
+            taken=lambda files: self.taken[space].add(_conf(files)),
+            has=lambda files: self.served[space].add(_conf(files)),
+            reads=lambda files: self._read(space, files),
+            up=lambda: slurm.up,
+            release=release(pod),
+            spend=lambda end: self._lives.later(life, self._pace.reconfigure, end),
+        )
+        life.sidecar.mount(pod, self._data(space))
+        self._lives.later(life, self._pace.try_, lambda: self._look(key, life.uid))
+        self._lives.later(life, self._pace.resync, lambda: self._resync(key, life.uid))
+
+    def noted(self, key: str, pod: Json, life: Life) -> None:
+        """A pod changed: other annotations have its files brought up to date at once."""
+        notes = _notes(pod)
+        if life.sidecar is not None and notes != life.notes:
+            bring = self._refresh
+        elif life.started and life.sidecar is None and notes.get(KEYS) != life.notes.get(KEYS):
+            bring = self._show
+        else:
+            return
+        life.notes = notes
+        if pod["spec"]["nodeName"] not in self._lazy:
+            self._lives.later(life, self._pace.refresh, lambda: bring(key, life.uid))
+
+    def crash_sidecar(self, namespace: str) -> None:
+        """The reconfigure container of slurmctld's pod ends and starts again, with a new log."""
+        for key, life in list(self._lives.items()):
+            if life.sidecar is not None and not life.ending and key.startswith(f"{namespace}/"):
+                life.sidecar.restart()
+                self._lives.later(life, self._pace.try_, lambda k=key, u=life.uid: self._look(k, u))
+
+    def files(self, life: Life) -> Files:
+        """What a slurmctld that starts in a pod now would read."""
+        return life.sidecar.etc if life.sidecar is not None else {}
+
+    def reread(self, namespace: str) -> None:
+        """Slurmctld reads the files that its pod has, and forgets what it was told since."""
+        for key, life in self._lives.items():
+            if life.sidecar is not None and key.startswith(f"{namespace}/"):
+                self._read(namespace, life.sidecar.etc)
+
+    def _data(self, space: str) -> Data:
+        return data_of(self._lives.server.find, space)
+
+    def _shown(self, pod: Json) -> Files:
+        """What a worker or a login finds at /etc/slurm."""
+        data = self._data(pod["metadata"]["namespace"])
+        return mounted(pod, LOGIN_KEYS, data) or mounted(pod, ETC, data)
+
+    def _read(self, space: str, files: Files) -> None:
+        """Slurmctld reads its files, and one that runs tells its slurmds to read theirs.
+
+        What that does is only of interest where keys change.
+        """
+        slurm = self._slurms[space]
+        before = slurm.keys
+        self.served[space].add(_conf(files))
+        slurm.reads(files)
+        if not slurm.up or before is None or SLURM_JWKS not in files:
+            return
+        for key, life in list(self._lives.items()):
+            pod = self._lives.pod(key, life.uid)
+            if pod is None or not key.startswith(f"{space}/"):
+                continue
+            name = node_name(pod)
+            if slurm.runs_slurmd(name, life.uid) and slurm.rereads(name, keys_in(life.files)):
+                self._lives.later(
+                    life, self._pace.register, lambda k=key, u=life.uid: self._register(k, u)
+                )
+
+    def _rekeyed(self, change: Change) -> None:
+        """A key ring changed: kubelets show it in their full pass, if not sooner."""
+        found = change.new.obj if change.new is not None else {}
+        if change.resource != SECRETS or WORKERS not in (found.get("data") or ()):
+            return
+        for key, life in self._lives.items():
+            if life.started and key.startswith(f"{change.key[0]}/"):
+                self._lives.later(
+                    life, self._pace.resync, lambda k=key, u=life.uid: self._show(k, u)
+                )
+
+    def _resync(self, key: str, uid: str) -> None:
+        """The kubelet's full pass."""
+        self._refresh(key, uid)
+        if (life := self._lives.get(key)) is not None and life.uid == uid:
+            self._lives.later(life, self._pace.resync, lambda: self._resync(key, uid))
+
+    def _show(self, key: str, uid: str) -> None:
+        """The kubelet brings the files of a worker or a login up to date."""
+        going_on = self._lives.going_on(key, uid)
+        if going_on is None or going_on[1].sidecar is not None:
+            return
+        pod, life = going_on
+        if pod["spec"]["nodeName"] in self._silent:
+            self._lives.later(life, self._pace.retry, lambda: self._show(key, uid))
+            return
+        life.files = self._shown(pod)
+
+    def _refresh(self, key: str, uid: str) -> None:
+        """The kubelet brings the files of a slurmctld pod up to date."""
+        going_on = self._lives.going_on(key, uid)
+        if going_on is None or (sidecar := going_on[1].sidecar) is None:
+            return
+        pod, life = going_on
+        if pod["spec"]["nodeName"] in self._silent:
+            self._lives.later(life, self._pace.retry, lambda: self._refresh(key, uid))
+            return
+        sidecar.mount(pod, self._data(pod["metadata"]["namespace"]))
+        self._lives.later(life, self._pace.try_, lambda: self._look(key, uid))
+
+    def _look(self, key: str, uid: str) -> None:
+        """The reconfigure container sees the files; it comes back to a slurmctld that is away."""
+        going_on = self._lives.going_on(key, uid)
+        if going_on is None or (sidecar := going_on[1].sidecar) is None:
+            return
+        pod, life = going_on
+        sidecar.unsure = pod["metadata"]["namespace"] in self.unsure
+        sidecar.look()
+        if sidecar.unsure:
+            self._lives.later(life, self._pace.again, lambda: self._look(key, uid))
+        if not self._slurms[pod["metadata"]["namespace"]].up:
+            self._lives.later(life, self._pace.retry, lambda: self._look(key, uid))
+
+
+def _conf(files: Files) -> str:
+    return files.get("slurm.conf", "")
+
+
+def _notes(pod: Json) -> dict[str, Any]:
+    return pod["metadata"].get("annotations") or {}

@@ -1,0 +1,102 @@
+"""What the simulated kubelets know of the pods that they look after, and when they do what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import labels as wellknown
+from penstock.simulation.apiserver import ApiServer
+from penstock.simulation.slurm.auth_keys import Keys
+from penstock.simulation.slurm.reconfigure import Files, Sidecar
+
+PODS = "/pods"
+Dice = Callable[[float, float], float]
+"""A number between the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take, each from and to, in seconds."""
+
+    bind: tuple[float, float] = (0.05, 0.5)
+    start: tuple[float, float] = (0.5, 4.0)
+    register: tuple[float, float] = (0.1, 2.0)
+    end: tuple[float, float] = (0.5, 6.0)
+    retry: tuple[float, float] = (2.0, 2.0)
+    refresh: tuple[float, float] = (0.1, 1.0)
+    """From a change of a pod's annotations until its files are as they should be."""
+    resync: tuple[float, float] = (60.0, 90.0)
+    try_: tuple[float, float] = (0.1, 0.5)
+    again: tuple[float, float] = (8.0, 30.0)
+    """Until a trial without a verdict is made again."""
+    reconfigure: tuple[float, float] = (0.3, 3.0)
+    back_off: tuple[float, float] = (10.0, 40.0)
+    """Until a container that ended by itself is started again."""
+    hangs: tuple[float, float] = (300.0, 310.0)
+    """Until a container that does not answer is started again."""
+    collect: tuple[float, float] = (1.0, 20.0)
+    """From the end of a Node until its pods are collected."""
+    silent: float = 30.0
+    """After which slurmctld gives up a node that does not answer."""
+
+
+@dataclass
+class Life:
+    """How far the kubelet is with one pod."""
+
+    uid: str
+    bound: bool = False
+    started: bool = False
+    ending: bool = False
+    notes: Json = field(default_factory=dict[str, Any])
+    sidecar: Sidecar | None = None
+    files: Files = field(default_factory=dict[str, str])
+    """What a worker or a login is shown at /etc/slurm."""
+    keys: Keys | None = None
+    """What it read of that when it started."""
+    timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
+
+
+class Lives(dict[str, Life]):
+    """Lives by their pod's key, with the pods that belong to them."""
+
+    def __init__(self, server: ApiServer, dice: Dice) -> None:
+        super().__init__()
+        self.server = server
+        self._dice = dice
+        self._loop = asyncio.get_running_loop()
+
+    def pod(self, key: str, uid: str) -> Json | None:
+        """The pod of a key, if it is still that one."""
+        namespace, _, name = key.partition("/")
+        pod = self.server.find(PODS, namespace, name)
+        return pod if pod is not None and pod["metadata"]["uid"] == uid else None
+
+    def going_on(self, key: str, uid: str) -> tuple[Json, Life] | None:
+        """A pod that has not begun to end, with its life."""
+        pod, life = self.pod(key, uid), self.get(key)
+        return None if pod is None or life is None or life.ending else (pod, life)
+
+    def later(self, life: Life, between: tuple[float, float], callback: Callable[[], None]) -> None:
+        """Do something after a time from one to the other, unless the pod is gone by then."""
+        life.timers = [one for one in life.timers if one.when() > self._loop.time()]
+        life.timers.append(self._loop.call_later(self._dice(*between), callback))
+
+
+def key_of(pod: Json) -> str:
+    """Where a pod stands in `Lives`: namespace/name."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def app_of(pod: Json) -> str:
+    """Which of Slurm's daemons runs in a pod, as its label says."""
+    return pod["metadata"].get("labels", {}).get(wellknown.APP_NAME, "")
+
+
+def node_name(pod: Json) -> str:
+    """Name under which the pod's slurmd registers, if it is not in the host's network."""
+    return pod["spec"].get("hostname") or pod["metadata"]["name"]

@@ -1,0 +1,150 @@
+"""What pods and their workloads look like while they run: manifests and statuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from penstock.api.kubernetes.meta import Json
+from penstock.decide.slurm_node import parameters as live_conf
+
+TEMPLATE = "test.penstock.dev/template"
+"""Annotation of a pod: the digest of the template that it was made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConf:
+    """What a slurmd says of its node when slurmctld makes a record of it."""
+
+    features: tuple[str, ...] = ()
+    weight: int = live_conf.USUAL_WEIGHT
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """As a node record has them."""
+        both = {"features": list(self.features), "active_features": list(self.features)}
+        return {**both, "weight": self.weight}
+
+
+SILENT = NodeConf()
+"""Of a slurmd that says nothing."""
+
+
+def node_conf(pod: Json) -> NodeConf:
+    """What the slurmd of a worker pod is given by `--conf`."""
+    for container in pod["spec"]["containers"]:
+        words: list[str] = container.get("args") or []
+        if "--conf" in words:
+            found = live_conf.read(words[words.index("--conf") + 1])
+            return NodeConf(tuple(sorted(found.features)), found.weight)
+    return SILENT
+
+
+def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
+    """The status of a pod whose containers all run and are ready."""
+    return {
+        "phase": "Running",
+        "podIP": address(pod),
+        "podIPs": [{"ip": address(pod)}],
+        "conditions": [
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Ready", "status": "True"},
+        ],
+        "initContainerStatuses": [_running(one, started) for one in _beside(pod)],
+        "containerStatuses": [_running(one, started) for one in pod["spec"]["containers"]],
+    }
+
+
+def address(pod: Json) -> str:
+    """The pod's own IP address, made of its uid."""
+    found = blake2b(str(pod["metadata"].get("uid", "")).encode(), digest_size=3).digest()
+    return ".".join(map(str, (10, *found)))
+
+
+def fallen(pod: Json, started: str, *, hangs: bool) -> Json:
+    """The status of a slurmctld pod whose slurmctld ends at each start, or `hangs` in it."""
+    status = running(pod, started)
+    for container in status["containerStatuses"]:
+        if container["name"] == "slurmctld":
+            container["ready"] = False
+            if not hangs:
+                ended = {"exitCode": 1, "message": "slurmctld: fatal: it ends with these files"}
+                container |= {"restartCount": 2, "lastState": {"terminated": ended}}
+                container["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    status["conditions"][-1]["status"] = "False"
+    return status
+
+
+def _beside(pod: Json) -> list[Json]:
+    """Containers that run beside the others for as long as the pod lives."""
+    every: list[Json] = pod["spec"].get("initContainers") or []
+    return [one for one in every if one.get("restartPolicy") == "Always"]
+
+
+def _running(container: Json, started: str) -> Json:
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": started}},
+    }
+
+
+def image_missing(pod: Json) -> Json:
+    """The status of a pod whose images cannot be pulled."""
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    return {
+        "phase": "Pending",
+        "conditions": [
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Ready", "status": "False"},
+        ],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": waiting,
+            }
+            for container in pod["spec"]["containers"]
+        ],
+    }
+
+
+def revision_label(revision: str) -> str:
+    """A template's hash as the value of a label, which has 63 characters at most."""
+    return revision[:40]
+
+
+def _revision(workload: Json, revision: str) -> dict[str, str]:
+    """The label that a StatefulSet's pods have. Source: Kubernetes documentation, StatefulSets."""
+    stateful = workload["kind"] == "StatefulSet"
+    return {"controller-revision-hash": revision_label(revision)} if stateful else {}
+
+
+def pod_of(workload: Json, name: str, revision: str) -> Json:
+    """The pod that a StatefulSet or Deployment makes from its template."""
+    template: Json = workload["spec"]["template"]
+    meta: Json = template.get("metadata", {})
+    owner = {key: workload[key] for key in ("apiVersion", "kind")}
+    owner |= {key: workload["metadata"][key] for key in ("name", "uid")}
+    claims = [one["metadata"]["name"] for one in workload["spec"].get("volumeClaimTemplates", ())]
+    volumes: list[Json] = [*template["spec"].get("volumes", ())]
+    volumes += [{"name": name, "emptyDir": {}} for name in claims]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": workload["metadata"]["namespace"],
+            "labels": {**meta.get("labels", {}), **_revision(workload, revision)},
+            "annotations": {**meta.get("annotations", {}), TEMPLATE: revision},
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {**template["spec"], "volumes": volumes},
+    }

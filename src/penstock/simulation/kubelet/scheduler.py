@@ -1,0 +1,31 @@
+"""Where a simulated scheduler may put a pod."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.api.kubernetes.kinds import Taint
+from penstock.api.kubernetes.meta import Json
+from penstock.decide.placement.node_fit import Toleration
+
+
+def takes(machine: Json, pod: Json) -> bool:
+    """Whether a scheduler may put a pod on a machine, by its name, its taints and its cordon."""
+    spec, meta = machine.get("spec", {}), machine["metadata"]
+    affinity: Json = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required: Json = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    terms: list[Json] = required.get("nodeSelectorTerms", [])
+    if terms and not any(
+        meta["name"] in one["values"] for term in terms for one in term.get("matchFields", ())
+    ):
+        return False
+    if not pod["spec"].get("nodeSelector", {}).items() <= meta.get("labels", {}).items():
+        return False
+    taints: list[Json] = [*(spec.get("taints") or ())]
+    if spec.get("unschedulable"):
+        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    tolerated = msgspec.convert(pod["spec"].get("tolerations", ()), tuple[Toleration, ...])
+    return all(
+        any(one.holds(taint) for one in tolerated)
+        for taint in msgspec.convert(taints, tuple[Taint, ...])
+    )

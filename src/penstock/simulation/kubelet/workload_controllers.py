@@ -1,0 +1,88 @@
+"""The StatefulSet and Deployment controllers, beside the simulated API server.
+
+They do as little as an operator can tell from the real ones: pods are numbered, and a workload
+whose template changes has its pods replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.api.kubernetes.meta import Json
+from penstock.render.parts.digest import digest
+from penstock.simulation.apiserver import ApiServer, Change
+from penstock.simulation.kubelet.pod_manifests import TEMPLATE, pod_of, revision_label
+
+KINDS = {"apps/statefulsets": "StatefulSet", "apps/deployments": "Deployment"}
+
+
+class WorkloadControllers:
+    """Makes the pods of workloads; `delay` are the seconds after which it looks at a change."""
+
+    def __init__(self, server: ApiServer, *, delay: float = 0.05) -> None:
+        self._server = server
+        self._delay = delay
+        self._loop = asyncio.get_running_loop()
+        self._due: set[tuple[str, str, str]] = set()
+        server.store.listeners.append(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        if change.resource in KINDS:
+            self._look(change.resource, *change.key)
+        elif change.resource == "/pods":
+            for owner in change.last.obj["metadata"].get("ownerReferences", ()):
+                for resource, kind in KINDS.items():
+                    if owner["kind"] == kind:
+                        self._look(resource, change.key[0], owner["name"])
+
+    def _look(self, resource: str, namespace: str, name: str) -> None:
+        key = (resource, namespace, name)
+        if key not in self._due:
+            self._due.add(key)
+            self._loop.call_later(self._delay, self._reconcile, key)
+
+    def _reconcile(self, key: tuple[str, str, str]) -> None:
+        self._due.discard(key)
+        resource, namespace, name = key
+        workload = self._server.find(resource, namespace, name)
+        if workload is None or workload["metadata"].get("deletionTimestamp"):
+            return
+        uid, path = workload["metadata"]["uid"], f"/api/v1/namespaces/{namespace}/pods"
+        revision = digest(workload["spec"]["template"])
+        wanted = [f"{name}-{number}" for number in range(workload["spec"].get("replicas", 1))]
+        pods = {
+            pod["metadata"]["name"]: pod
+            for pod in self._server.objects("/pods", namespace)
+            if any(o["uid"] == uid for o in pod["metadata"].get("ownerReferences", ()))
+        }
+        for found, pod in pods.items():
+            meta = pod["metadata"]
+            stale = found not in wanted or meta.get("annotations", {}).get(TEMPLATE) != revision
+            ended = pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}
+            if (stale or ended) and not meta.get("deletionTimestamp"):
+                self._server.ask("DELETE", f"{path}/{found}", {})
+        for pod_name in wanted:
+            if self._server.find("/pods", namespace, pod_name) is None:
+                self._server.ask("POST", path, pod_of(workload, pod_name, revision))
+        self._tell(workload, resource, list(pods.values()))
+
+    def _tell(self, workload: Json, resource: str, pods: list[Json]) -> None:
+        ready = sum(_ready(pod) for pod in pods)
+        meta = workload["metadata"]
+        status = {
+            "observedGeneration": meta["generation"],
+            "replicas": len(pods),
+            "readyReplicas": ready,
+            "availableReplicas": ready,
+            "updatedReplicas": len(pods),
+        }
+        if workload["kind"] == "StatefulSet":
+            status["updateRevision"] = revision_label(digest(workload["spec"]["template"]))
+        plural = resource.partition("/")[2]
+        path = f"/apis/apps/v1/namespaces/{meta['namespace']}/{plural}/{meta['name']}/status"
+        self._server.ask("PATCH", path, {"status": status})
+
+
+def _ready(pod: Json) -> bool:
+    conditions: list[Json] = pod.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

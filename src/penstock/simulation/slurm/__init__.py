@@ -1,0 +1,1 @@
+"""Slurm's daemons in memory."""

@@ -1,0 +1,1 @@
+"""Tokens and keys that Slurm's daemons check."""

@@ -1,0 +1,1 @@
+"""Documents of Slurm's configuration, and how a changed key is applied."""

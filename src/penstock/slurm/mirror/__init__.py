@@ -1,0 +1,1 @@
+"""Copies of slurmctld's lists that polling keeps current."""

@@ -1,0 +1,103 @@
+"""What slurmctld says of its reservations: asked only while somebody needs to know."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from penstock.slurm import hostlist
+from penstock.slurm.known import Fact, Known, Unknown
+from penstock.slurm.mirror.polled_mirror import PolledMirror
+from penstock.slurm.mirror.snapshot import NOT_ASKED
+from penstock.slurm.reservation import Reservation
+from penstock.slurm.rest import reservation as wire
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import SlurmError
+
+PACE_S = 10.0
+"""Seconds between two questions; one call each."""
+STALE_S = 30.0
+
+Reservations = Mapping[str, Reservation]
+
+
+class ReservationMirror(PolledMirror):
+    """The reservations of one cluster, used from one event loop. `clock` gives monotonic seconds.
+
+    `changed` is called when an answer or a failure says something new.
+    """
+
+    def __init__(
+        self, changed: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock=clock)
+        self._changed = changed
+        self._fact: Fact[Reservations] = Unknown(NOT_ASKED)
+        self._heard = False
+        self._needed: set[str] = set()
+
+    @property
+    def records(self) -> Fact[Reservations]:
+        """The reservations by name; `as_of` is when they were asked for."""
+        return self._recent(self._fact, STALE_S)
+
+    @property
+    def asked(self) -> bool:
+        """Whether it has been heard, or why there is nobody to ask."""
+        return self._client is None or self._heard
+
+    def need(self, who: str, needs: bool) -> None:
+        """Say whether somebody needs to know; as long as nobody does, slurmctld is not asked."""
+        if needs == (who in self._needed):
+            return
+        if needs:
+            self._needed.add(who)
+        else:
+            self._needed.discard(who)
+        if not self._needed:
+            self._forget(NOT_ASKED)
+        self._wake.set()
+
+    async def fresh(self) -> None:
+        """Ask now: something was changed. What older questions hear counts no more."""
+        client, asked_at, before = self._client, self._clock(), self.records
+        if client is None:
+            return
+        found: Fact[Reservations]
+        try:
+            table = {one.name: _read(one) for one in await client.reservations()}
+            found = Known(MappingProxyType(table), asked_at)
+        except (SlurmError, hostlist.HostListError) as error:
+            found = Unknown(str(error))
+        late = isinstance(self._fact, Known) and self._fact.as_of > asked_at
+        if client is not self._client or late or not self._needed:
+            return
+        self._fact, self._heard = found, True
+        if not _alike(before, found):
+            self._changed()
+
+    def _forget(self, why: str) -> None:
+        self._fact, self._heard = Unknown(why), False
+
+    async def _poll(self, client: Slurmrestd) -> float | None:
+        if not self._needed:
+            return None
+        await self.fresh()
+        return PACE_S
+
+
+def _read(one: wire.Reservation) -> Reservation:
+    return Reservation(
+        one.name,
+        one.start_time.value() or 0,
+        one.end_time.value() or 0,
+        frozenset(hostlist.expand(one.node_list)),
+        frozenset(one.flags or ()),
+    )
+
+
+def _alike(one: Fact[Reservations], other: Fact[Reservations]) -> bool:
+    if isinstance(one, Known) and isinstance(other, Known):
+        return one.value == other.value
+    return one == other

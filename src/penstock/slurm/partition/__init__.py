@@ -1,0 +1,1 @@
+"""Partitions: declared, in slurm.conf, in slurmctld."""

@@ -1,0 +1,1 @@
+"""What users and faults do in a plan."""

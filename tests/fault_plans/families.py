@@ -1,0 +1,47 @@
+"""The families of happenings that plans draw by dice of their own, each once."""
+
+from __future__ import annotations
+
+from fault_plans.actions import (
+    absent,
+    configuration,
+    deposed,
+    forgotten,
+    parsers,
+    partitioned,
+    storage,
+    tokens,
+)
+from fault_plans.actions import accounting as bookkeeping
+from fault_plans.actions import adopted_cluster as left
+from fault_plans.actions import key_rotation as rotation
+from fault_plans.actions import scheduled_updates as upkeep
+from fault_plans.actions.faults import MISHAPS
+from fault_plans.actions.users import ACTS
+from fault_plans.hybrid import HYBRID
+
+DRAWN = {**ACTS, **MISHAPS}
+"""What all plans are drawn from; one more would make each of them another one."""
+FAMILIES = (
+    storage.FAMILY,
+    upkeep.FAMILY,
+    bookkeeping.FAMILY,
+    tokens.FAMILY,
+    rotation.FAMILY,
+    forgotten.FAMILY,
+    deposed.FAMILY,
+    configuration.FAMILY,
+    partitioned.FAMILY,
+    left.FAMILY,
+    absent.FAMILY,
+    parsers.FAMILY,
+)
+"""In the order in which they are added to a plan: a new one goes to the end."""
+HAPPENINGS = {
+    **DRAWN,
+    **{name: one for family in FAMILIES for name, one in family.happenings.items()},
+    **HYBRID,
+}
+"""All that happens in plans, by name."""
+USERS = frozenset((*ACTS, *HYBRID)).union(*(family.users for family in FAMILIES))
+"""Happenings that are left where nothing goes wrong."""

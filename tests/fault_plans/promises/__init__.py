@@ -1,0 +1,1 @@
+"""What holds at each step of a plan, and at its end."""

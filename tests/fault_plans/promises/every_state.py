@@ -1,0 +1,256 @@
+"""What must hold in every state, checked against the truth of the simulated world."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from fault_plans.daemonset import Unfit, is_daemon, machine_of, workers
+from fault_plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
+from fault_plans.promises.budget import Budget
+from fault_plans.promises.maintenance import ReservedPromises
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.labels import APP_NAME, CONFIG_HASH, CONFIG_RESTART, revision_hash
+from penstock.controllers.operator import LEASE
+from penstock.decide.slurm_node.drain_reason import is_ours
+from penstock.simulation.apiserver import ApiServer, Change
+from penstock.simulation.apiserver.connection import sent_at
+from penstock.simulation.apiserver.server import COLLECTOR
+from penstock.simulation.kubelet.kubelet import Machines
+from penstock.simulation.kubelet.pod_lifecycle import PODS, node_name
+from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
+from penstock.simulation.slurm.reconfigure import refusal
+from penstock.simulation.slurm.rest_replies import Asked
+from penstock.slurm.rest.http import Answer
+
+NODESETS = "slinky.slurm.net/nodesets"
+CONTROLLERS = "slinky.slurm.net/controllers"
+REVISIONS = "apps/controllerrevisions"
+LEASES = "coordination.k8s.io/leases"
+AT_ONCE_S = 0.1
+"""How soon after a fresh answer a request must be sent that relies on it."""
+LONG_S = 1.0
+"""How long a request takes that is not held up on its way."""
+STALE_S = 120.0
+"""The oldest view that anybody may act on: a silent watch is given up after 90 s."""
+
+
+class Promises:
+    """Notes in `broken` what the operator did and must never do. `slurms` are by namespace."""
+
+    def __init__(
+        self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], machines: Machines
+    ) -> None:
+        self.broken: list[str] = []
+        self._unfit = Unfit(server)
+        self.budget = Budget(server, slurms, self.broken)
+        self._reserved = ReservedPromises(server, slurms, self._unfit, self.broken, STALE_S)
+        self._server = server
+        self._slurms = slurms
+        self._machines = machines
+        self._wanted: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
+        self._templates: dict[str, tuple[float, Json]] = {}
+        """By uid of a NodeSet, since when its pods are wanted as they are, and how."""
+        self._taken_at: dict[str, float] = {}
+        """By uid of a pod, when somebody else than the operator had it deleted."""
+        for space, slurm in slurms.items():
+            slurm.starting.append(partial(self._starts, space))
+        server.deleting.append(self._delete)
+        server.store.listeners.append(self._changed)
+
+    def _starts(self, space: str) -> None:
+        """Slurmctld never starts where it would read a configuration that it refuses."""
+        real = self._server.find("/configmaps", space, "slurm-config")
+        words = refusal(real.get("data") or {}) if real is not None else None
+        if words is not None:
+            self.broken.append(f"slurmctld of {space} started on a bad configuration: {words}")
+
+    def acts(self, identity: str, what: str) -> None:
+        """Whoever sends something that changes the world holds the Lease when it does."""
+        lease = self._server.find(LEASES, LEASE_SPACE, LEASE)
+        holder = lease["spec"].get("holderIdentity") if lease is not None else None
+        if holder != identity:
+            self.broken.append(f"{identity} sent {what} while {holder} held the Lease")
+
+    def _changed(self, change: Change) -> None:
+        if change.resource != NODESETS:
+            return
+        meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
+        gone = change.new is None or "deletionTimestamp" in meta
+        daemon = is_daemon(change.last.obj)
+        self._wanted[meta["uid"]].append((_now(), 0 if gone or daemon else spec["replicas"]))
+        template = {key: value for key, value in spec.items() if key != "replicas"}
+        if self._templates.get(meta["uid"], (0.0, {}))[1] != template:
+            self._templates[meta["uid"]] = _now(), template
+
+    def _delete(self, user: str, obj: Json, resource: str) -> None:
+        """No pod is deleted whose slurmd runs and whose node has a job or may get one.
+
+        A drain that somebody lifted after Slurm's fresh answer, on which the request was sent at
+        once, cannot be seen by anybody.
+        """
+        if user == COLLECTOR and resource == PODS:
+            self._collected(obj)
+        if user != OPERATOR and resource == PODS:
+            self._taken_at.setdefault(obj["metadata"]["uid"], _now())
+        if user != OPERATOR or "deletionTimestamp" in obj["metadata"]:
+            return
+        space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        if resource != PODS:
+            if resource != REVISIONS:
+                self.broken.append(f"{resource} {name} was deleted")
+            return
+        if self._machines.runs_daemon(obj) and not _restarts(obj):
+            app = obj["metadata"]["labels"][APP_NAME]
+            self.broken.append(f"pod {name} was deleted though its {app} runs")
+        if not self._machines.runs_slurmd(obj) or self._abandoned(obj):
+            return
+        slurm, node = self._slurms[space], node_name(obj)
+        asked = listed_at.get().get(space, float("-inf"))
+        at_once = sent_at.get() - asked < AT_ONCE_S
+        if at_once and slurm.lifted_at.get(node, float("-inf")) >= asked:
+            return
+        jobs = [job.id for job in slurm.jobs_on(node)]
+        if jobs:
+            self.broken.append(f"pod {name} was deleted while jobs {jobs} ran on it")
+        record = slurm.ctld.nodes.get(node)
+        if record is None:
+            self.broken.append(f"pod {name} was deleted though its slurmd runs unregistered")
+        elif "DRAIN" not in record.flags:
+            self.broken.append(f"pod {name} was deleted while its node took jobs")
+        self._needed(obj)
+
+    def _collected(self, pod: Json) -> None:
+        """A NodeSet does not go before its pods, and takes no job along."""
+        if not self._machines.runs_slurmd(pod) or "deletionTimestamp" in pod["metadata"]:
+            return
+        slurm, node = self._slurms[pod["metadata"]["namespace"]], node_name(pod)
+        controller = self._server.find(CONTROLLERS, pod["metadata"]["namespace"], "slurm")
+        if controller is not None and (jobs := [job.id for job in slurm.jobs_on(node)]):
+            name = pod["metadata"]["name"]
+            self.broken.append(f"pod {name} went with its NodeSet while jobs {jobs} ran on it")
+
+    def _needed(self, pod: Json) -> None:
+        """No more pods are taken away than somebody asked for, by a view of two minutes ago.
+
+        Pods of an older template go as well, and for two minutes any pod may be one of those. What
+        was long on its way was decided on when there were others, and what others delete in the
+        last second nobody can have seen.
+        """
+        if _now() - sent_at.get() > LONG_S:
+            return
+        meta = pod["metadata"]
+        owner = next(iter(meta.get("ownerReferences", ())), {"uid": "", "name": ""})
+        nodeset = self._server.find(NODESETS, meta["namespace"], owner["name"])
+        if nodeset is not None and nodeset["metadata"]["uid"] == owner["uid"]:
+            revision = nodeset.get("status", {}).get("nodeSetHash")
+            changed, _ = self._templates[owner["uid"]]
+            old = revision_hash(meta["labels"]) != revision
+            if old or (changed > 0.0 and _now() - changed < STALE_S):
+                return
+            if is_daemon(nodeset):
+                self._daemon_needed(pod, nodeset)
+                return
+        living = [
+            one
+            for one in self._server.objects(PODS, meta["namespace"])
+            if self._stays(one["metadata"])
+            and any(o["uid"] == owner["uid"] for o in one["metadata"].get("ownerReferences", ()))
+        ]
+        history = self._wanted[owner["uid"]]
+        late = [wanted for when, wanted in history if when > _now() - STALE_S]
+        before = [wanted for when, wanted in history if when <= _now() - STALE_S][-1:]
+        fewest = min(late + before, default=0)
+        if len(living) <= fewest:
+            self.broken.append(
+                f"pod {meta['name']} was deleted though all {len(living)} of {fewest} are wanted"
+            )
+
+    def _daemon_needed(self, pod: Json, nodeset: Json) -> None:
+        """A pod is taken from a machine only when that is not, or was not lately, as it was."""
+        if "deletionTimestamp" in nodeset["metadata"]:
+            return
+        machine, name = machine_of(pod), pod["metadata"]["name"]
+        if self._unfit.lately(machine, STALE_S):
+            return
+        mates = [one for one in workers(self._server, nodeset) if machine_of(one) == machine]
+        if len([one for one in mates if self._stays(one["metadata"])]) <= 1:
+            self.broken.append(f"pod {name} was deleted though {machine} is for workers")
+
+    def _stays(self, meta: Json) -> bool:
+        """Whether a pod stays, as far as the sender of the request of now can know."""
+        taken = self._taken_at.get(meta["uid"], float("-inf"))
+        return "deletionTimestamp" not in meta or taken > sent_at.get() - LONG_S
+
+    def heard(
+        self,
+        space: str,
+        asked: Asked,
+        answer: Callable[[Asked], Answer],
+        knew: Knowledge,
+    ) -> Answer:
+        """Drains of others are never cleared or reworded, records in use never deleted.
+
+        Slurm knows no preconditions: a drain that was set between a fresh answer and the request
+        that follows it at once cannot be seen by anybody.
+        """
+        self.budget.look(space)
+        if asked.method == "GET":
+            return answer(asked)
+        slurm = self._slurms[space]
+        ctld, name = slurm.ctld, asked.path.rpartition("/")[2]
+        before = ctld.nodes.get(name)
+        unseen = slurm.drained_at.get(name, 0.0) >= knew.listed_at
+        blameless = unseen and knew.sent_at - knew.listed_at < AT_ONCE_S
+        drained = before is not None and "DRAIN" in before.flags and not is_ours(before.reason)
+        foreign = drained and not blameless
+        reason = before.reason if before else ""
+        in_use = name in slurm.slurmds and bool(slurm.jobs_on(name))
+        usable = self.budget.usable(space, name)
+        found = answer(asked)
+        if usable and b"DRAIN" in asked.body and b"for update" in asked.body:
+            shown = shown_at.get() - AT_ONCE_S
+            self.budget.took(space, name, shown)
+            if (taken := self.budget.worker(space, name)) is not None:
+                self._reserved.took(space, *taken, shown)
+        after = ctld.nodes.get(name)
+        stands = after is not None and "DRAIN" in after.flags and after.reason == reason
+        if after is None or (drained and blameless and not stands):
+            slurm.drains.pop(name, None)
+        if before is not None and after is None and in_use:
+            self.broken.append(f"record {name} was deleted under a job")
+        if foreign and after is not None:
+            if "DRAIN" not in after.flags:
+                self.broken.append(f"the drain of {name} ({reason!r}) was undone by {asked.body!r}")
+            elif after.reason != reason:
+                self.broken.append(f"the drain of {name} ({reason!r}) became {after.reason!r}")
+        return found
+
+    def _abandoned(self, pod: Json) -> bool:
+        """Whether its NodeSet goes and its Controller is gone: nothing to ask, nothing to keep."""
+        space = pod["metadata"]["namespace"]
+        if self._slurms[space].outside:
+            # It goes on, and its jobs with it.
+            return False
+        owners = {one["name"] for one in pod["metadata"].get("ownerReferences", ())}
+        for name in owners:
+            nodeset = self._server.find(NODESETS, space, name)
+            if nodeset is None or "deletionTimestamp" not in nodeset["metadata"]:
+                return False
+            controller = nodeset["spec"]["controllerRef"]["name"]
+            found = self._server.find(CONTROLLERS, space, controller)
+            return found is None or "deletionTimestamp" in found["metadata"]
+        return False
+
+
+def _restarts(pod: Json) -> bool:
+    """Whether a pod of slurmctld has files that take effect by a restart."""
+    notes: Json = pod["metadata"].get("annotations") or {}
+    marked = notes.get(CONFIG_RESTART, "")
+    return bool(marked) and marked == notes.get(CONFIG_HASH)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
