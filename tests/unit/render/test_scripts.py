@@ -355,6 +355,19 @@ def test_refused_candidates_are_told_in_slurms_words_and_the_correction_is_tried
     assert not pod.calls.read_text()
 
 
+def test_remarks_about_repeated_keys_do_not_push_out_the_line_at_fault(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    remarks = "".join(
+        f'echo "error: {key} 1 specified more than once, latest value used"\n'
+        for key in ("AuthInfo", "AuthAltParameters", "SlurmctldParameters")
+    )
+    pod.slurmctld(f'echo "error: Parsing error: Bogus=1"\n{remarks}echo "fatal: no"\nexit 1\n')
+    pod.candidate.write("bad")
+    (line,) = said(running, "tried")
+    assert line.endswith("refused: error: Parsing error: Bogus=1 / fatal: no")
+
+
 def test_a_container_that_starts_again_says_what_it_knows(pod: Pod):
     pod.slurmctld('echo "fatal: no"\nexit 1\n')
     pod.candidate.write("bad")

@@ -124,7 +124,8 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
   wait "$trying" 2>/dev/null
   status=$?
   trying=
-  words=$(sed -E 's/^\[[^]]*\] //; s/^slurmctld: //' "$trial/said" | tail -n 3 | line)
+  # Keys that users and the operator set are remarked upon after the line that is at fault.
+  words=$(sed -E '/specified more than once/d; s/^\[[^]]*\] //; s/^slurmctld: //' "$trial/said" | tail -n 3 | line)
   if [ "$verdict" = 1 ] && ! grep -q 'fatal: ' "$trial/said"; then
     words="$words (ended with status $status)"
     # Neither its words nor its end say that it is the files: not a crash, or no memory left (137).
