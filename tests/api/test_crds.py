@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -12,7 +13,9 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from api.kube_support import eventually
 from penstock.api import crd
+from penstock.api.penstock import partition
 from penstock.api.slinky.group import KINDS
 from penstock.local.node import Node
 
@@ -357,16 +360,19 @@ NODESET_STATUS = {
 }
 
 
-def test_the_kinds_are_listed_by_their_group(kubectl: Kubectl):
-    """S001."""
-    lines = kubectl("api-resources", "--api-group=slinky.slurm.net", "--no-headers").splitlines()
-    rows = [line.split() for line in lines]
-    assert {(row[-1], row[-3]) for row in rows} == {
-        (kind, API_VERSION)
-        for kind in ("Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token")
-    }
-    lines = kubectl("api-resources", "--api-group=penstock.dev", "--no-headers").splitlines()
-    assert [line.split()[-1] for line in lines] == ["Partition"]
+async def test_the_kinds_are_listed_by_their_group(kubectl: Kubectl):
+    """S001: in `kubectl api-resources`, a moment after the definitions are established."""
+
+    def listed(group: str) -> set[tuple[str, str]]:
+        lines = kubectl("api-resources", f"--api-group={group}", "--no-headers").splitlines()
+        return {(row[-1], row[-3]) for row in (line.split() for line in lines)}
+
+    kubectl("apply", "--server-side", "-f", "-", manifest=crd.definition(partition.INFO))
+    ours = ("Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token")
+    wanted = {(kind, API_VERSION) for kind in ours}
+    async with asyncio.timeout(60):
+        await eventually(lambda: listed("slinky.slurm.net") == wanted)
+        await eventually(lambda: listed("penstock.dev") == {("Partition", "penstock.dev/v1alpha1")})
 
 
 def test_a_nodeset_is_shown_by_each_name_with_its_columns(kubectl: Kubectl):

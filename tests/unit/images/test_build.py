@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -178,3 +180,14 @@ def test_an_unknown_or_absent_engine_is_said(monkeypatch: pytest.MonkeyPatch):
         engines.build("nerdctl", engines.BASE, None, None)
     with pytest.raises(LocalError, match="podman is not installed"):
         engines.build("podman", engines.BASE, None, None)
+
+
+def test_the_operators_image_has_all_that_the_operator_imports() -> None:
+    code = (
+        "import sys, penstock.controllers.operator\n"
+        "print(*{n.split('.')[1] for n in sys.modules if n.startswith('penstock.')})"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert set(said.split()) <= set(recipes.OPERATOR_PARTS)
