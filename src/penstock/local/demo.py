@@ -62,9 +62,11 @@ def up(target: Target, progress: Progress = default, *, reset: bool = False) -> 
     with step("creating a Slurm cluster (2 workers)"):
         public = key.with_suffix(".pub").read_text().strip()
         kept = quickstart(target, public, reset=reset)
+        if kept:
+            # Before the wait: what was changed may be why it never becomes ready.
+            found = ", ".join(kept)
+            progress.say(f"kept as you changed it: {found} (RESET=1 or --reset sets it back)")
         wait_ready(target)
-    if kept:
-        progress.say(f"kept as you changed it: {', '.join(kept)} (RESET=1 or --reset sets it back)")
     workers = _workers(target)
     if not workers:
         progress.say(f"no job is run: nodeset/{NODESET} has no replicas")
