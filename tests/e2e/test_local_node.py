@@ -194,7 +194,8 @@ def test_a_dead_node_is_replaced_by_up(kube_node: Node) -> None:
         assert node.status().state == "dead"
         node.up(Size.API)
         assert node.status().state == "ready"
-        assert "kubernetes" in node.kubectl("get", "services")
+        # The API server makes it after it says that it is ready.
+        node.kubectl("wait", "--for=create", "service/kubernetes", "--timeout=60s")
     assert left_of("test-dead") == []
 
 

@@ -156,5 +156,12 @@ def test_a_kubernetes_node_that_joins_gets_a_worker_and_one_that_leaves_loses_it
     for pod, found in cluster.pods().items():
         if found["spec"]["nodeName"] == name:
             cluster.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
-    eventually("its record is gone", lambda: name not in cluster.states(), LONG_S)
+
+    def record_gone() -> bool:
+        if record := cluster.node(name):
+            pods = {pod: found["spec"].get("nodeName") for pod, found in cluster.pods().items()}
+            raise LookupError(f"{record['state']}, {record['comment']}, of {pods}")
+        return True
+
+    eventually("its record is gone", record_gone, LONG_S)
     assert set(MACHINES) <= set(cluster.states())

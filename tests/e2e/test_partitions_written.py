@@ -358,6 +358,12 @@ def test_what_is_edited_or_deleted_by_hand_comes_back_under_a_job(
         )
         took.append(time.monotonic() - began)
 
+    def one_each(*words: str) -> bool:
+        found = {one: _more(cluster, noted, one) for one in words}
+        if set(found.values()) != {1}:
+            raise LookupError(f"{found} of {notes(cluster)}")
+        return True
+
     for (resource, name), edit in EDITS.items():
         before = cluster.get(resource, name)
         cluster.patch(resource, name, edit)
@@ -372,12 +378,7 @@ def test_what_is_edited_or_deleted_by_hand_comes_back_under_a_job(
     assert cluster.uids(WORKERS) == workers
     for (resource, name), words in ((one, KINDS[one[0]]) for one in EDITS):
         made, edited = f"Created {words} {name}", f"Updated {words} {name}: "
-        eventually(
-            f"one event each for {resource}",
-            lambda m=made, e=edited: (
-                _more(cluster, noted, m) == 1 and _more(cluster, noted, e) == 1
-            ),
-        )
+        eventually(f"one event each for {resource}", lambda m=made, e=edited: one_each(m, e))
     cluster.run("scancel", str(job))
 
 

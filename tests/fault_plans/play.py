@@ -22,11 +22,13 @@ from fault_plans.promises import accounting_and_tokens as served
 from fault_plans.promises import final_state as expected
 from fault_plans.promises.auth_keys import Lockouts
 from fault_plans.world import Declared, World
-from penstock.simulation.event_loop import simulate
+from penstock.simulation.event_loop import StuckError, simulate
 
 REMEMBERED_S = 20.0
 """Where nothing goes wrong, somebody's drain is remembered within these seconds."""
 PATIENCE_S = 1200.0
+TIMERS = 60_000
+"""A plan that sets more will not end: usual ones set some thousand."""
 
 
 @dataclass
@@ -78,7 +80,10 @@ def play(
     healed no sooner than `until`.
     """
     with _without_gc():
-        outcome = simulate(_play(plan, silence, patience, until))
+        try:
+            outcome = simulate(_play(plan, silence, patience, until), timers=TIMERS)
+        except StuckError as error:
+            return Outcome(plan, [f"it does not end: {error}"])
         wrong = any(one.startswith("at the end") for one in outcome.broken)
         if not wrong and not plan.layout.left:
             want = reference(outcome.declared)

@@ -5,6 +5,7 @@ A few of them. CI plays 2,000 by themselves, and anybody may: `make plans COUNT=
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from fault_plans.plan import Layout, Plan, Step
 from fault_plans.play import focused, plan_of, play
 from fault_plans.pool import play_all
 from fault_plans.world import NODESET, SPACE
+from penstock.simulation.event_loop import StuckError, simulate
 from support.mutations import MUTATIONS, Mutation
 
 pytestmark = pytest.mark.long
@@ -199,3 +201,18 @@ def test_plans_notice_a_guard_that_is_missing(
     silence = hunt.silence if hunt else 0.0
     mutation(monkeypatch)
     assert any(play(one, silence=silence, patience=180.0).broken for one in plans)
+
+
+def test_a_simulation_that_would_never_end_is_one_that_broke() -> None:
+    async def doubling() -> None:
+        loop = asyncio.get_running_loop()
+
+        def again() -> None:
+            loop.call_later(1.0, again)
+            loop.call_later(1.0, again)
+
+        again()
+        await asyncio.sleep(3600.0)
+
+    with pytest.raises(StuckError, match="timers were set within"):
+        simulate(doubling(), timers=1000)

@@ -19,7 +19,7 @@ EPOCH = 1_800_000_000.0
 
 
 class StuckError(RuntimeError):
-    """Nothing can run any more and no timer is left: the simulation would wait for ever."""
+    """The simulation would never end: no timer is left, or more were set than its limit allows."""
 
 
 class _Jump(selectors.SelectSelector):
@@ -28,8 +28,13 @@ class _Jump(selectors.SelectSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.timers = 0
+        self.limit: int | None = None
 
     def select(self, timeout: float | None = None) -> list[Any]:
+        if self.limit is not None and self.timers > self.limit:
+            timers, self.limit = self.timers, None
+            raise StuckError(f"{timers} timers were set within {self.now:.0f} simulated seconds")
         if timeout is None:
             raise StuckError("nothing will ever happen again")
         self.now += max(timeout, 0.0)
@@ -37,10 +42,14 @@ class _Jump(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in simulated time, beginning at 0 seconds."""
+    """An event loop in simulated time, beginning at 0 seconds.
 
-    def __init__(self) -> None:
+    With `timers`, StuckError is raised once more than so many were set.
+    """
+
+    def __init__(self, *, timers: int | None = None) -> None:
         self._jump = _Jump()
+        self._jump.limit = timers
         super().__init__(self._jump)
         # The selector decides how long a wait was, so a timer is never a hair too early.
         self._clock_resolution = 1e-6
@@ -48,6 +57,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Simulated monotonic seconds."""
         return self._jump.now
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """Set a timer."""
+        self._jump.timers += 1
+        return super().call_at(when, callback, *args, context=context)
 
     def run_in_executor(
         self, executor: Any, func: Callable[..., T], *args: Any
@@ -89,7 +105,10 @@ class LoopClock:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
-def simulate(main: Coroutine[Any, Any, T]) -> T:
-    """Run to its end in a simulated loop of its own. Raises StuckError."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+def simulate(main: Coroutine[Any, Any, T], *, timers: int | None = None) -> T:
+    """Run to its end in a simulated loop of its own, which may set so many timers.
+
+    Raises StuckError.
+    """
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(timers=timers)) as runner:
         return runner.run(main)

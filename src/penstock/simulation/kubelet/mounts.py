@@ -187,17 +187,20 @@ class Mounts:
         self._lives.later(life, self._pace.try_, lambda: self._look(key, uid))
 
     def _look(self, key: str, uid: str) -> None:
-        """The reconfigure container sees the files; it comes back to a slurmctld that is away."""
+        """The reconfigure container sees the files; it comes back to a slurmctld that is away.
+
+        Each look sets one timer at most: two that each set two more would be without end.
+        """
         going_on = self._lives.going_on(key, uid)
         if going_on is None or (sidecar := going_on[1].sidecar) is None:
             return
         pod, life = going_on
         sidecar.unsure = pod["metadata"]["namespace"] in self.unsure
         sidecar.look()
-        if sidecar.unsure:
-            self._lives.later(life, self._pace.again, lambda: self._look(key, uid))
         if not self._slurms[pod["metadata"]["namespace"]].up:
             self._lives.later(life, self._pace.retry, lambda: self._look(key, uid))
+        elif sidecar.unsure:
+            self._lives.later(life, self._pace.again, lambda: self._look(key, uid))
 
 
 def _conf(files: Files) -> str:
