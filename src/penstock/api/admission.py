@@ -24,10 +24,9 @@ from penstock.api.slinky.neighbours import Neighbours, conflicts, farewell, hint
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.validation import MOST_PROBLEMS, Problem, not_served, problems
-from penstock.decide.cluster.release import refusal
-from penstock.decide.config import slurmctld_port as slurmctld_ports
+from penstock.slurm.conf import slurmctld_port as slurmctld_ports
 from penstock.slurm.conf.document import Document
-from penstock.slurm.versions import OLDEST, of_image, parse, unsupported
+from penstock.slurm.versions import OLDEST, of_image, parse, refusal, unsupported
 
 FIXED = frozenset(
     {

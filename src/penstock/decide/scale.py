@@ -20,9 +20,9 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.names import ordinal_of
 from penstock.base import times
+from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
 from penstock.decide.nodeset.status import current
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod import finished, slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
@@ -54,7 +54,7 @@ def cost_check(pods: Iterable[Pod]) -> list[Check]:
         for pod in sorted(wrong, key=lambda pod: pod.metadata.name)
     ]
     told = (
-        f"Annotation {wellknown.POD_DELETION_COST} of {some(shown)} is no whole number from "
+        f"Annotation {wellknown.POD_DELETION_COST} of {list_some(shown)} is no whole number from "
         f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
     )
     return [Check(True, "DeletionCostIgnored", told)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from penstock.api.slinky import labels as wellknown
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 from penstock.preview.effects import Effects, Files, Touched, Workers
 from penstock.preview.restarts import How, Restart
 from penstock.slurm.conf.apply_method import Force, Item
@@ -87,27 +87,27 @@ def _who(one: Restart) -> str:
     space, _, name = key.partition("/")
     match one.how:
         case How.OPERATOR:
-            return f"restarted by the operator{f' for {some(one.why)}' if one.why else ''}"
+            return f"restarted by the operator{f' for {list_some(one.why)}' if one.why else ''}"
         case How.TEMPLATE:
-            return f"replaced, since {some(one.why)} of the template of {one.of} changes"
+            return f"replaced, since {list_some(one.why)} of the template of {one.of} changes"
         case How.ROTATION:
             told = "replaced once slurmctld and all workers have the new key"
-            return f"{told}, since {some(one.why)} changes"
+            return f"{told}, since {list_some(one.why)} changes"
         case How.ENDS:
             which = "end" if len(one.pods) > 1 else "ends"
-            return f"{which}, since {one.of} {some(one.why)}"
+            return f"{which}, since {one.of} {list_some(one.why)}"
         case How.YOURS if kind == "NodeSet":
             told = f"change an annotation of spec.template of NodeSet {name}"
-            return f"for {some(one.why)}: {told}, and each is replaced once it is drained"
+            return f"for {list_some(one.why)}: {told}, and each is replaced once it is drained"
         case How.YOURS if one.loses_state:
-            return f"for {some(one.why)}: kubectl delete pod {' '.join(one.pods)} -n {space}"
+            return f"for {list_some(one.why)}: kubectl delete pod {' '.join(one.pods)} -n {space}"
         case How.YOURS if one.daemon == "slurmctld":
             asks = f'{wellknown.RESTART}="slurmctld@$(date +%s)"'
             controller = f"kubectl annotate controller -n {space} --overwrite {one.instance} {asks}"
-            return f"for {some(one.why)}: {controller}"
+            return f"for {list_some(one.why)}: {controller}"
         case _:
             restart = f"kubectl rollout restart {kind.lower()}/{name} -n {space}"
-            return f"for {some(one.why)}: {restart}"
+            return f"for {list_some(one.why)}: {restart}"
 
 
 def _unknown(effects: Effects) -> list[str]:
@@ -118,7 +118,7 @@ def _unknown(effects: Effects) -> list[str]:
 
 def _touched(one: Touched) -> str:
     what = f"{one.verb} {one.kind} {'/'.join(filter(None, one.key))}"
-    return f"{what}: {some(one.paths)}" if one.paths else what
+    return f"{what}: {list_some(one.paths)}" if one.paths else what
 
 
 def _slurmdbd(effects: Effects) -> Iterator[str]:
@@ -161,9 +161,9 @@ def _workers(one: Workers) -> Iterator[str]:
         told = "features, weight or GRES change in Slurm, while jobs run on"
         yield f"{name}: {_counted(one.changed)}: {told}"
     for pod, jobs in one.jobs.items():
-        told = some([str(job) for job in jobs])
+        told = list_some([str(job) for job in jobs])
         yield f"{name}: {pod} has {'job' if len(jobs) == 1 else 'jobs'} {told}"
 
 
 def _counted(pods: Sequence[str]) -> str:
-    return f"{len(pods)} {'pod' if len(pods) == 1 else 'pods'} ({some(pods)})"
+    return f"{len(pods)} {'pod' if len(pods) == 1 else 'pods'} ({list_some(pods)})"

@@ -1,4 +1,4 @@
-"""When a ScheduledUpdate takes place, read from what is declared.
+"""When a scheduled update takes place: windows of a reservation from start, duration and flags.
 
 Source of the flags: scontrol(1), RESERVATIONS, Flags; slurmrestd's OpenAPI v0.0.45.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.api.slinky.nodeset import ScheduledUpdate
-from penstock.base import duration
+from penstock.base import duration as durations
 
 DAY_S = 86_400
 EVERY = {
@@ -71,52 +70,58 @@ class Schedule:
         return days is None or datetime.fromtimestamp(start, UTC).weekday() in days
 
 
-def schedule(update: ScheduledUpdate) -> Schedule:
-    """What is declared. Raises ValueError where `schedule_problems` finds something."""
-    start = _start(update.start_time or "")
+def schedule(start_time: str | None, duration: str, flags: Sequence[str] | None) -> Schedule:
+    """The schedule of a declaration.
+
+    `start_time` is RFC 3339 text, `duration` one as Go writes it, `flags` are as their user wrote
+    them. Raises ValueError where `schedule_problems` finds something.
+    """
+    start = _start(start_time or "")
     # Slurm counts in minutes.
-    length = 60 * math.ceil(duration.seconds(update.duration) / 60)
-    given = _flags(update)
+    length = 60 * math.ceil(durations.seconds(duration) / 60)
+    given = _flags(flags)
     every = next((flag for flag in EVERY if flag in given), "")
     return Schedule(
         Window(start, start + length), every, tuple(flag for flag in CHOSEN if flag in given)
     )
 
 
-def schedule_problems(update: ScheduledUpdate, *, needed: bool) -> Iterator[tuple[str, str]]:
+def schedule_problems(
+    start_time: str | None, duration: str, flags: Sequence[str] | None, *, needed: bool
+) -> Iterator[tuple[str, str]]:
     """Field and what to write instead, for all that is wrong; `needed` by the strategy's type."""
-    if update.start_time:
+    if start_time:
         try:
-            _start(update.start_time)
+            _start(start_time)
         except ValueError as error:
             yield "startTime", str(error)
     elif needed:
         yield "startTime", "say when, such as 2027-01-31T04:00:00Z"
     length = None
     try:
-        length = duration.seconds(update.duration)
+        length = durations.seconds(duration)
     except ValueError as error:
         yield "duration", str(error)
     if length is not None and length < 60:
         yield "duration", "Slurm reserves 1m at least"
-    given = _flags(update)
+    given = _flags(flags)
     again = [flag for flag in given if flag in EVERY]
     if len(again) > 1:
         yield "flags", f"{' and '.join(again)} do not go together: keep one"
     if length is not None and any(length > EVERY[flag] for flag in again):
-        yield "duration", f"{update.duration} is longer than from one to the next ({again[0]})"
+        yield "duration", f"{duration} is longer than from one to the next ({again[0]})"
     if FORCE_START in given and not again:
         words = f"{FORCE_START} needs one of {', '.join(EVERY)}"
         yield "flags", f"{words}; a window that has begun is used as it is"
     known = {*EVERY, *OURS, *CHOSEN, FORCE_START}
-    for index, flag in enumerate(update.flags or ()):
+    for index, flag in enumerate(flags or ()):
         if _plain(flag) not in known:
             takes = ", ".join((*EVERY, *CHOSEN, FORCE_START))
             yield f"flags[{index}]", f"{flag!r} is none of {takes}"
 
 
-def _flags(update: ScheduledUpdate) -> list[str]:
-    return sorted({_plain(flag) for flag in update.flags or ()})
+def _flags(flags: Iterable[str] | None) -> list[str]:
+    return sorted({_plain(flag) for flag in flags or ()})
 
 
 def _plain(flag: str) -> str:

@@ -117,3 +117,16 @@ def refuses_state(version: Version, state: Version) -> str:
             f"upgrade to {oldest} first"
         )
     return ""
+
+
+def refusal(wanted: Version | None, state: Version | None, *, persistent: bool) -> str:
+    """Why slurmctld is not replaced by that release; empty when it may, or nobody can tell.
+
+    `state` is the release of the slurmctld that served last, whose state stays where it is
+    `persistent`.
+    """
+    if wanted is None:
+        return ""
+    if why := unsupported(wanted):
+        return why
+    return refuses_state(wanted, state) if persistent and state is not None else ""

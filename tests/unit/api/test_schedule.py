@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
 from penstock.api.slinky.nodeset import ScheduledUpdate
-from penstock.slurm.reservation_schedule import Window, schedule, schedule_problems
+from penstock.slurm import reservation_schedule
+from penstock.slurm.reservation_schedule import Schedule, Window
 
 START = "2027-01-30T04:00:00Z"
 """A Saturday."""
@@ -19,6 +21,16 @@ def at(text: str) -> int:
 
 def update(*flags: str, start: str | None = START, duration: str = "2h") -> ScheduledUpdate:
     return ScheduledUpdate(start_time=start, duration=duration, flags=flags)
+
+
+def schedule(of: ScheduledUpdate) -> Schedule:
+    return reservation_schedule.schedule(of.start_time, of.duration, of.flags)
+
+
+def schedule_problems(of: ScheduledUpdate, *, needed: bool) -> Iterator[tuple[str, str]]:
+    return reservation_schedule.schedule_problems(
+        of.start_time, of.duration, of.flags, needed=needed
+    )
 
 
 def window(now: str, *flags: str) -> tuple[str, str] | None:

@@ -11,9 +11,9 @@ from penstock.api.slinky.controller import Controller, ControllerSpec, Controlle
 from penstock.api.slinky.labels import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.slinky.neighbours import Neighbours
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
-from penstock.decide.cluster.release import check, refusal, trial, unknown, unknown_words
+from penstock.decide.cluster.release import check, trial, unknown, unknown_words
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide
-from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05
+from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, refusal
 
 CONF = "ClusterName=x\nHealthCheckTimeout=3\nPartitionName=a Nodes=ALL Exclusive=NODE\n"
 

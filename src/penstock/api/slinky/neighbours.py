@@ -19,7 +19,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token, TokenSpec
 from penstock.api.slinky.validation import Problem
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 
 OURS = frozenset({"slurm.conf", "slurmdbd.conf"})
 """Files that the operator writes itself."""
@@ -154,8 +154,8 @@ def hints(obj: KubeObject, around: Neighbours) -> Iterator[str]:
             ]
             if same:
                 yield (
-                    f"spec.name: {obj.slurm_name} is declared by {some(same)} already, which keeps "
-                    "it; choose another name, or take it out there"
+                    f"spec.name: {obj.slurm_name} is declared by {list_some(same)} already, which "
+                    "keeps it; choose another name, or take it out there"
                 )
         case _:
             pass
@@ -168,13 +168,13 @@ def farewell(obj: KubeObject, around: Neighbours) -> Iterator[str]:
     match obj:
         case Controller():
             yield (
-                f"{some(around.users)} belong to this Controller: their pods stay, and nothing is "
-                "drained or scaled, until there is a Controller of this name again"
+                f"{list_some(around.users)} belong to this Controller: their pods stay, and "
+                "nothing is drained or scaled, until there is a Controller of this name again"
             )
         case Accounting():
             yield (
-                f"Records of {some(around.users)} wait in slurmctld until there is an Accounting "
-                "of this name again"
+                f"Records of {list_some(around.users)} wait in slurmctld until there is an "
+                "Accounting of this name again"
             )
         case _:
             pass

@@ -252,7 +252,8 @@ def _strategy(strategy: UpdateStrategy) -> Iterator[Problem]:
     if update is None and needed:
         update = ScheduledUpdate()
     if update is not None:
-        for field, message in schedule_problems(update, needed=needed):
+        found = schedule_problems(update.start_time, update.duration, update.flags, needed=needed)
+        for field, message in found:
             yield Problem(f"{path}.scheduledUpdate.{field}", message)
 
 

@@ -15,6 +15,7 @@ from penstock.controllers.runtime.slurm_connections import Links
 from penstock.decide.cluster import release
 from penstock.render.slinky.cluster import release as of_release
 from penstock.render.slinky.inputs import Cluster
+from penstock.slurm import versions
 from penstock.slurm.versions import Version, of_image, of_parser
 
 
@@ -58,7 +59,7 @@ class Releases:
     ) -> tuple[list[Json], list[Check]]:
         """The manifests, without a slurmctld that could not read its state; why it is left out."""
         wanted = of_release.of_slurmctld(cluster)
-        why = release.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
+        why = versions.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
         if not why:
             return manifests, []
         raw = self._workload(obj)

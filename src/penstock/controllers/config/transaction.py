@@ -15,7 +15,6 @@ from penstock.controllers.runtime.report import Events
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_checks
 from penstock.decide.config.acknowledgement import Acks, read
-from penstock.decide.config.slurmctld_port import unfit
 from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
 from penstock.decide.pod.workload import ended_at_start, was_started
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
@@ -33,6 +32,7 @@ from penstock.render.slinky.inputs import Cluster
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.apply_method_table import table
+from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200
 """Of the reconfigure container's log: more than it says of one change."""

@@ -7,8 +7,8 @@ server as half a pod, and none of them read.
 from __future__ import annotations
 
 from penstock.api.kubernetes.meta import KubeObject
+from penstock.base.text import SHOWN, list_some
 from penstock.controllers.runtime.report import Events
-from penstock.decide.observed.job_text import SHOWN, some
 
 
 class Told:
@@ -33,5 +33,5 @@ class Told:
     def __exit__(self, *_: object) -> None:
         for (bad, reason, action), notes in self._notes.items():
             send = self._events.warning if bad else self._events.normal
-            for note in notes if len(notes) <= SHOWN else [some(notes, "; ")]:
+            for note in notes if len(notes) <= SHOWN else [list_some(notes, "; ")]:
                 send(self._obj, reason, note, action)

@@ -9,6 +9,7 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import ASK_FINALIZER
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.base.text import list_some
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.caches import cluster_keys
@@ -19,7 +20,6 @@ from penstock.controllers.slinky.prerequisites import waits_for_cluster
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.advice import host_network
 from penstock.decide.cluster.restapi_finalizer import needed_for
-from penstock.decide.observed.job_text import some
 from penstock.decide.pod.workload import crashed, workload
 from penstock.kube import NotFoundError, Result
 from penstock.render.config.content import config_hash
@@ -74,7 +74,7 @@ class RestApiLoop(Loop[RestApi]):
             return [cluster]
         if absent := self.world.absent_config_maps(cluster.controller):
             # slurm.conf is not handed over before they are there, so nobody may restart for it.
-            return [Check(None, "ConfigMapNotFound", f"Waiting for ConfigMap {some(absent)}")]
+            return [Check(None, "ConfigMapNotFound", f"Waiting for ConfigMap {list_some(absent)}")]
         if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
             # There is no slurm.conf before.
             return waiting

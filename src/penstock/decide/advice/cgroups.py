@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 from penstock.decide.slurm_node.records import read
 from penstock.slurm.conf.document import Document
 from penstock.slurm.state import Node
@@ -43,7 +43,7 @@ def shared(extra_conf: str, cgroup_conf: str) -> Check | None:
         return None
     told = (
         f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf names machines that are "
-        f"none ({some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
+        f"none ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
     )
     return Check(True, _KEY, told, type=SHARED)
 
@@ -56,9 +56,9 @@ def outside(seen: Sequence[str]) -> Check | None:
     if not seen:
         return None
     told = (
-        f"slurmctld is outside and has nodes that are no pods ({some(seen)}). With {_KEY}=yes, as "
-        f"pods need it, its cgroup.conf does harm where systemd runs; slurmrestd does not show "
-        f"whether it has that, `penstock network` looks. If it has, {_REMEDY}"
+        f"slurmctld is outside and has nodes that are no pods ({list_some(seen)}). With "
+        f"{_KEY}=yes, as pods need it, its cgroup.conf does harm where systemd runs; slurmrestd "
+        f"does not show whether it has that, `penstock network` looks. If it has, {_REMEDY}"
     )
     return Check(True, "CgroupConfNotSeen", told, type=SHARED)
 
@@ -70,7 +70,8 @@ def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
         return ""
     return (
         f"cgroup.conf of slurmctld has {_KEY}={value}, as pods need it, and there are nodes that "
-        f"are no pods ({some(seen)}): where systemd runs it does harm. If it does there, {_REMEDY}"
+        f"are no pods ({list_some(seen)}): where systemd runs it does harm. If it does there, "
+        f"{_REMEDY}"
     )
 
 

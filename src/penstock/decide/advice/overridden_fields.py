@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 
 Path = tuple[str, ...]
 OURS = "penstock"
@@ -60,7 +60,7 @@ def set_back(old: Json, new: Json) -> tuple[SetBack, ...]:
 def told(found: tuple[SetBack, ...]) -> str:
     """All of them in one sentence."""
     by = ", ".join(sorted({one.by for one in found}))
-    return f"{by} has set what others had set: {some([str(one) for one in found], '; ')}"
+    return f"{by} has set what others had set: {list_some([str(one) for one in found], '; ')}"
 
 
 def _took(owners: dict[str, bool], had: dict[str, bool]) -> list[str]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.base.text import list_some
 from penstock.decide.drain.resume import SKEW_S
-from penstock.decide.observed.job_text import some
 from penstock.slurm.auth.key_rotation import SHORTEST, Phase, Ring, named
 
 REFRESH_S = 5.0
@@ -64,7 +64,7 @@ def step(ring: Ring, seen: Seen) -> Step:
         return Step(replace(ring, since=seen.now), "the clock was set back: the step begins anew")
     if ring.phase is Phase.CLIENTS:
         if seen.waiting:
-            return Step(ring, f"{some(seen.waiting)} has to begin with the new key")
+            return Step(ring, f"{list_some(seen.waiting)} has to begin with the new key")
         return _give(ring, Phase.SWITCH, seen.now)
     if not ring.handed:
         return _hand(ring, seen)
@@ -76,7 +76,7 @@ def step(ring: Ring, seen: Seen) -> Step:
     if not late:
         return _done(ring, seen.now)
     if seen.now - ring.since < BACK_S:
-        return Step(ring, f"{some(late)} has not read its keys again yet")
+        return Step(ring, f"{list_some(late)} has not read its keys again yet")
     taken_back = replace(
         ring,
         phase=_TAKEN_BACK[ring.phase],
@@ -84,7 +84,7 @@ def step(ring: Ring, seen: Seen) -> Step:
         turn=ring.turn + 1,
         tries=ring.tries + 1,
     )
-    words = f"{some(late)} did not come back with the keys of this step"
+    words = f"{list_some(late)} did not come back with the keys of this step"
     return Step(taken_back, words, taken_back=True)
 
 
@@ -109,8 +109,8 @@ def _hand(ring: Ring, seen: Seen) -> Step:
     """Give slurmctld its file, upon which everybody reads theirs."""
     if seen.unable:
         words = (
-            f"{some(seen.unable)} cannot be given two keys at once: an earlier version or another "
-            "operator made it. The new key waits until it has been replaced"
+            f"{list_some(seen.unable)} cannot be given two keys at once: an earlier version or "
+            "another operator made it. The new key waits until it has been replaced"
         )
         return Step(ring, words, stuck=True)
     if seen.now - ring.since < _refresh(ring):

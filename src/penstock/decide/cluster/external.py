@@ -14,10 +14,10 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, Trigger
 from penstock.api.slinky.labels import RECONFIGURE, RESTART
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.base.text import list_some
 from penstock.decide.auth.rejected_key import Refusal
 from penstock.decide.cluster.connectivity import End, closed
 from penstock.decide.config.triggers import REFUSED, WAITING, Triggered
-from penstock.decide.observed.job_text import some
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
@@ -79,8 +79,8 @@ def unreached(
         return []
     where = f"{names.slurmctld_host(controller)}:{names.slurmctld_port(controller)}"
     told = (
-        f"slurmctld at {where} does not reach port 6818 of {some(found)}: its host needs a route "
-        "to the pods' addresses, and no firewall on the way"
+        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: its host needs a "
+        "route to the pods' addresses, and no firewall on the way"
     )
     return [Check(None, "WorkersUnreachable", told)]
 

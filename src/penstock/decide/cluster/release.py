@@ -8,22 +8,9 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.decide.config.conditions import APPLIED, VALID
 from penstock.slurm.conf.apply_method_table import since
 from penstock.slurm.conf.document import Document
-from penstock.slurm.versions import Version, refuses_state, unsupported
+from penstock.slurm.versions import Version
 
 REFUSED = "SlurmVersionRefused"
-
-
-def refusal(wanted: Version | None, state: Version | None, *, persistent: bool) -> str:
-    """Why slurmctld is not replaced by that release; empty when it may, or nobody can tell.
-
-    `state` is the release of the slurmctld that served last, whose state stays where it is
-    `persistent`.
-    """
-    if wanted is None:
-        return ""
-    if why := unsupported(wanted):
-        return why
-    return refuses_state(wanted, state) if persistent and state is not None else ""
 
 
 def check(why: str, *, running: bool) -> list[Check]:

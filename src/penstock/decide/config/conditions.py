@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from penstock.api.kubernetes.conditions import Check
+from penstock.base.text import list_some
 from penstock.decide.config.transaction import Decision, Stage, restarts_slurmctld
-from penstock.decide.observed.job_text import some
 from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Item, Plan
 
 VALID = "ConfigValid"
@@ -101,7 +101,9 @@ def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
     elif live:
         told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
     else:
-        named = some([_turned(item) for item in plan.items]) or "files that the Controller names"
+        named = (
+            list_some([_turned(item) for item in plan.items]) or "files that the Controller names"
+        )
         told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
     return told + "".join(f". {part}" for part in _remarks(plan, persistent))
 
@@ -109,7 +111,9 @@ def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
 def _remarks(plan: Plan, persistent: bool) -> list[str]:
     found = [f"Beware: {one}" for one in plan.beware]
     if plan.unknown:
-        found.append(f"Not known, taken for a reconfigure: {some([str(i) for i in plan.unknown])}")
+        found.append(
+            f"Not known, taken for a reconfigure: {list_some([str(i) for i in plan.unknown])}"
+        )
     left = [one for one in plan.daemons if one != "slurmctld" or not persistent]
     if left:
         named = _named(plan, Force.RESTART)
@@ -141,9 +145,11 @@ def _of_held(words: str, at: str, held: Collection[str]) -> str:
     named = [one for one in sorted(held) if one in said]
     stays = "is removed from the declaration and its line stays for its jobs"
     if not named:
-        return f". Partition {some(sorted(held))} {stays}, which this may be about"
+        return f". Partition {list_some(sorted(held))} {stays}, which this may be about"
     ends = f"`scancel --partition={','.join(named)}`"
-    return f". Partition {some(named)} {stays}: undo the other change, or end the jobs by {ends}"
+    return (
+        f". Partition {list_some(named)} {stays}: undo the other change, or end the jobs by {ends}"
+    )
 
 
 def _words_of(line: str) -> set[str]:
@@ -156,7 +162,7 @@ def _because(words: str) -> str:
 
 
 def _named(plan: Plan, force: Force) -> str:
-    return some([_turned(item) for item in plan.of(force)]) or "it"
+    return list_some([_turned(item) for item in plan.of(force)]) or "it"
 
 
 def _turned(item: Item) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.slinky.names import JWT_KEY, SLURM_JWKS, SLURM_KEY
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 
 _KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef say where keys are"
 _TAKEN: Mapping[str, str] = {
@@ -40,7 +40,7 @@ def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
 def hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
     """A remark about files that several ConfigMaps have: the last of them is mounted."""
     words = list(_hidden(found))
-    return [Check(True, "ConfigFilesHidden", some(words, "; "))] if words else []
+    return [Check(True, "ConfigFilesHidden", list_some(words, "; "))] if words else []
 
 
 def _hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
@@ -50,5 +50,5 @@ def _hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
             owners.setdefault(file, []).append(name)
     for file, names in sorted(owners.items()):
         if len(names) > 1:
-            others = some(names[:-1], " and ")
+            others = list_some(names[:-1], " and ")
             yield f"file {file} is that of ConfigMap {names[-1]}, not that of {others}"

@@ -8,12 +8,12 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as wellknown
 from penstock.base import times
+from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.deletion_guard import Verdict
 from penstock.decide.nodeset import pvc as claims
 from penstock.decide.nodeset.pod_roles import Roles
 from penstock.decide.nodeset.status import available_in, old_ones
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod import machine_of, slurm_node_name, slurmd_container
 from penstock.decide.observed.pod_failure import Trouble, next_step, trouble
 from penstock.decide.observed.slurm_view import SlurmView
@@ -79,8 +79,8 @@ def _places(view: NodeSetView) -> Check | None:
     return Check(
         False,
         "HostnameInvalid",
-        f"{len(told)} Kubernetes nodes get no pod of that name: {some(told, '; ')}. Correct their "
-        f"annotation {wellknown.HOSTNAME_OVERRIDE}",
+        f"{len(told)} Kubernetes nodes get no pod of that name: {list_some(told, '; ')}. Correct "
+        f"their annotation {wellknown.HOSTNAME_OVERRIDE}",
     )
 
 
@@ -89,7 +89,7 @@ def _claims(view: NodeSetView, roles: Roles) -> Check | None:
     held = claims.going(view, roles.missing)
     if not held:
         return None
-    told = some([f"{pod} for {claim}" for pod, claim in held.items()])
+    told = list_some([f"{pod} for {claim}" for pod, claim in held.items()])
     message = f"{len(held)} pods wait until claims of former pods are gone: {told}"
     return Check(None, "ClaimsTerminating", message)
 
@@ -146,14 +146,14 @@ def _creation(view: NodeSetView, roles: Roles) -> Check | None:
         return None
     if view.hold_creation is not None:
         return view.hold_creation
-    names = some([slot.pod for slot in roles.missing])
+    names = list_some([slot.pod for slot in roles.missing])
     return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
 
 
 def _taken(roles: Roles) -> Check | None:
     if not roles.taken:
         return None
-    names = some([_owned(pod) for pod in roles.taken])
+    names = list_some([_owned(pod) for pod in roles.taken])
     return Check(
         False,
         "PodNameTaken",
@@ -181,7 +181,7 @@ def _waiting(roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
     reasons = {verdict.why.reason for _, verdict in waiting}
     reason = next((known for known in _WAITS if known in reasons), min(reasons))
     shown = [_held(pod, verdict) for pod, verdict in waiting]
-    return Check(None, reason, f"{len(waiting)} pods wait to be deleted: {some(shown, '; ')}")
+    return Check(None, reason, f"{len(waiting)} pods wait to be deleted: {list_some(shown, '; ')}")
 
 
 def _held(pod: Pod, verdict: Verdict) -> str:
@@ -195,7 +195,7 @@ def _held(pod: Pod, verdict: Verdict) -> str:
 def _terminating(roles: Roles) -> Check | None:
     if not roles.terminating:
         return None
-    names = some([pod.metadata.name for pod in roles.terminating])
+    names = list_some([pod.metadata.name for pod in roles.terminating])
     return Check(None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}")
 
 
@@ -208,7 +208,7 @@ def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
     if not waiting:
         return None
     broken = [one for one in waiting if one.lasting]
-    names = some([one.text for one in broken or waiting], "; ")
+    names = list_some([one.text for one in broken or waiting], "; ")
     message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
     message += next_step(view.nodeset, broken)
     return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
@@ -231,7 +231,7 @@ def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
     young = [p.metadata.name for p in roles.kept if (available_in(p, seconds, view.now) or 0) > 0]
     if not young:
         return None
-    message = f"{len(young)} pods are ready for less than {seconds} s: {some(young)}"
+    message = f"{len(young)} pods are ready for less than {seconds} s: {list_some(young)}"
     return Check(None, "PodsNotAvailable", message)
 
 
@@ -249,7 +249,7 @@ def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check 
     names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
     if not names:
         return None
-    message = f"{len(names)} ready pods are not known to Slurm: {some(names)}. "
+    message = f"{len(names)} ready pods are not known to Slurm: {list_some(names)}. "
     if view.cannot_register is None:
         message += "They are led to register again"
     else:
@@ -274,7 +274,7 @@ def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> C
     shown += [
         f"{pod.metadata.name} stays, as {machine_of(pod)} takes no new pod" for pod in update.last
     ]
-    return Check(None, "RollingUpdate", f"{told}: {some(shown, '; ')}" if shown else told)
+    return Check(None, "RollingUpdate", f"{told}: {list_some(shown, '; ')}" if shown else told)
 
 
 def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
@@ -283,7 +283,7 @@ def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
         return None
     message = (
         f"{len(names)} pods have an older template and keep it until they are deleted: "
-        f"{some(names)}"
+        f"{list_some(names)}"
     )
     return Check(True, "OldRevision", message)
 

@@ -13,6 +13,7 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.nodeset import NodeSetStatus
+from penstock.base.text import list_some
 from penstock.decide.action import (
     Action,
     AddFinalizer,
@@ -41,7 +42,6 @@ from penstock.decide.nodeset.conditions import checks
 from penstock.decide.nodeset.finalizer import finalizer_action, patience_in
 from penstock.decide.nodeset.pod_roles import Roles, assign
 from penstock.decide.nodeset.status import available_in, current, dated, old_ones, status
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod import ENDED, finished, missing_labels, slurm_node_name
 from penstock.decide.observed.pod_aggregates import followed
 from penstock.decide.observed.slurm_view import SlurmView
@@ -326,7 +326,7 @@ def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
 
 
 def _shared(names: frozenset[str]) -> Check:
-    shown = some(sorted(names))
+    shown = list_some(sorted(names))
     return Check(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
 
 

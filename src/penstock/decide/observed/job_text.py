@@ -1,21 +1,12 @@
-"""Short lists in messages: enough to act on, never a wall of text."""
+"""Words for jobs, and words of daemons, in messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from penstock.base import times
+from penstock.base.text import list_some
 from penstock.slurm.state import Job
-
-SHOWN = 5
-"""How many pods or nodes a message names."""
-
-
-def some(parts: Sequence[str], separator: str = ", ") -> str:
-    """The first few parts, and how many more there are."""
-    shown = separator.join(parts[:SHOWN])
-    rest = len(parts) - SHOWN
-    return f"{shown}{separator.rstrip()} and {rest} more" if rest > 0 else shown
 
 
 def printable(text: str) -> str:
@@ -25,7 +16,7 @@ def printable(text: str) -> str:
 
 def jobs_in_words(jobs: Sequence[Job]) -> str:
     """`job 17 (since 2026-01-01T08:00:00Z, until 2026-01-01T10:00:00Z)`, and so on."""
-    return some([_job(job) for job in jobs])
+    return list_some([_job(job) for job in jobs])
 
 
 def _job(job: Job) -> str:

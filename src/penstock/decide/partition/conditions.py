@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.api.kubernetes.conditions import Check
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.partition.declaration import Difference, Gone
 
@@ -58,8 +58,8 @@ def checks(view: PartitionView) -> list[Check]:
             Check(
                 False,
                 "NodeSetNotFound",
-                f"spec.nodeSets: there is no NodeSet {some(view.missing)} in this namespace that "
-                "belongs to the same Controller. The partition is there without its nodes",
+                f"spec.nodeSets: there is no NodeSet {list_some(view.missing)} in this namespace "
+                "that belongs to the same Controller. The partition is there without its nodes",
             )
         )
     if view.refused:
@@ -89,7 +89,7 @@ def _live(view: PartitionView) -> Check:
     if live.differences:
         return Check(None, "Applying", f"{told(live.differences)}{slower}")
     waiting = (
-        f"Nodes that belong to it as soon as they register: {some(view.absent)}"
+        f"Nodes that belong to it as soon as they register: {list_some(view.absent)}"
         if view.absent
         else ""
     )
@@ -98,14 +98,14 @@ def _live(view: PartitionView) -> Check:
 
 def told(differences: Iterable[Difference]) -> str:
     """Differences in words."""
-    return some([str(one) for one in differences], "; ")
+    return list_some([str(one) for one in differences], "; ")
 
 
 def without(name: str, found: Iterable[Gone]) -> str:
     """Keys that are not declared of a partition any more, in words; never empty."""
     every = list(found)
-    default = some([_went(one) for one in every if not one.inherited])
-    other = some([_went(one) for one in every if one.inherited])
+    default = list_some([_went(one) for one in every if not one.inherited])
+    other = list_some([_went(one) for one in every if one.inherited])
     told = [f"{default}: Slurm's default holds again"] if default else []
     told += [f"{other}: the value of PartitionName=DEFAULT holds"] if other else []
     return f"Partition {name} is declared without what it had: {'; '.join(told)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.api.penstock.partition import KEYS
+from penstock.base.text import list_some
 from penstock.decide.drift import Found
-from penstock.decide.observed.job_text import some
 from penstock.slurm.partition.declaration import NODES, PARTITION, Adoption, Difference
 
 _CAMEL = {key: name for name, key in KEYS.items()}
@@ -19,7 +19,9 @@ def told(name: str, differences: tuple[Difference, ...]) -> str:
         if first.live:
             return f"partition {name} was made in Slurm and is declared nowhere"
         return f"partition {name} was deleted in Slurm"
-    return f"partition {name} was changed in Slurm: {some([str(d) for d in differences], '; ')}"
+    return (
+        f"partition {name} was changed in Slurm: {list_some([str(d) for d in differences], '; ')}"
+    )
 
 
 def into_spec(found: Found) -> Adoption:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.api.kubernetes.conditions import Check
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Job
 
@@ -50,13 +50,13 @@ def check(
         return None
     if isinstance(jobs, Unknown) and not restapi:
         told = (
-            f"Partition {some(found)} is removed from the declaration and stays, drained: there is "
-            "no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it again once "
-            "the partition is gone"
+            f"Partition {list_some(found)} is removed from the declaration and stays, drained: "
+            "there is no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it "
+            "again once the partition is gone"
         )
         return _told(_UNKNOWN, told)
     if isinstance(jobs, Unknown):
-        named = some(found)
+        named = list_some(found)
         told = (
             f"Partition {named} is removed from the declaration and stays, drained, as its jobs "
             f"are not known: {jobs.why}. It goes once slurmrestd lists no job in it"
@@ -68,12 +68,12 @@ def check(
         return _told(_GOING, f"Slurm lists no job in it, but slurmctld keeps partition {each}")
     if not busy:
         return _told(
-            _GOING, f"Partition {some(found)} is drained, has no job, and is being deleted"
+            _GOING, f"Partition {list_some(found)} is drained, has no job, and is being deleted"
         )
     each = "; ".join(f"{name}: {_counted(ids)}" for name, ids in busy.items())
     told = (
-        f"Partition {some(list(busy))} is removed from the declaration and stays, drained, until "
-        f"its jobs have ended ({each}). `scancel --partition=NAME` ends them sooner"
+        f"Partition {list_some(list(busy))} is removed from the declaration and stays, drained, "
+        f"until its jobs have ended ({each}). `scancel --partition=NAME` ends them sooner"
     )
     return _told(_RUNS, told)
 

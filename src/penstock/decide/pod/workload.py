@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
+from penstock.base.text import list_some
 from penstock.decide.observed.image_pull import Staffed
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod_failure import last_words, next_step, trouble
 
 _REVISION = "controller-revision-hash"
@@ -33,9 +33,9 @@ def workload(what: str, wanted: int, pods: Sequence[Pod], of: Staffed | None = N
     counted = f"{ready} of {wanted} {what} pods are ready"
     lasting = [one for one in found if one.lasting]
     if lasting:
-        texts = some([one.text for one in lasting], "; ")
+        texts = list_some([one.text for one in lasting], "; ")
         return Check(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
-    shown = some([one.text for one in found], "; ")
+    shown = list_some([one.text for one in found], "; ")
     return Check(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
 
 

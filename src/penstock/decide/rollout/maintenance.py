@@ -285,7 +285,9 @@ def _schedule(view: NodeSetView) -> Schedule | None:
     """What is declared; None while that cannot be read, which the NodeSet's condition says."""
     update = view.nodeset.spec.update_strategy.scheduled_update
     try:
-        return schedule(update) if update is not None else None
+        if update is None:
+            return None
+        return schedule(update.start_time, update.duration, update.flags)
     except ValueError:
         return None
 

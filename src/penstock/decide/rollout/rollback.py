@@ -17,7 +17,7 @@ from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 
 _EMPTY_SAYS = frozenset({"emptyDir", "labelSelector", "namespaceSelector"})
 """Fields whose empty value says something."""
@@ -76,7 +76,7 @@ def rollback(
         named = (one for one in ordered if value in {str(one.revision), one.metadata.name})
         found = next(named, None)
         if found is None:
-            there = some([f"{one.revision} ({one.metadata.name})" for one in ordered])
+            there = list_some([f"{one.revision} ({one.metadata.name})" for one in ordered])
             told = f"there is no revision {value}, but {there or 'none at all'}"
             return Rollback(value, why=f"{told}{_limit(nodeset)}")
     spec = recorded(found.data)

@@ -19,7 +19,7 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as wellknown
-from penstock.decide.observed.job_text import some
+from penstock.base.text import list_some
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import topology, topology_file
 from penstock.decide.slurm_node.topology_file import FILE
@@ -94,7 +94,7 @@ def check(
         False,
         "TopologyMissing",
         f"{len(outside)} Slurm nodes are in no {default.unit} of {default.name}, the default of "
-        f"{FILE}, so no job can use them: {some(sorted(outside))}. Annotate their Kubernetes "
+        f"{FILE}, so no job can use them: {list_some(sorted(outside))}. Annotate their Kubernetes "
         f"nodes, such as: kubectl annotate node {outside[first]} {place}",
     )
 

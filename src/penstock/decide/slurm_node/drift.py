@@ -16,8 +16,8 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.base.text import list_some
 from penstock.decide.drift import Found
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.decide.slurm_node import records
@@ -79,7 +79,7 @@ def told(found: Found) -> str:
         f"{'; '.join(map(str, differences))}"
         for differences, many in sorted(groups.items(), key=lambda one: sorted(one[1]))
     ]
-    return f"changed in Slurm: {some(parts, '; ')}"
+    return f"changed in Slurm: {list_some(parts, '; ')}"
 
 
 def put_back(nodeset: NodeSet, node: Node) -> live_conf.LiveConf:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
+from penstock.base.text import list_some
 from penstock.decide.drain.resume import SKEW_S
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod import slurm_node_name, slurmd_began
 from penstock.slurm.known import Fact, Known
 from penstock.slurm.state import Node
@@ -45,7 +45,7 @@ def check(
         oldest = oldest_beside(slurmctld)
         wrong = [pod for pod, found in versions.items() if not oldest <= found <= slurmctld]
         if wrong:
-            has = f"slurmd {versions[wrong[0]]} ({some(wrong)})"
+            has = f"slurmd {versions[wrong[0]]} ({list_some(wrong)})"
             return Check(False, REASON, f"{len(wrong)} pods have {has}: {_range(slurmctld)}")
     late = {pod.metadata.name for pod in pods if not pod.ready}
     silent = [pod for pod, found in versions.items() if found < PROBES_SINCE and pod in late]
@@ -55,9 +55,9 @@ def check(
     return Check(
         False,
         REASON,
-        f"{len(silent)} pods cannot become ready ({some(silent)}): slurmd {has} answers no HTTP "
-        f"probe, and the tag of {_image(slurmd)} does not begin with {has}. Give the image such a "
-        "tag, or set tcpSocket probes in spec.slurmd",
+        f"{len(silent)} pods cannot become ready ({list_some(silent)}): slurmd {has} answers no "
+        f"HTTP probe, and the tag of {_image(slurmd)} does not begin with {has}. Give the image "
+        "such a tag, or set tcpSocket probes in spec.slurmd",
     )
 
 

@@ -17,8 +17,8 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as wellknown
+from penstock.base.text import list_some
 from penstock.decide.action import SetNodeTopology, Why
-from penstock.decide.observed.job_text import some
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.slurm_node import topology_file
@@ -108,7 +108,7 @@ def check(refusals: Mapping[str, Refusal]) -> Check | None:
         False,
         "TopologyRefused",
         f"Slurm refuses the annotation {wellknown.TOPOLOGY} of {len(shown)} machines; their nodes "
-        f"stay where they were: {some(shown, '; ')}",
+        f"stay where they were: {list_some(shown, '; ')}",
     )
 
 
