@@ -16,7 +16,7 @@ import yaml
 from api.kube_support import eventually
 from penstock.api import crd
 from penstock.api.penstock import partition
-from penstock.api.slinky.group import KINDS
+from penstock.api.slinky.group import GROUP
 from penstock.local.node import Node
 
 pytestmark = pytest.mark.api
@@ -57,14 +57,18 @@ class Kubectl:
 @pytest.fixture(scope="module")
 def kubectl(api_node: Node) -> Iterator[Kubectl]:
     command = Kubectl(api_node)
-    definitions = {"apiVersion": "v1", "kind": "List", "items": [crd.definition(i) for i in KINDS]}
+    definitions = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [crd.definition(i) for i in GROUP.kinds],
+    }
     command("apply", "--server-side", "-f", "-", manifest=definitions)
-    names = [f"crd/{info.resource.plural}.{info.resource.group}" for info in KINDS]
+    names = [f"crd/{info.resource.plural}.{info.resource.group}" for info in GROUP.kinds]
     command("wait", "--for=condition=Established", "--timeout=30s", *names)
     for namespace in (NAMESPACE, "slurm"):
         command("apply", "-f", "-", manifest=namespace_manifest(namespace))
     yield command
-    plurals = ",".join(info.resource.plural for info in KINDS)
+    plurals = ",".join(info.resource.plural for info in GROUP.kinds)
     command("delete", plurals, "--all", "-n", NAMESPACE)
 
 
@@ -77,7 +81,7 @@ def make(kind: str, spec: dict[str, Any], name: str) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec}
 
 
-@pytest.mark.parametrize("info", KINDS, ids=lambda info: info.resource.kind)
+@pytest.mark.parametrize("info", GROUP.kinds, ids=lambda info: info.resource.kind)
 def test_a_definition_is_accepted_as_it_stands(kubectl: Kubectl, info: crd.KindInfo):
     name = f"{info.resource.plural}.{info.resource.group}"
     live = json.loads(kubectl("get", "crd", name, "-o", "json"))

@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.registry import KINDS
-from penstock.api.slinky.validation import problems
+from penstock.api.registry import KINDS, problems
 from penstock.local.charts import CHARTS, rendered
 from penstock.local.errors import LocalError
 from support.charts import EVERYTHING, FILES, render, values

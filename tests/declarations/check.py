@@ -14,8 +14,7 @@ from declarations.properties import ABSENT, at, properties, put, schemas
 from declarations.rendered import decoded, rendered
 from declarations.values import Case, Verdict, cases
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.unsupported_fields import not_served
-from penstock.api.slinky.validation import problems
+from penstock.api.registry import problems, unsupported_fields
 
 EFFECTIVE = frozenset({"present", "open", "enum"})
 """Sorts of values that ask for something."""
@@ -46,7 +45,7 @@ def _told(case: Case) -> str | None:
     try:
         obj = decoded(case.kind, case.spec)
         wrong = problems(obj)
-        unserved = "; ".join(not_served(obj))
+        unserved = "; ".join(unsupported_fields(obj))
         if wrong:
             return None if all(map(str, wrong)) else "refused without words"
         if case.what == "misshapen":

@@ -1,184 +1,241 @@
-"""May an object be stored as it is: what refuses it, and what its user is told.
+"""Rules of a kind, groups of kinds, and the answer to a write that follows from them.
 
-What is refused is wrong whatever happens next. What another object may put right later (a
+Rejected is what is wrong whatever happens next. What another object may put right later (a
 Controller that does not exist yet) is a warning, as manifests come in any order. A fault that the
-stored object has already is a warning too, and an object that is being deleted is never refused:
+stored object has already is a warning too, and an object that is being deleted is never rejected:
 nobody is kept from changing something else, or from getting rid of it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.api.slinky import names
-from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.common import LONGEST_CONF
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.neighbours import Neighbours, conflicts, farewell, hints
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
-from penstock.api.slinky.validation import MOST_PROBLEMS, Problem, not_served, problems
-from penstock.slurm.conf import slurmctld_port as slurmctld_ports
-from penstock.slurm.conf.document import Document
-from penstock.slurm.versions import OLDEST, of_image, parse, refusal, unsupported
+from penstock.api.kubernetes.resource import ObjectKey
+from penstock.api.kubernetes.schema import KindInfo
 
-FIXED = frozenset(
-    {
-        "authalttypes",
-        "authtype",
-        "clustername",
-        "credtype",
-        "slurmctldhost",
-        "slurmctldport",
-        "slurmdport",
-        "slurmuser",
-        "statesavelocation",
-    }
-)
-"""Keys of slurm.conf, in lower case, that pods, Services and keys are made to fit."""
-_OPERATOR = re.compile(r"[\w.]+\s*[-+*/]=")
-_VALUELESS = re.compile(r"(?:^|\s)([^\s=]+)=(?=\s|$)")
+T = TypeVar("T", bound=KubeObject)
+Other = TypeVar("Other", bound=KubeObject)
+
+MOST_PROBLEMS: Final = 100
+"""Problems of one object that are reported; a message has room for fewer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """What keeps an object from being stored, and what is told besides."""
+class Problem:
+    """One fault of an object: the path of the field, and what to write instead."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A field that names another object of the namespace; `group` is empty for the core group."""
+
+    path: str
+    kind: str
+    name: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedObjects:
+    """Objects that the rules of a kind compare an object with; it is not among them itself."""
+
+    objects: tuple[KubeObject, ...] = ()
+    """Objects that use the same objects as it does, such as those of the same cluster."""
+    partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Slurm partitions that those declare, each with who declares it, as `Kind name`."""
+    absent: tuple[Reference, ...] = ()
+    """References of the object to which no object is known."""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Names of the files in the ConfigMaps that it names, as far as those exist."""
+    users: tuple[str, ...] = ()
+    """Objects that use it, as `Kind name`."""
+
+    def of(self, type_: type[Other]) -> tuple[Other, ...]:
+        """Those of `objects` that are of one kind."""
+        return tuple(one for one in self.objects if isinstance(one, type_))
+
+
+def _nothing(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _no_fields(_: Any) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindRules(Generic[T]):
+    """Everything that is known of one kind beyond its schema. All functions are pure."""
+
+    info: KindInfo
+    problems: Callable[[T], Iterable[Problem]]
+    """Faults of an object. One that is stored with them is not reconciled."""
+    admission_problems: Callable[[T], Iterable[Problem]] = _nothing
+    """More faults of an object, for which a write is rejected and a stored object is not held up:
+    the daemon that reads the field reports them."""
+    changes: Callable[[T, T], Iterable[Problem]] = _nothing
+    """Changes, from (new, old), that cannot be made."""
+    unsupported_fields: Callable[[T], Iterable[str]] = _nothing
+    """`path: what happens instead` for each field in use that this version does not serve."""
+    defaults: Callable[[T], Mapping[str, str]] = _no_fields
+    """Fields of the spec, by their names in JSON, that a new object is given as well."""
+    references: Callable[[T], Iterable[Reference]] = _nothing
+    """The objects that an object names and cannot do without."""
+    uses: Callable[[T], Iterable[ObjectKey]] = _nothing
+    """The objects of kinds with rules that it belongs to or builds upon, such as its cluster."""
+    partitions: Callable[[T], Iterable[str]] = _nothing
+    """The Slurm partitions that it declares in its cluster."""
+    conflicts: Callable[[T, RelatedObjects], Iterable[Problem]] = _nothing
+    """Faults of an object beside its related objects; nothing may depend on them alone."""
+    advice: Callable[[T], Iterable[str]] = _nothing
+    """Warnings that follow from the object alone."""
+    warnings: Callable[[T, RelatedObjects], Iterable[str]] = _nothing
+    """Warnings that follow from its related objects."""
+    deletion_warnings: Callable[[T, RelatedObjects], Iterable[str]] = _nothing
+    """Warnings to whoever deletes it; only `users` is filled."""
+    finalizers: tuple[str, ...] = ()
+    """Finalizers of ours that may stand on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiGroup:
+    """The kinds of one API group and version."""
+
+    name: str
+    version: str
+    rules: tuple[KindRules[Any], ...]
+
+    @property
+    def kinds(self) -> tuple[KindInfo, ...]:
+        """All its kinds."""
+        return tuple(rules.info for rules in self.rules)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a kind of another group or version."""
+        for one in self.rules:
+            resource = one.info.resource
+            if (resource.group, resource.version) != (self.name, self.version):
+                raise ValueError(f"{resource.kind} is not a kind of {self.name}/{self.version}")
+
+
+class Registry:
+    """The rules of all kinds of some API groups."""
+
+    def __init__(self, groups: Sequence[ApiGroup]) -> None:
+        self.rules: tuple[KindRules[Any], ...] = tuple(
+            rules for group in groups for rules in group.rules
+        )
+        self._by_type = {rules.info.type: rules for rules in self.rules}
+        self._by_kind = {
+            (rules.info.resource.group, rules.info.resource.kind): rules for rules in self.rules
+        }
+
+    @property
+    def kinds(self) -> tuple[KindInfo, ...]:
+        """All kinds, in the order of the groups."""
+        return tuple(rules.info for rules in self.rules)
+
+    def of(self, obj: T) -> KindRules[T]:
+        """The rules of an object's kind. Raises TypeError for a kind of no group."""
+        found = self._by_type.get(type(obj))
+        if found is None:
+            raise TypeError(f"not a kind of ours: {type(obj).__name__}")
+        return found
+
+    def of_kind(self, group: str, kind: str) -> KindRules[Any] | None:
+        """The rules of a kind; None for one of no group."""
+        return self._by_kind.get((group, kind))
+
+    def problems(self, obj: KubeObject) -> list[Problem]:
+        """Faults that keep the operator from making what the object asks for."""
+        return list(islice(self.of(obj).problems(obj), MOST_PROBLEMS))
+
+    def related_objects(
+        self,
+        obj: KubeObject,
+        objects: Iterable[KubeObject],
+        absent: Iterable[Reference] = (),
+        files: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> RelatedObjects:
+        """Related objects for `validate_change`, out of those that use what `obj` uses.
+
+        The object itself and those that are being deleted are left out; those of its own kind come
+        first.
+        """
+        kept = [
+            one
+            for one in objects
+            if not one.metadata.deleting
+            and (type(one) is not type(obj) or one.metadata.name != obj.metadata.name)
+        ]
+        kept.sort(key=lambda one: type(one) is not type(obj))
+        partitions: dict[str, tuple[str, ...]] = {}
+        for one in kept:
+            for name in self.of(one).partitions(one):
+                partitions[name] = (*partitions.get(name, ()), self.named(one))
+        return RelatedObjects(tuple(kept), partitions, tuple(absent), files or {})
+
+    def named(self, obj: KubeObject) -> str:
+        """`Kind name`; items of a list may come without their kind, so it is taken by type."""
+        return f"{self.of(obj).info.resource.kind} {obj.metadata.name}"
+
+    def validate_change(
+        self, new: KubeObject, old: KubeObject | None, related: RelatedObjects
+    ) -> AdmissionResult:
+        """The answer to a create (`old` is None) or an update."""
+        if new.metadata.deleting:
+            return AdmissionResult()
+        if old is not None and getattr(old, "spec", None) == getattr(new, "spec", None):
+            # Somebody writes a label or a finalizer: no reason to report all of it once more.
+            return AdmissionResult()
+        rules = self.of(new)
+        found = list(self._faults(new, related))
+        before: set[Problem] = set()
+        if old is not None:
+            found += rules.changes(new, old)
+            before = set(self._faults(old, related))
+        warnings = [
+            *(f"{one} (it was so before)" for one in found if one in before),
+            *rules.advice(new),
+            *(_waits(one) for one in related.absent),
+            *rules.warnings(new, related),
+            *rules.unsupported_fields(new),
+        ]
+        return AdmissionResult(
+            tuple(dict.fromkeys(one for one in found if one not in before)),
+            tuple(dict.fromkeys(warnings)),
+        )
+
+    def on_delete(self, obj: KubeObject, related: RelatedObjects) -> AdmissionResult:
+        """The answer to a delete: always allowed."""
+        if not related.users:
+            return AdmissionResult()
+        return AdmissionResult(warnings=tuple(self.of(obj).deletion_warnings(obj, related)))
+
+    def _faults(self, obj: KubeObject, related: RelatedObjects) -> Iterator[Problem]:
+        rules = self.of(obj)
+        yield from self.problems(obj)
+        yield from rules.admission_problems(obj)
+        yield from rules.conflicts(obj, related)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionResult:
+    """Problems for which a write is rejected, and warnings to its user."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def judge(new: KubeObject, old: KubeObject | None, around: Neighbours) -> Judgement:
-    """A create (`old` is None) or an update."""
-    if new.metadata.deleting:
-        return Judgement()
-    if old is not None and getattr(old, "spec", None) == getattr(new, "spec", None):
-        # Somebody writes a label or a finalizer: no reason to say all of it once more.
-        return Judgement()
-    found = [*_alone(new), *conflicts(new, around)]
-    before: set[Problem] = set()
-    if old is not None:
-        found += _changed(new, old)
-        before = {*_alone(old), *conflicts(old, around)}
-    warnings = [
-        *(f"{one} (it was so before)" for one in found if one in before),
-        *_told(new),
-        *hints(new, around),
-        *not_served(new),
-    ]
-    return Judgement(
-        tuple(dict.fromkeys(one for one in found if one not in before)),
-        tuple(dict.fromkeys(warnings)),
-    )
-
-
-def part(obj: KubeObject, around: Neighbours) -> Judgement:
-    """A delete: always allowed."""
-    return Judgement(warnings=tuple(farewell(obj, around)))
-
-
-def _alone(obj: KubeObject) -> Iterator[Problem]:
-    """What is wrong with an object by itself."""
-    yield from problems(obj)
-    yield from _releases(obj)
-    match obj:
-        case Controller() | Accounting():
-            yield from _lines("spec.extraConf", obj.spec.extra_conf)
-            ours = isinstance(obj, Controller) and not obj.spec.external
-            if ours and (wrong := slurmctld_ports.unfit(obj.spec.extra_conf)):
-                yield Problem("spec.extraConf", wrong)
-        case NodeSet():
-            for found in islice(_VALUELESS.finditer(obj.spec.extra_conf), MOST_PROBLEMS):
-                key = found[1][:80]
-                yield Problem(
-                    "spec.extraConf",
-                    f"{key}= has no value, and Slurm takes the next word for it: write {key}=VALUE "
-                    "without a blank, or leave it out",
-                )
-            if obj.spec.partition:
-                yield from _lines("spec.partition.config", obj.spec.partition.config)
-        case _:
-            pass
-
-
-def _releases(obj: KubeObject) -> Iterator[Problem]:
-    """Images of a Slurm that is not supported, as far as their tags say so."""
-    daemons: dict[str, dict[str, Any]]
-    match obj:
-        case Controller():
-            daemons = {"slurmctld": obj.spec.slurmctld}
-        case NodeSet():
-            daemons = {"slurmd": obj.spec.slurmd}
-        case RestApi():
-            daemons = {"slurmrestd": obj.spec.slurmrestd}
-        case Accounting():
-            daemons = {"slurmdbd": obj.spec.slurmdbd}
-        case LoginSet():
-            daemons = {"login": obj.spec.login}
-        case _:
-            return
-    for name, container in daemons.items():
-        version = of_image(str(container.get("image") or ""))
-        if version is not None and (why := unsupported(version)):
-            yield Problem(f"spec.{name}.image", why)
-
-
-def _state(new: Controller, old: Controller) -> Iterator[Problem]:
-    """A slurmctld that could not read its state."""
-    image = str(new.spec.slurmctld.get("image") or "")
-    if image == str(old.spec.slurmctld.get("image") or "") or new.spec.external:
-        return
-    state = parse(old.status.state_version)
-    why = refusal(of_image(image), state, persistent=new.spec.persistent)
-    if why and not unsupported(of_image(image) or state or OLDEST):
-        yield Problem("spec.slurmctld.image", why)
-
-
-def _lines(path: str, text: str) -> Iterator[Problem]:
-    """Lines that no daemon of Slurm can read, whatever their keys are."""
-    if len(text) > LONGEST_CONF:
-        # That is a problem of its own, and the rest of it is not read.
-        return
-    for one in islice(Document.parse(text).problems(), MOST_PROBLEMS):
-        rest = one.message.partition(": ")[2]
-        if _OPERATOR.match(rest):
-            continue
-        where = f"line {one.line}, " if "\n" in text.strip() else ""
-        yield Problem(
-            path,
-            f"{where}Slurm cannot read {rest!r}: write Key=Value words, in double quotes what has "
-            "blanks, and # before a comment",
-        )
-
-
-def _changed(new: KubeObject, old: KubeObject) -> Iterator[Problem]:
-    """Changes that cannot be made. CEL has most; a rule of it does not see the namespace."""
-    if isinstance(new, Controller) and isinstance(old, Controller):
-        yield from _state(new, old)
-        before, now = names.cluster_name(old), names.cluster_name(new)
-        if before != now:
-            yield Problem(
-                "spec.clusterName",
-                f"the ClusterName cannot change from {before} to {now}, as slurmctld's state and "
-                f"accounting records carry it: write {before}",
-            )
-
-
-def _told(obj: KubeObject) -> Iterator[str]:
-    if isinstance(obj, Controller) and len(obj.spec.extra_conf) <= LONGEST_CONF:
-        document = Document.parse(obj.spec.extra_conf)
-        given = {
-            one.key: None for line in document.lines for one in line.settings[:1] if line.settings
-        }
-        for key in given:
-            if key.lower() in FIXED:
-                yield (
-                    f"spec.extraConf: {key} is set by the operator, and pods and Services fit "
-                    "that; yours comes last and wins"
-                )
+def _waits(one: Reference) -> str:
+    return f"{one.path}: there is no {one.kind} {one.name} in this namespace yet; it is waited for"

@@ -1,8 +1,41 @@
-"""All kinds that the operator serves, of both groups."""
+"""All API groups that the operator serves, and the rules of their kinds.
+
+A group adds its `ApiGroup` to GROUPS; nothing else names the kinds of all groups.
+"""
 
 from __future__ import annotations
 
-from penstock.api.penstock import partition
-from penstock.api.slinky import group as kinds
+from typing import Any, TypeVar
 
-KINDS = (*kinds.KINDS, partition.INFO)
+from penstock.api.admission import KindRules, Problem, Registry
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.penstock import group as penstock
+from penstock.api.slinky import group as slinky
+
+T = TypeVar("T", bound=KubeObject)
+
+GROUPS = (slinky.GROUP, penstock.GROUP)
+REGISTRY = Registry(GROUPS)
+KINDS = REGISTRY.kinds
+"""The kinds as typed Python: fields, defaults, validation. CRD YAML is generated from them."""
+
+
+def rules_of(obj: T) -> KindRules[T]:
+    """The rules of an object's kind, by its type. Raises TypeError for a kind of no group."""
+    return REGISTRY.of(obj)
+
+
+def resource_of(obj: KubeObject) -> Resource[Any]:
+    """The resource of an object; items of a list may come without their kind."""
+    return rules_of(obj).info.resource
+
+
+def problems(obj: KubeObject) -> list[Problem]:
+    """Faults that keep the operator from making what the object asks for."""
+    return REGISTRY.problems(obj)
+
+
+def unsupported_fields(obj: KubeObject) -> list[str]:
+    """`path: what happens instead` for each field in use that this version does not serve."""
+    return list(rules_of(obj).unsupported_fields(obj))

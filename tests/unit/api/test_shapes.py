@@ -10,7 +10,7 @@ from penstock.api.kubernetes import shapes
 
 
 def told(value: Any, shape: shapes.Shape = shapes.CONTAINER) -> dict[str, str]:
-    return dict(shapes.misshapen("at", value, shape))
+    return dict(shapes.shape_problems("at", value, shape))
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import yaml
 
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.slinky.controller import Controller, ControllerSpec
-from penstock.api.slinky.group import KINDS
+from penstock.api.slinky.group import GROUP
 from penstock.api.slinky.loginset import LoginSet, LoginSetStatus
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "slinky").glob("*.yaml"))
-TYPES = {info.resource.kind: info.type for info in KINDS}
+TYPES = {info.resource.kind: info.type for info in GROUP.kinds}
 
 
 def load(path: Path) -> dict[str, Any]:

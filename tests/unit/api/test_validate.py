@@ -11,11 +11,11 @@ import yaml
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.api.slinky.group import KINDS
-from penstock.api.slinky.validation import not_served, problems
+from penstock.api.registry import problems, unsupported_fields
+from penstock.api.slinky.group import GROUP
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "slinky").glob("*.yaml"))
-TYPES = {info.resource.kind: info.type for info in KINDS}
+TYPES = {info.resource.kind: info.type for info in GROUP.kinds}
 REF = {"controllerRef": {"name": "slinky"}}
 KEY = {"name": "s", "key": "k"}
 
@@ -239,14 +239,14 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
 )
 def test_what_an_outside_slurmctld_cannot_be_given_is_named(field: str, value: Any):
     outside = {"external": True, "externalConfig": {"host": "h"}}
-    assert not_served(make("Controller", outside)) == []
-    (line,) = not_served(make("Controller", {**outside, field: value}))
+    assert unsupported_fields(make("Controller", outside)) == []
+    (line,) = unsupported_fields(make("Controller", {**outside, field: value}))
     assert line.startswith(f"spec.{field}: not used, slurmctld is outside")
 
 
 @pytest.mark.parametrize(("kind", "spec", "path"), UNSERVED)
 def test_what_is_not_served_is_named(kind: str, spec: dict[str, Any], path: str):
-    (line,) = not_served(make(kind, spec))
+    (line,) = unsupported_fields(make(kind, spec))
     assert line.startswith(f"{path}: not served yet")
 
 
@@ -268,7 +268,7 @@ def test_a_field_of_a_pod_in_a_container_is_named_with_its_place(kind: str, cont
         **REF,
         container: {"image": "a", "volumes": [{"name": "v"}], "affinity": {}},
     }
-    (line,) = not_served(make(kind, spec))
+    (line,) = unsupported_fields(make(kind, spec))
     assert line.startswith(f"spec.{container}.volumes: not used")
     assert line.endswith("move it to spec.template.spec.volumes")
 
@@ -276,11 +276,11 @@ def test_a_field_of_a_pod_in_a_container_is_named_with_its_place(kind: str, cont
 @pytest.mark.parametrize("kind", ["Controller", "NodeSet", "LoginSet", "RestApi", "Accounting"])
 def test_a_field_of_a_container_in_a_pod_is_named_with_its_place(kind: str):
     mounts = [{"name": "v", "mountPath": "/v"}]
-    (line,) = not_served(make(kind, {**REF, **with_pod(volumeMounts=mounts, env=[])}))
+    (line,) = unsupported_fields(make(kind, {**REF, **with_pod(volumeMounts=mounts, env=[])}))
     assert line.startswith("spec.template.spec.volumeMounts: not used")
     assert ".volumeMounts" in line.split("container, ")[1]
     more = with_pod(initContainers=[{"name": "i", "image": "i", "nodeSelector": {"a": "b"}}])
-    (line,) = not_served(make(kind, {**REF, **more}))
+    (line,) = unsupported_fields(make(kind, {**REF, **more}))
     assert line.startswith("spec.template.spec.initContainers[0].nodeSelector: not used")
 
 
@@ -298,4 +298,4 @@ def test_a_field_of_a_container_in_a_pod_is_named_with_its_place(kind: str):
     ],
 )
 def test_what_is_switched_off_is_not_named(kind: str, spec: dict[str, Any]):
-    assert not_served(make(kind, spec)) == []
+    assert unsupported_fields(make(kind, spec)) == []

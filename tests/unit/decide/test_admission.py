@@ -12,20 +12,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.admission import Judgement, judge, part
+from penstock.api.admission import AdmissionResult, RelatedObjects
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.penstock.partition import Partition
-from penstock.api.registry import KINDS
+from penstock.api.registry import KINDS, REGISTRY, rules_of
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.names import slurm_node_name
-from penstock.api.slinky.neighbours import Neighbours, references
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.slurm_node import topology
 
 TYPES = {info.resource.kind: info.type for info in KINDS}
 REF = {"controllerRef": {"name": "slinky"}}
 KEY = {"name": "s", "key": "k"}
-ALONE = Neighbours()
+ALONE = RelatedObjects()
+validate_change = REGISTRY.validate_change
 
 
 def make(kind: str, spec: dict[str, Any], name: str = "a", **meta: Any) -> KubeObject:
@@ -46,7 +46,7 @@ def controller(**spec: Any) -> Controller:
     return made
 
 
-def refusals(found: Judgement) -> dict[str, str]:
+def refusals(found: AdmissionResult) -> dict[str, str]:
     return {one.path: one.message for one in found.problems}
 
 
@@ -67,7 +67,7 @@ def test_a_line_that_slurm_cannot_read_is_refused_with_its_place(kind: str, text
     spec: dict[str, Any] = {"slurmKeyRef": KEY, "jwtKeyRef": KEY, "extraConf": text}
     if kind == "Accounting":
         spec["storageConfig"] = {"host": "h", "passwordKeyRef": KEY}
-    found = refusals(judge(make(kind, spec), None, ALONE))
+    found = refusals(validate_change(make(kind, spec), None, ALONE))
     assert words in found["spec.extraConf"]
     assert "write Key=Value" in found["spec.extraConf"]
 
@@ -85,25 +85,33 @@ def test_a_line_that_slurm_cannot_read_is_refused_with_its_place(kind: str, text
 )
 def test_what_slurm_reads_is_taken_whatever_its_keys_are(text: str):
     """An unknown key is for slurmctld to judge: the operator may be older than it."""
-    assert judge(controller(extraConf=text + "\nNoSuchKey=1\n"), None, ALONE) == Judgement()
+    assert (
+        validate_change(controller(extraConf=text + "\nNoSuchKey=1\n"), None, ALONE)
+        == AdmissionResult()
+    )
 
 
 def test_a_key_that_pods_are_made_to_fit_is_warned_of_and_taken():
-    found = judge(controller(extraConf="authtype=auth/none\nMinJobAge=2\n"), None, ALONE)
+    found = validate_change(controller(extraConf="authtype=auth/none\nMinJobAge=2\n"), None, ALONE)
     assert found.problems == ()
     assert [one for one in found.warnings if "spec.extraConf: authtype is set" in one]
 
 
 def test_an_empty_value_is_refused_where_slurm_would_take_the_next_word():
     """D3: `Topology= CoreSpecCount=2` is read as the topology CoreSpecCount=2."""
-    found = refusals(judge(nodeset("a", extraConf="Topology= CoreSpecCount=2"), None, ALONE))
+    found = refusals(
+        validate_change(nodeset("a", extraConf="Topology= CoreSpecCount=2"), None, ALONE)
+    )
     assert "Topology= has no value" in found["spec.extraConf"]
-    assert judge(nodeset("a", extraConf="Topology=a Feature=b"), None, ALONE) == Judgement()
+    assert (
+        validate_change(nodeset("a", extraConf="Topology=a Feature=b"), None, ALONE)
+        == AdmissionResult()
+    )
 
 
 def test_a_partition_that_slurm_cannot_read_is_refused():
     partition = {"enabled": True, "config": "MaxTime=60 Default"}
-    found = refusals(judge(nodeset("a", partition=partition), None, ALONE))
+    found = refusals(validate_change(nodeset("a", partition=partition), None, ALONE))
     assert "'Default'" in found["spec.partition.config"]
 
 
@@ -121,7 +129,7 @@ def test_a_partition_that_slurm_cannot_read_is_refused():
 def test_two_nodesets_whose_nodes_slurm_could_not_tell_apart(
     own: NodeSet, other: NodeSet, path: str
 ):
-    found = refusals(judge(own, None, Neighbours(nodesets=(other,))))
+    found = refusals(validate_change(own, None, REGISTRY.related_objects(own, (other,))))
     assert f"NodeSet {other.metadata.name}" in found[path]
     assert "choose a spec.template.spec.hostname" in found[path]
 
@@ -136,7 +144,7 @@ def test_two_nodesets_whose_nodes_slurm_could_not_tell_apart(
     ],
 )
 def test_nodesets_that_are_apart_are_taken(own: NodeSet, other: NodeSet):
-    assert judge(own, None, Neighbours(nodesets=(other,))) == Judgement()
+    assert validate_change(own, None, REGISTRY.related_objects(own, (other,))) == AdmissionResult()
 
 
 @given(
@@ -154,7 +162,7 @@ def test_every_node_name_that_two_have_in_common_is_found(
     other = nodeset("b", two, replicas=more, ordinalPadding=other_padding)
     names = {slurm_node_name(own, number) for number in range(many)}
     common = names & {slurm_node_name(other, number) for number in range(more)}
-    found = judge(own, None, Neighbours(nodesets=(other,))).problems
+    found = validate_change(own, None, REGISTRY.related_objects(own, (other,))).problems
     if common:
         assert any("would be one of this NodeSet" in one.message for one in found)
     elif one != two:
@@ -164,13 +172,13 @@ def test_every_node_name_that_two_have_in_common_is_found(
 def test_files_that_the_operator_writes_are_refused_and_unknown_ones_told():
     """Upstream's rule for configFileRefs; D36: an absent ConfigMap is waited for, not refused."""
     obj = controller(configFileRefs=[{"name": "mine"}, {"name": "later"}])
-    around = Neighbours(files={"mine": ("gres.conf", "my.conf", "slurm.conf")})
-    found = judge(obj, None, around)
+    around = RelatedObjects(files={"mine": ("gres.conf", "my.conf", "slurm.conf")})
+    found = validate_change(obj, None, around)
     assert "ConfigMap mine has slurm.conf" in refusals(found)["spec.configFileRefs[0].name"]
     assert any("my.conf of ConfigMap mine" in one for one in found.warnings)
     assert not any("gres.conf" in one for one in found.warnings)
-    (absent,) = [one for one in references(obj) if one.name == "later"]
-    found = judge(obj, None, Neighbours(absent=(absent,)))
+    (absent,) = [one for one in rules_of(obj).references(obj) if one.name == "later"]
+    found = validate_change(obj, None, RelatedObjects(absent=(absent,)))
     assert found.problems == ()
     assert found.warnings == (
         "spec.configFileRefs[1].name: there is no ConfigMap later in this namespace yet; it is "
@@ -181,7 +189,7 @@ def test_files_that_the_operator_writes_are_refused_and_unknown_ones_told():
 def test_one_file_of_two_config_maps_is_told():
     """Feature row 12: of equal names one is not used."""
     obj = controller(prologScriptRefs=[{"name": "a"}], epilogScriptRefs=[{"name": "b"}])
-    found = judge(obj, None, Neighbours(files={"a": ("10.sh",), "b": ("10.sh",)}))
+    found = validate_change(obj, None, RelatedObjects(files={"a": ("10.sh",), "b": ("10.sh",)}))
     assert found.problems == ()
     assert found.warnings == (
         "spec.epilogScriptRefs[0].name: 10.sh is in ConfigMap a too; only one of them is used",
@@ -215,7 +223,8 @@ def test_one_file_of_two_config_maps_is_told():
     ],
 )
 def test_what_an_object_names(kind: str, spec: dict[str, Any], wanted: set[tuple[str, str, str]]):
-    found = {(one.path, one.kind, one.name) for one in references(make(kind, spec))}
+    made = make(kind, spec)
+    found = {(one.path, one.kind, one.name) for one in rules_of(made).references(made)}
     assert found == wanted
 
 
@@ -223,7 +232,7 @@ def test_a_partition_whose_name_is_taken_is_told():
     own, other = (make("Partition", {**REF, "name": "p"}, name) for name in ("a", "b"))
     assert isinstance(other, Partition)
     pool = nodeset("p", partition={"enabled": True})
-    found = judge(own, None, Neighbours(partitions=(other,), nodesets=(pool,)))
+    found = validate_change(own, None, REGISTRY.related_objects(own, (pool, other)))
     assert found.problems == ()
     (told,) = found.warnings
     assert "Partition b, NodeSet p" in told
@@ -233,47 +242,51 @@ def test_what_was_wrong_before_is_told_and_refuses_nothing():
     """An object of an older schema, or of upstream, can be changed in all other fields."""
     bad = {"slurmctld": {"env": "A=b"}, "extraConf": "one two\n"}
     before = controller(**bad)
-    found = judge(controller(**bad, inplaceReconfigure=True), before, ALONE)
+    found = validate_change(controller(**bad, inplaceReconfigure=True), before, ALONE)
     assert found.problems == ()
     assert [one for one in found.warnings if "spec.slurmctld.env" in one and "so before" in one]
-    worse = judge(controller(slurmctld={"env": "A=b", "args": "x"}), before, ALONE)
+    worse = validate_change(controller(slurmctld={"env": "A=b", "args": "x"}), before, ALONE)
     assert set(refusals(worse)) == {"spec.slurmctld.args"}
 
 
 def test_nobody_is_kept_from_deleting_or_from_writing_metadata():
     bad = {"slurmctld": {"env": "A=b"}}
     going = make("Controller", bad, deletionTimestamp="2027-01-01T00:00:00Z")
-    assert judge(going, controller(), ALONE) == Judgement()
+    assert validate_change(going, controller(), ALONE) == AdmissionResult()
     labelled = make("Controller", bad, labels={"a": "b"})
-    assert judge(labelled, controller(**bad), ALONE) == Judgement()
+    assert validate_change(labelled, controller(**bad), ALONE) == AdmissionResult()
 
 
 def test_the_cluster_name_cannot_change_to_one_that_only_looks_like_the_default():
     """CEL sees no namespace: it takes every name that ends in the Controller's."""
     own = controller()
-    assert judge(controller(clusterName="slurm_a"), own, ALONE).problems == ()
-    found = refusals(judge(controller(clusterName="other_a"), own, ALONE))
+    assert validate_change(controller(clusterName="slurm_a"), own, ALONE).problems == ()
+    found = refusals(validate_change(controller(clusterName="other_a"), own, ALONE))
     assert "write slurm_a" in found["spec.clusterName"]
 
 
 def test_a_field_that_is_not_served_is_told():
-    found = judge(controller(service={"spec": {"externalIPs": ["192.0.2.1"]}}), None, ALONE)
+    found = validate_change(
+        controller(service={"spec": {"externalIPs": ["192.0.2.1"]}}), None, ALONE
+    )
     assert found.problems == ()
     assert any(one.startswith("spec.service.spec.externalIPs") for one in found.warnings)
 
 
 def test_deleting_a_controller_in_use_is_told_and_allowed():
-    users = Neighbours(users=("NodeSet a", "RestApi b"))
-    (told,) = part(controller(), users).warnings
+    users = RelatedObjects(users=("NodeSet a", "RestApi b"))
+    (told,) = REGISTRY.on_delete(controller(), users).warnings
     assert "NodeSet a, RestApi b belong to this Controller" in told
-    assert part(controller(), ALONE) == Judgement()
-    (told,) = part(make("Accounting", {}), Neighbours(users=("Controller c",))).warnings
+    assert REGISTRY.on_delete(controller(), ALONE) == AdmissionResult()
+    (told,) = REGISTRY.on_delete(
+        make("Accounting", {}), RelatedObjects(users=("Controller c",))
+    ).warnings
     assert "Controller c" in told
 
 
 FAULTS = sorted((Path(__file__).parents[2] / "fixtures" / "bad").glob("*.yaml"))
-AROUND = Neighbours(
-    nodesets=(nodeset("other", "taken-"),), files={"with-slurm-conf": ("slurm.conf",)}
+AROUND = RelatedObjects(
+    objects=(nodeset("other", "taken-"),), files={"with-slurm-conf": ("slurm.conf",)}
 )
 
 
@@ -287,7 +300,7 @@ def test_a_bad_value_is_refused_here_when_no_schema_refuses_it(path: Path):
         return
     manifest = yaml.safe_load(text)
     obj = make(manifest["kind"], manifest["spec"], manifest["metadata"]["name"])
-    assert wanted["says"] in refusals(judge(obj, None, AROUND))[wanted["path"]]
+    assert wanted["says"] in refusals(validate_change(obj, None, AROUND))[wanted["path"]]
 
 
 TOPOLOGY = {

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import INFO, Controller
-from penstock.api.slinky.defaults import defaults
+from penstock.api.slinky.defaults import controller_defaults as defaults
 
 
 def controller(name: str = "a", **spec: Any) -> Controller:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api.admission import judge
+from penstock.api.admission import RelatedObjects
 from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.registry import REGISTRY
 from penstock.api.slinky.common import ControllerRef
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
 from penstock.api.slinky.labels import CONFIG_HASH, CONFIG_RESTART
-from penstock.api.slinky.neighbours import Neighbours
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.decide.cluster.release import check, trial, unknown, unknown_words
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide
@@ -110,7 +110,7 @@ def test_the_way_back_is_refused_when_it_is_written(
     image: str, persistent: bool, words: str
 ) -> None:
     old, new = (controller(one, persistent=persistent) for one in ("x:26.05-1", image))
-    problems = judge(new, old, Neighbours()).problems
+    problems = REGISTRY.validate_change(new, old, RelatedObjects()).problems
     assert [one.path for one in problems] == (["spec.slurmctld.image"] if words else [])
     assert all(words in one.message for one in problems)
 
@@ -122,7 +122,8 @@ def test_a_worker_of_an_unsupported_release_is_refused_when_it_is_written() -> N
             controller_ref=ControllerRef(name="slurm"), slurmd={"image": "x/slurmd:23.11"}
         ),
     )
-    assert "spec.slurmd.image" in [one.path for one in judge(nodeset, None, Neighbours()).problems]
+    found = REGISTRY.validate_change(nodeset, None, RelatedObjects())
+    assert "spec.slurmd.image" in [one.path for one in found.problems]
 
 
 def test_a_later_release_than_is_known_is_not_refused() -> None:

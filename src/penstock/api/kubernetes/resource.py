@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from penstock.api.kubernetes.meta import KubeObject
 
 T = TypeVar("T", bound=KubeObject)
+
+
+class ObjectKey(NamedTuple):
+    """One object of a namespace, whatever version of its group it is read in."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.kind}/{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,10 @@ class Resource(Generic[T]):
     def api_version(self) -> str:
         """`group/version`, or `version` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    def key(self, namespace: str, name: str) -> ObjectKey:
+        """The key of one of its objects."""
+        return ObjectKey(self.group, self.kind, namespace, name)
 
     def path(self, namespace: str | None = None, name: str | None = None, sub: str = "") -> str:
         """URL path of the collection, of one object, or of its subresource `sub`."""

@@ -4,7 +4,7 @@ Facts of one field stand in its annotation (`Annotated[int, about("...", {"minim
 of a whole kind stand in its `KindInfo`. `penstock.api.crd` reads both.
 
 Rules are for the API server only: decoding stays lenient, so that an object which was stored under
-a looser schema can still be read, judged by `validate.problems` and put right.
+a looser schema can still be read, judged by `KindRules.problems` and put right.
 Source: Kubernetes API reference, CustomResourceDefinition v1 (apiextensions.k8s.io).
 """
 

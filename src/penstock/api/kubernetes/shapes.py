@@ -200,7 +200,7 @@ def excess(path: str, value: Any) -> Iterator[tuple[str, str]]:
         layer = inner
 
 
-def misshapen(path: str, value: Any, shape: Shape) -> Iterator[tuple[str, str]]:
+def shape_problems(path: str, value: Any, shape: Shape) -> Iterator[tuple[str, str]]:
     """Paths where a value is not of a shape, each with what to write there.
 
     Null is the same as nothing, but for an item of a list.
@@ -213,7 +213,7 @@ def misshapen(path: str, value: Any, shape: Shape) -> Iterator[tuple[str, str]]:
             yield path, "write a list"
             return
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from misshapen(f"{path}[{index}]", item, shape[0])
+            yield from shape_problems(f"{path}[{index}]", item, shape[0])
     elif not isinstance(value, dict):
         yield path, f"write {MAPPING.value}"
     else:
@@ -229,7 +229,7 @@ def _fields(
     for name, inner in value.items():
         known = shape.get(name, shape.get(f"{name}!", shape.get("*")))
         if known is not None and inner is not None:
-            yield from misshapen(f"{path}.{name}", inner, known)
+            yield from shape_problems(f"{path}.{name}", inner, known)
 
 
 def _fits(value: Any, leaf: Leaf) -> bool:

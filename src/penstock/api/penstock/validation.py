@@ -1,10 +1,11 @@
-"""What is wrong with a Partition, beyond what its schema can say."""
+"""Faults of a Partition, beyond what its schema can express."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from penstock.api.admission import Problem
 from penstock.api.penstock.partition import (
     ENTRY_PATTERN,
     NAME_PATTERN,
@@ -12,6 +13,7 @@ from penstock.api.penstock.partition import (
     VALUE_PATTERN,
     Partition,
 )
+from penstock.api.slinky.common import controller_ref_problems
 
 _ENTRY = re.compile(ENTRY_PATTERN)
 _NAME = re.compile(NAME_PATTERN)
@@ -25,8 +27,16 @@ MOST_NODES = 65_536
 LONGEST_ENTRY = 4096
 
 
+def problems(obj: Partition) -> Iterator[Problem]:
+    """Faults of a Partition."""
+    for found in controller_ref_problems(obj.spec.controller_ref, obj.metadata.namespace):
+        yield Problem(*found)
+    for found in partition_problems(obj):
+        yield Problem(*found)
+
+
 def partition_problems(obj: Partition) -> Iterator[tuple[str, str]]:
-    """Each path with what to write there."""
+    """Each path with what to write there, but for the reference to the cluster."""
     spec = obj.spec
     if not _NAME.match(obj.slurm_name) or obj.slurm_name.upper() == "DEFAULT":
         yield "spec.name", f"{obj.slurm_name!r} is no name of a partition: choose another one"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from msgspec import field
 
 from penstock.api.kubernetes.meta import Condition, Json, KubeStruct
 from penstock.api.kubernetes.meta import LocalObjectReference as LocalObjectReference
+from penstock.api.kubernetes.resource import ObjectKey
 from penstock.api.kubernetes.schema import (
     ATOMIC_LIST,
     ATOMIC_MAP,
@@ -22,6 +24,8 @@ from penstock.api.kubernetes.schema import (
 
 GROUP = "slinky.slurm.net"
 VERSION = "v1beta1"
+CONTROLLER: Final = ("slinky.slurm.net", "Controller")
+"""Group and kind of the object that a ControllerRef names."""
 
 LONGEST_CONF: Final = 131_072
 """Characters of lines that a user adds to a file of Slurm. With two thousand NodeName lines a
@@ -232,6 +236,29 @@ FIXED_REF = rule(
     "|| self.__namespace__ == oldSelf.__namespace__)",
     "controllerRef is immutable: delete the object and create it again for another Controller",
 )
+
+
+def controller_key(ref: ControllerRef, namespace: str) -> tuple[ObjectKey, ...]:
+    """The Controller that an object of a namespace belongs to, whether that exists or not.
+
+    None for a Controller of another namespace: a name in a reference is no right to its keys, its
+    configuration or its nodes.
+    """
+    if ref.namespace not in ("", namespace):
+        return ()
+    return (ObjectKey(*CONTROLLER, namespace, ref.name),)
+
+
+def controller_ref_problems(ref: ControllerRef, namespace: str) -> Iterator[tuple[str, str]]:
+    """Path and what to write instead, for each fault of the reference of an object."""
+    if not ref.name:
+        yield "spec.controllerRef.name", "must not be empty"
+    if ref.namespace not in ("", namespace):
+        yield (
+            "spec.controllerRef.namespace",
+            f"nothing grants the use of a Controller of namespace {ref.namespace!r}: name a "
+            f"Controller of namespace {namespace!r}, or put this object there",
+        )
 
 
 def jwt_key(spec: str, fallback: str) -> str:

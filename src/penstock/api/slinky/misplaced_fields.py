@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.slinky.accounting import Accounting
+from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.common import PodTemplate
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
 
 
 def _names(text: str) -> frozenset[str]:
@@ -42,25 +37,11 @@ _POD: Final = "spec.template.spec"
 _HOLLOW: Final[tuple[Any, ...]] = (None, "", {}, [])
 
 
-def misplaced(obj: KubeObject) -> Iterator[str]:
-    """`path: where it belongs` for each field of this kind that asks for something."""
-    match obj:
-        case Controller(spec=spec):
-            found = {"slurmctld": spec.slurmctld, "reconfigure": spec.reconfigure}
-            yield from _of({**found, "logfile": spec.logfile}, spec.template)
-        case NodeSet(spec=spec):
-            yield from _of({"slurmd": spec.slurmd, "logfile": spec.logfile}, spec.template)
-        case LoginSet(spec=spec):
-            yield from _of({"login": spec.login, "initconf": spec.initconf}, spec.template)
-        case RestApi(spec=spec):
-            yield from _of({"slurmrestd": spec.slurmrestd}, spec.template)
-        case Accounting(spec=spec):
-            yield from _of({"slurmdbd": spec.slurmdbd}, spec.template)
-        case _:
-            return
+def misplaced(containers: Mapping[str, Json], template: PodTemplate) -> Iterator[str]:
+    """`path: where it belongs` for each field of this kind that asks for something.
 
-
-def _of(containers: Mapping[str, Json], template: PodTemplate) -> Iterator[str]:
+    `containers` are those of the spec by field; the first one is the daemon's.
+    """
     for name, container in containers.items():
         yield from _in_container(f"spec.{name}", container)
     main = next(iter(containers))

@@ -1,4 +1,4 @@
-"""What the API has and this version does not serve: said in a condition, never left out in silence.
+"""Fields of Slinky's kinds that this version does not serve: reported, never ignored in silence.
 
 A row leaves its table in the commit that brings what it names.
 """
@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.common import (
     ConfigMapKeySelector,
@@ -126,33 +125,52 @@ TOKEN: tuple[Row[TokenSpec], ...] = (
 )
 
 
-def not_served(obj: KubeObject) -> list[str]:
-    """`path: what happens instead` for each field in use that this version does not serve."""
-    if isinstance(obj, Controller) and obj.spec.external:
-        return _rows(KEYS, obj.spec) + [
+def controller_fields(obj: Controller) -> list[str]:
+    """Those of a Controller; of an external one, all that is about a slurmctld in pods."""
+    spec = obj.spec
+    if spec.external:
+        return _rows(KEYS, spec) + [
             f"spec.{path}: not used, slurmctld is outside (spec.external) and is set up there"
             for path, used in OUTSIDE.items()
-            if used(obj.spec)
+            if used(spec)
         ]
-    return [*_unserved(obj), *misplaced(obj)]
+    containers = {
+        "slurmctld": spec.slurmctld,
+        "reconfigure": spec.reconfigure,
+        "logfile": spec.logfile,
+    }
+    return [*_rows(CONTROLLER, spec), *misplaced(containers, spec.template)]
 
 
-def _unserved(obj: KubeObject) -> list[str]:
-    match obj:
-        case Controller():
-            return _rows(CONTROLLER, obj.spec)
-        case NodeSet():
-            return _rows(NODESET, obj.spec)
-        case LoginSet():
-            return _rows(LOGINSET, obj.spec)
-        case Accounting():
-            return _rows(ACCOUNTING, obj.spec)
-        case RestApi():
-            return _rows(RESTAPI, obj.spec)
-        case Token():
-            return _rows(TOKEN, obj.spec)
-        case _:
-            return []
+def nodeset_fields(obj: NodeSet) -> list[str]:
+    """Those of a NodeSet."""
+    spec = obj.spec
+    containers = {"slurmd": spec.slurmd, "logfile": spec.logfile}
+    return [*_rows(NODESET, spec), *misplaced(containers, spec.template)]
+
+
+def loginset_fields(obj: LoginSet) -> list[str]:
+    """Those of a LoginSet."""
+    spec = obj.spec
+    containers = {"login": spec.login, "initconf": spec.initconf}
+    return [*_rows(LOGINSET, spec), *misplaced(containers, spec.template)]
+
+
+def restapi_fields(obj: RestApi) -> list[str]:
+    """Those of a RestApi."""
+    spec = obj.spec
+    return [*_rows(RESTAPI, spec), *misplaced({"slurmrestd": spec.slurmrestd}, spec.template)]
+
+
+def accounting_fields(obj: Accounting) -> list[str]:
+    """Those of an Accounting."""
+    spec = obj.spec
+    return [*_rows(ACCOUNTING, spec), *misplaced({"slurmdbd": spec.slurmdbd}, spec.template)]
+
+
+def token_fields(obj: Token) -> list[str]:
+    """Those of a Token."""
+    return _rows(TOKEN, obj.spec)
 
 
 def _rows(rows: Sequence[Row[S]], spec: S) -> list[str]:

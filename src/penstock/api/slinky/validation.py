@@ -1,6 +1,6 @@
-"""What is wrong with an object, beyond what its schema can say.
+"""Faults of Slinky's kinds, beyond what their schemas can express.
 
-The API server refuses most of this by the schema already. It is looked at again here, because
+The API server rejects most of them by the schema already. They are found again here, because
 objects may have been stored under an older schema, and some rules need more than CEL can see.
 """
 
@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any, cast
 
+from penstock.api.admission import Problem
 from penstock.api.kubernetes import shapes
-from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
-from penstock.api.penstock.partition import Partition
-from penstock.api.penstock.validation import partition_problems
+from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.common import (
@@ -29,59 +26,25 @@ from penstock.api.slinky.common import (
     ExternalConfig,
     LocalObjectReference,
     PodTemplate,
+    controller_ref_problems,
 )
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import MOST_REPLICAS, NodeSet, ScheduledUpdate, UpdateStrategy
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
-from penstock.api.slinky.unsupported_fields import not_served as not_served
 from penstock.base import duration
 from penstock.slurm.reservation_schedule import schedule_problems
 
 CLUSTER_NAME_LIMIT = 40
 HOST_LABEL_LIMIT = 63
-MOST_PROBLEMS = 100
-"""Problems of one object that are reported; a message has room for fewer."""
 
 _PERCENT = re.compile(r"[0-9]*[1-9][0-9]*%")
 _HOSTNAME = re.compile(HOSTNAME_PATTERN)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that must be put right: where, and what to write instead."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
-
-
-def problems(obj: KubeObject) -> list[Problem]:
-    """Everything that keeps the operator from making what the object asks for."""
-    match obj:
-        case Controller():
-            found = _controller(obj)
-        case NodeSet():
-            found = _nodeset(obj)
-        case LoginSet():
-            found = _loginset(obj)
-        case RestApi():
-            found = _restapi(obj)
-        case Accounting():
-            found = _accounting(obj)
-        case Token():
-            found = _token(obj)
-        case Partition():
-            found = _partition(obj)
-        case _:
-            raise TypeError(f"not a kind of ours: {type(obj).__name__}")
-    return list(islice(found, MOST_PROBLEMS))
-
-
-def _controller(obj: Controller) -> Iterator[Problem]:
+def controller_problems(obj: Controller) -> Iterator[Problem]:
+    """Faults of a Controller."""
     spec = obj.spec
     cluster = names.cluster_name(obj)
     if len(cluster) > CLUSTER_NAME_LIMIT:
@@ -118,10 +81,11 @@ def _controller(obj: Controller) -> Iterator[Problem]:
     ):
         yield from _container(f"spec.{field}", container)
     yield from _template(spec.template, host_network=False)
-    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
+    yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
 
 
-def _nodeset(obj: NodeSet) -> Iterator[Problem]:
+def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
+    """Faults of a NodeSet."""
     spec = obj.spec
     yield from _controller_ref(obj.metadata, spec.controller_ref)
     yield from _container("spec.slurmd", spec.slurmd)
@@ -147,7 +111,7 @@ def _nodeset(obj: NodeSet) -> Iterator[Problem]:
     claims = [_claim_name(claim) for claim in spec.volume_claim_templates or ()]
     for index, claim in enumerate(spec.volume_claim_templates or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
-        yield from _misshapen(path, claim, shapes.CLAIM)
+        yield from _shape_problems(path, claim, shapes.CLAIM)
     if "" in claims:
         yield Problem("spec.volumeClaimTemplates", "give each claim a metadata.name")
     yield from _duplicates("spec.volumeClaimTemplates", filter(None, claims))
@@ -166,7 +130,8 @@ def _long_names(obj: NodeSet) -> Iterator[Problem]:
         yield Problem("metadata.name", f"{told} {HOST_LABEL_LIMIT}: {advice}")
 
 
-def _loginset(obj: LoginSet) -> Iterator[Problem]:
+def loginset_problems(obj: LoginSet) -> Iterator[Problem]:
+    """Faults of a LoginSet."""
     spec = obj.spec
     yield from _controller_ref(obj.metadata, spec.controller_ref)
     if spec.sssd_conf_ref is not None:
@@ -176,17 +141,19 @@ def _loginset(obj: LoginSet) -> Iterator[Problem]:
     yield from _container("spec.login", spec.login)
     yield from _container("spec.initconf", spec.initconf)
     yield from _template(spec.template)
-    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
+    yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
 
 
-def _restapi(obj: RestApi) -> Iterator[Problem]:
+def restapi_problems(obj: RestApi) -> Iterator[Problem]:
+    """Faults of a RestApi."""
     yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
     yield from _container("spec.slurmrestd", obj.spec.slurmrestd)
     yield from _template(obj.spec.template)
-    yield from _misshapen("spec.service.spec", obj.spec.service.spec, shapes.SERVICE)
+    yield from _shape_problems("spec.service.spec", obj.spec.service.spec, shapes.SERVICE)
 
 
-def _accounting(obj: Accounting) -> Iterator[Problem]:
+def accounting_problems(obj: Accounting) -> Iterator[Problem]:
+    """Faults of an Accounting."""
     spec = obj.spec
     yield from _long("spec.extraConf", spec.extra_conf, LONGEST_CONF)
     yield from _external(spec.external, spec.external_config)
@@ -203,10 +170,11 @@ def _accounting(obj: Accounting) -> Iterator[Problem]:
             yield from _long(f"spec.storageConfig.{field}", text, LONGEST_WORDS)
     yield from _container("spec.slurmdbd", spec.slurmdbd)
     yield from _template(spec.template, host_network=False)
-    yield from _misshapen("spec.service.spec", spec.service.spec, shapes.SERVICE)
+    yield from _shape_problems("spec.service.spec", spec.service.spec, shapes.SERVICE)
 
 
-def _token(obj: Token) -> Iterator[Problem]:
+def token_problems(obj: Token) -> Iterator[Problem]:
+    """Faults of a Token."""
     spec = obj.spec
     if spec.effective_jwt_key_ref is None:
         yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
@@ -224,19 +192,8 @@ def _token(obj: Token) -> Iterator[Problem]:
         yield Problem("spec.secretRef.name", "the key is in there: name another Secret")
 
 
-def _partition(obj: Partition) -> Iterator[Problem]:
-    yield from _controller_ref(obj.metadata, obj.spec.controller_ref)
-    yield from (Problem(*found) for found in partition_problems(obj))
-
-
 def _controller_ref(meta: ObjectMeta, ref: ControllerRef) -> Iterator[Problem]:
-    yield from _named("spec.controllerRef.name", ref.name)
-    if ref.namespace not in ("", meta.namespace):
-        yield Problem(
-            "spec.controllerRef.namespace",
-            f"nothing grants the use of a Controller of namespace {ref.namespace!r}: name a "
-            f"Controller of namespace {meta.namespace!r}, or put this object there",
-        )
+    return (Problem(*found) for found in controller_ref_problems(ref, meta.namespace))
 
 
 def _strategy(strategy: UpdateStrategy) -> Iterator[Problem]:
@@ -278,7 +235,7 @@ def _template(template: PodTemplate, *, host_network: bool = True) -> Iterator[P
             f"{hostname!r} is not a host name: write lower-case letters, digits and dashes; a "
             "trailing dash is followed by the ordinal",
         )
-    found = list(_misshapen(path, spec, shapes.POD))
+    found = list(_shape_problems(path, spec, shapes.POD))
     yield from found
     if not found:
         for field in ("initContainers", "containers"):
@@ -291,7 +248,7 @@ def _container(path: str, container: object) -> Iterator[Problem]:
         yield Problem(path, "write a container: a mapping with image, env and so on")
         return
     fields = cast("Json", container)
-    yield from _misshapen(path, fields, shapes.CONTAINER)
+    yield from _shape_problems(path, fields, shapes.CONTAINER)
     yield from _image(path, fields)
 
 
@@ -301,10 +258,10 @@ def _image(path: str, container: Json) -> Iterator[Problem]:
         yield Problem(f"{path}.image", "write the image as one string: registry/name:tag")
 
 
-def _misshapen(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
+def _shape_problems(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
     if found := list(shapes.excess(path, value)):
         return (Problem(*one) for one in found)
-    return (Problem(*one) for one in shapes.misshapen(path, value, shape))
+    return (Problem(*one) for one in shapes.shape_problems(path, value, shape))
 
 
 def _references(path: str, refs: Sequence[LocalObjectReference]) -> Iterator[Problem]:

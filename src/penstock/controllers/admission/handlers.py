@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from penstock.api.admission import Judgement, judge, part
-from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct, ObjectMeta
-from penstock.api.penstock.partition import Partition
-from penstock.api.registry import KINDS
+from penstock.api.admission import AdmissionResult, ApiGroup, Registry
+from penstock.api.kubernetes.meta import Json, KubeStruct, ObjectMeta
+from penstock.api.registry import GROUPS
 from penstock.api.slinky import labels as wellknown
-from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.defaults import defaults
-from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.neighbours import Neighbours, Reference, references
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.runtime.caches import World, cluster_keys
+from penstock.controllers.admission.related import RelatedObjectsFinder
+from penstock.controllers.runtime.caches import World
 from penstock.decide.slurm_node import topology
 from penstock.kube.webhook.review import NOTHING, AdmissionRequest, Answer, Cause, Handler
 
@@ -27,9 +20,6 @@ VALIDATE = "/validate"
 DEFAULT = "/default"
 BIND = "/mutate--v1-binding"
 """The path of slurm-operator, and the only one for bindings."""
-
-T = TypeVar("T", NodeSet, Partition)
-_TYPES = {(info.resource.group, info.resource.kind): info.resource.type for info in KINDS}
 
 
 class _Target(KubeStruct, frozen=True):
@@ -49,10 +39,12 @@ class _Binding(KubeStruct, frozen=True):
 
 
 class Admission:
-    """Judges objects by what this process knows of those around them."""
+    """Answers about the kinds of all groups by their rules and by the caches of this process."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, groups: Sequence[ApiGroup] = GROUPS) -> None:
         self._world = world
+        self._registry = Registry(groups)
+        self._related = RelatedObjectsFinder(self._registry, world.cache)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -60,19 +52,22 @@ class Admission:
         older = (
             f"{VALIDATE}-{info.resource.group.replace('.', '-')}-{info.resource.version}-"
             f"{info.resource.kind.lower()}"
-            for info in KINDS
+            for info in self._registry.kinds
         )
         judged = dict.fromkeys((VALIDATE, *older), self.validate)
         return {**judged, DEFAULT: self.default, BIND: self.bind}
 
     def validate(self, request: AdmissionRequest) -> Answer:
         """Whether this object of ours may be created, changed or deleted."""
-        type_ = _TYPES.get((request.kind.group, request.kind.kind))
-        if type_ is None or request.sub_resource or not self._ours(request.namespace):
+        rules = self._registry.of_kind(request.kind.group, request.kind.kind)
+        if rules is None or request.sub_resource or not self._ours(request.namespace):
             return Answer()
+        type_ = rules.info.type
         old = _decoded(request.old_object, type_)
         if request.operation == "DELETE":
-            return _told(part(old, self._users(old)) if old is not None else Judgement())
+            if old is None:
+                return Answer()
+            return _answer(self._registry.on_delete(old, self._related.users(old)))
         try:
             new = msgspec.json.decode(request.object, type=type_)
         except msgspec.MsgspecError as error:
@@ -80,17 +75,18 @@ class Admission:
             if request.operation == "UPDATE" and old is None:
                 return Answer()
             return Answer((_unreadable(str(error)),))
-        return _told(judge(new, old, self._around(new)))
+        related = self._related.around(new)
+        return _answer(self._registry.validate_change(new, old, related))
 
     def default(self, request: AdmissionRequest) -> Answer:
         """What this new object of ours is to have as well."""
-        type_ = _TYPES.get((request.kind.group, request.kind.kind))
+        rules = self._registry.of_kind(request.kind.group, request.kind.kind)
         made = request.operation == "CREATE" and not request.sub_resource
-        if type_ is None or not made or not self._ours(request.namespace):
+        if rules is None or not made or not self._ours(request.namespace):
             return Answer()
         # One that cannot be read is refused elsewhere, with words.
-        new: KubeObject | None = _decoded(request.object, type_)
-        given: Mapping[str, str] = defaults(new) if new is not None else dict[str, str]()
+        new = _decoded(request.object, rules.info.type)
+        given: Mapping[str, str] = rules.defaults(new) if new is not None else {}
         if not given:
             return Answer()
         there = msgspec.json.decode(request.object, type=_Specified).spec
@@ -138,76 +134,6 @@ class Admission:
         watched = self._world.settings.namespaces
         return not watched or namespace in watched
 
-    def _around(self, obj: KubeObject) -> Neighbours:
-        world, meta = self._world, obj.metadata
-        found = tuple(references(obj))
-        nodesets: tuple[NodeSet, ...] = ()
-        partitions: tuple[Partition, ...] = ()
-        if isinstance(obj, NodeSet | Partition):
-            for key in cluster_keys(obj):
-                nodesets += _others(world.nodesets_of.get(key), obj)
-                partitions += _others(world.partitions_of.get(key), obj)
-        files: dict[str, tuple[str, ...]] = {}
-        if isinstance(obj, Controller):
-            for name, texts in world.config_data(obj).items():
-                files[name] = tuple(sorted(texts))
-        return Neighbours(
-            nodesets=nodesets,
-            partitions=partitions,
-            absent=tuple(one for one in found if one.name and not self._there(meta, one)),
-            files=files,
-        )
-
-    def _there(self, meta: ObjectMeta, one: Reference) -> bool:
-        world = self._world
-        caches = {
-            "Controller": world.controllers,
-            "Accounting": world.accountings,
-            "Secret": world.secrets,
-            "ConfigMap": world.config_maps,
-        }
-        return caches[one.kind].get(f"{meta.namespace}/{one.name}") is not None
-
-    def _users(self, obj: KubeObject) -> Neighbours:
-        world, meta = self._world, obj.metadata
-        found: list[KubeObject] = []
-        match obj:
-            case Controller():
-                found += world.nodesets_of.get(meta.key)
-                found += world.loginsets_of.get(meta.key)
-                found += world.restapis_of.get(meta.key)
-                found += world.partitions_of.get(meta.key)
-            case Accounting():
-                found += [
-                    one
-                    for one in world.controllers
-                    if one.metadata.namespace == meta.namespace
-                    and one.spec.accounting_ref is not None
-                    and one.spec.accounting_ref.name == meta.name
-                ]
-            case _:
-                pass
-        kept = [one for one in found if not one.metadata.deleting]
-        return Neighbours(users=tuple(f"{_kind(one)} {one.metadata.name}" for one in kept))
-
-
-def _kind(obj: KubeObject) -> str:
-    match obj:
-        case NodeSet() | LoginSet() | RestApi() | Partition() | Controller():
-            return type(obj).__name__
-        case _:
-            return obj.kind
-
-
-def _others(found: tuple[T, ...], obj: KubeObject) -> tuple[T, ...]:
-    """All but itself, and those that are going."""
-    return tuple(
-        one
-        for one in found
-        if not one.metadata.deleting
-        and (type(one) is not type(obj) or one.metadata.name != obj.metadata.name)
-    )
-
 
 def _decoded(raw: msgspec.Raw, type_: type[Any]) -> Any:
     """The object, or None for none and for one that cannot be read."""
@@ -219,7 +145,7 @@ def _decoded(raw: msgspec.Raw, type_: type[Any]) -> Any:
         return None
 
 
-def _told(found: Judgement) -> Answer:
+def _answer(found: AdmissionResult) -> Answer:
     causes = tuple(Cause(one.path, one.message) for one in found.problems)
     return Answer(causes, found.warnings)
 

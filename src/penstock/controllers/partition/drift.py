@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from penstock.api.kubernetes.resource import Resource
-from penstock.api.penstock.partition import PARTITIONS, Partition
+from penstock.api.penstock.partition import Partition
+from penstock.api.registry import resource_of
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import CONTROLLERS, Controller
-from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
@@ -30,10 +30,6 @@ from penstock.slurm.state import Node
 
 Owner: TypeAlias = Controller | NodeSet | Partition
 """What declares a partition; a Controller has those of its extraConf and those of nobody."""
-
-_RESOURCES: dict[str, Resource[Any]] = {
-    one.kind: one for one in (CONTROLLERS, NODESETS, PARTITIONS)
-}
 
 
 class PartitionDrift:
@@ -128,7 +124,7 @@ class PartitionDrift:
         adoption = self._adoption(owner, cluster, link, due)
         left = dict(adoption.left)
         if adoption.patch:
-            refused = await adopt(self._client, _RESOURCES[_kind(owner)], owner, adoption.patch)
+            refused = await adopt(self._client, resource_of(owner), owner, adoption.patch)
             if refused is None:
                 return
             if refused:

@@ -44,7 +44,7 @@ from penstock.controllers.runtime.settings import Settings
 from penstock.decide.auth.jwks import check as jwks_check
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import APPLIED
-from penstock.kube import Manager
+from penstock.kube import Cache, Manager
 from penstock.kube.cache.own_writes import OwnWrites
 from penstock.render.config.content import config_hash, config_maps_read, files, mounted
 from penstock.render.parts.digest import digest, secret_digest
@@ -67,6 +67,7 @@ class World:
 
     def __init__(self, manager: Manager, settings: Settings) -> None:
         self.settings = settings
+        self._manager = manager
         self.controllers = manager.cache(CONTROLLERS, raw=True)
         self.nodesets = manager.cache(NODESETS, raw=True)
         self.restapis = manager.cache(RESTAPIS, raw=True)
@@ -113,6 +114,10 @@ class World:
         """The same of single values, by the Secret's key and that within its data."""
         self._rings: dict[str, tuple[str, Ring | None]] = {}
         self.secrets.subscribe(self._secret_seen)
+
+    def cache(self, resource: Resource[T]) -> Cache[T]:
+        """The cache of all objects of a resource; a new one only before the start."""
+        return self._manager.cache(resource)
 
     def controller_of(self, member: Member) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""

@@ -9,8 +9,7 @@ from typing import Any
 from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
 from penstock.api.kubernetes.meta import Condition, KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.slinky.unsupported_fields import not_served
-from penstock.api.slinky.validation import problems
+from penstock.api.registry import problems, unsupported_fields
 from penstock.kube import Recorder
 
 SERVED = "Served"
@@ -48,7 +47,7 @@ def told(
     Served is False when the object asks for something that this version does not do; the rest of
     the object is served all the same, so Ready does not depend on it.
     """
-    missing = not_served(obj)
+    missing = unsupported_fields(obj)
     served = (
         Condition(type=SERVED, status="False", reason="FieldsNotServed", message="; ".join(missing))
         if missing

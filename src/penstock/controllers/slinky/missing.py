@@ -8,7 +8,7 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.slinky import names
 from penstock.api.slinky.common import SecretKeySelector
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.neighbours import references
+from penstock.api.slinky.related_objects import controller_references
 from penstock.controllers.runtime.caches import World
 from penstock.decide.auth.jwks import check as jwks_check
 from penstock.decide.config import files as config_files
@@ -39,7 +39,9 @@ def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check
                     "generated",
                 )
             )
-    paths = {one.name: one.path for one in references(controller) if one.kind == "ConfigMap"}
+    paths = {
+        one.name: one.path for one in controller_references(controller) if one.kind == "ConfigMap"
+    }
     found += [
         Check(
             False,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import Check
+from penstock.api.registry import problems
 from penstock.api.slinky import names
-from penstock.api.slinky.validation import problems
 from penstock.controllers.runtime.caches import Member, World
 from penstock.render.slinky.inputs import Cluster
 

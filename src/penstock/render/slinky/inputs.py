@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.kubernetes.resource import Resource
 from penstock.api.penstock.partition import Partition
-from penstock.api.registry import KINDS
+from penstock.api.registry import resource_of
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.slurm.auth.key_rotation import Ring
-
-_RESOURCES: dict[type[KubeObject], Resource[Any]] = {
-    info.resource.type: info.resource for info in KINDS
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ def owner(obj: KubeObject, *, controller: bool = True) -> Json:
 
     Items of a list may come without their kind, so it is taken from the type.
     """
-    resource = _RESOURCES[type(obj)]
+    resource = resource_of(obj)
     reference: Json = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

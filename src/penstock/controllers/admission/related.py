@@ -1,0 +1,66 @@
+"""Finds the related objects of an object in the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.api.admission import KindRules, Reference, Registry, RelatedObjects
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import ObjectKey, Resource
+from penstock.kube import Cache
+
+CacheOf = Callable[[Resource[Any]], Cache[Any]]
+
+
+class RelatedObjectsFinder:
+    """Related objects out of the caches of all kinds of a registry. It sends nothing."""
+
+    def __init__(self, registry: Registry, cache_of: CacheOf) -> None:
+        self._registry = registry
+        self._config_maps = cache_of(CONFIG_MAPS)
+        resources = (SECRETS, CONFIG_MAPS, *(one.resource for one in registry.kinds))
+        self._caches = {(one.group, one.kind): cache_of(one) for one in resources}
+        self._users = [
+            cache_of(rules.info.resource).index(_uses(rules)) for rules in registry.rules
+        ]
+
+    def around(self, obj: KubeObject) -> RelatedObjects:
+        """The related objects of one that is written."""
+        rules = self._registry.of(obj)
+        space = obj.metadata.namespace
+        named = [one for one in rules.references(obj) if one.name]
+        return self._registry.related_objects(
+            obj,
+            [one for key in rules.uses(obj) for one in self._using(key)],
+            [one for one in named if not self._exists(space, one)],
+            self._files(space, named),
+        )
+
+    def users(self, obj: KubeObject) -> RelatedObjects:
+        """The related objects of one that is deleted: those that use it and stay."""
+        key = self._registry.of(obj).info.resource.key(obj.metadata.namespace, obj.metadata.name)
+        stay = [one for one in self._using(key) if not one.metadata.deleting]
+        return RelatedObjects(users=tuple(map(self._registry.named, stay)))
+
+    def _using(self, key: ObjectKey) -> Iterable[KubeObject]:
+        return (one for index in self._users for one in index.get(str(key)))
+
+    def _exists(self, namespace: str, one: Reference) -> bool:
+        return self._caches[one.group, one.kind].get(f"{namespace}/{one.name}") is not None
+
+    def _files(self, namespace: str, named: Iterable[Reference]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for one in named:
+            if (one.group, one.kind) != (CONFIG_MAPS.group, CONFIG_MAPS.kind):
+                continue
+            config_map = self._config_maps.get(f"{namespace}/{one.name}")
+            if config_map is not None:
+                text, binary = config_map.data, config_map.binary_data
+                found[one.name] = tuple(sorted({*(text or ()), *(binary or ())}))
+        return found
+
+
+def _uses(rules: KindRules[Any]) -> Callable[[KubeObject], Iterable[str]]:
+    return lambda obj: [str(key) for key in rules.uses(obj)]
