@@ -1,0 +1,36 @@
+"""Labels and annotations of Kubernetes, kubectl and Helm that generated objects have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+APP_NAME: Final = "app.kubernetes.io/name"
+APP_INSTANCE: Final = "app.kubernetes.io/instance"
+APP_COMPONENT: Final = "app.kubernetes.io/component"
+COMPONENTS: Final = {
+    "slurmctld": "controller",
+    "slurmrestd": "restapi",
+    "slurmdbd": "accounting",
+    "slurmd": "worker",
+    "login": "login",
+}
+"""Label app.kubernetes.io/component of each app.kubernetes.io/name."""
+STATEFUL_SET_POD: Final = "statefulset.kubernetes.io/pod-name"
+"""Kubernetes' own, on each pod of a StatefulSet."""
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+CHART_LABELS: Final = ("helm.sh/chart", "app.kubernetes.io/version")
+"""Labels that change with each release of a chart. A pod has them, its template does not."""
+HELM_POLICY: Final = "helm.sh/resource-policy"
+HELM_KEEP: Final = "keep"
+"""Of HELM_POLICY: Helm does not delete the object when a release has it no more."""
+TRUE: Final = "true"
+
+
+def selector_labels(name: str, instance: str) -> dict[str, str]:
+    """What a Service or workload selects by: the daemon's name and the owning object's."""
+    return {APP_INSTANCE: instance, APP_NAME: name}
+
+
+def labels(name: str, instance: str) -> dict[str, str]:
+    """Labels of a generated object: the selector's and the component."""
+    return {APP_COMPONENT: COMPONENTS[name], **selector_labels(name, instance)}
