@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Node, PersistentVolumeClaim, Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed.view import ControllerState, NodeSetView
@@ -45,7 +46,7 @@ def fleet(size: int, shape: Shape = Shape.PLAIN) -> NodeSetView:
     reserved = frozenset(
         str(pod.spec.hostname)
         for pod in pods
-        if pod.metadata.labels[wellknown.REVISION_HASH] == OLDER
+        if pod.metadata.labels[slinky_labels.REVISION_HASH] == OLDER
     )
     maintenance = Reservation(
         names.reservation(nodeset),
@@ -74,7 +75,7 @@ def _decoded(kind: type[Any], **content: Any) -> Any:
 
 def _nodeset(size: int, shape: Shape) -> NodeSet:
     meta: dict[str, Any] = {"name": "worker", "namespace": "fleet", "uid": "nodeset"}
-    meta["finalizers"] = [wellknown.DRAIN_FINALIZER]
+    meta["finalizers"] = [marks.DRAIN_FINALIZER]
     spec: dict[str, Any] = {"controllerRef": {"name": "slurm"}, "replicas": size}
     status: dict[str, Any] = {}
     match shape:
@@ -91,7 +92,7 @@ def _nodeset(size: int, shape: Shape) -> NodeSet:
             spec["pinToNode"] = True
             status["ordinalToNode"] = {str(n): f"machine-{n}" for n in range(size)}
         case Shape.SCHEDULED:
-            meta["finalizers"].append(wellknown.RESERVATION_FINALIZER)
+            meta["finalizers"].append(slinky_labels.RESERVATION_FINALIZER)
             window = {"startTime": "2027-01-15T09:00:00Z", "duration": "1h"}
             spec["updateStrategy"] = {"type": "ScheduledUpdate", "scheduledUpdate": window}
     return _decoded(NodeSet, metadata=meta, spec=spec, status=status)
@@ -100,12 +101,12 @@ def _nodeset(size: int, shape: Shape) -> NodeSet:
 def _pod(nodeset: NodeSet, number: int, shape: Shape) -> Pod:
     machine = f"machine-{number}"
     name = host = f"worker-{number}"
-    labels = wellknown.worker_labels("worker", "slurm")
+    labels = slinky_labels.worker_labels("worker", "slurm")
     old = shape is Shape.SCHEDULED and number % SHARE == 0
-    labels |= {wellknown.REVISION_HASH: OLDER if old else REVISION}
+    labels |= {slinky_labels.REVISION_HASH: OLDER if old else REVISION}
     if shape is Shape.DAEMONS:
         name, host = names.daemon_pod_name(nodeset, machine), machine
-        labels |= {wellknown.SCALING_MODE: DAEMON}
+        labels |= {slinky_labels.SCALING_MODE: DAEMON}
     owner = {"kind": "NodeSet", "name": "worker", "uid": "nodeset", "controller": True}
     said = {"status": "True", "lastTransitionTime": WHEN}
     conditions = [
@@ -146,7 +147,7 @@ def _machine(number: int) -> Node:
 
 def _record(pod: Pod) -> model.Node:
     name, host = pod.metadata.name, str(pod.spec.hostname)
-    old = pod.metadata.labels[wellknown.REVISION_HASH] == OLDER
+    old = pod.metadata.labels[slinky_labels.REVISION_HASH] == OLDER
     machine = pod.spec.node_name or ""
     comment = records.Record("fleet", name, machine, "worker", "nodeset", renew=old).text
     return model.Node(host, frozenset({"IDLE", "DYNAMIC_NORM"}), comment=comment)

@@ -19,10 +19,10 @@ from bench.fleet.cluster import CLUSTER, NODESET, SPACE, Cluster, plain
 from bench.fleet.operator import Operator
 from bench.fleet.slurm import FleetSlurm
 from bench.fleet.slurmctld import following
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.kube import Cache, Client, HttpTransport, from_kubeconfig
@@ -31,7 +31,7 @@ from penstock.local.components import Size
 from penstock.local.node import Node
 
 BARE = "bare"
-WORKERS = f"{wellknown.APP_NAME}=slurmd"
+WORKERS = f"{app_labels.APP_NAME}=slurmd"
 ACCOUNT = "penstock-operator"
 WORKERS_A_MACHINE = 10
 """So that simulating the machines does not take what is to be measured."""
@@ -82,7 +82,7 @@ class Site:
         return {
             one.name: one.uid
             for one in every
-            if not nodeset or one.labels.get(wellknown.APP_INSTANCE) == nodeset
+            if not nodeset or one.labels.get(app_labels.APP_INSTANCE) == nodeset
         }
 
     @asynccontextmanager
@@ -158,7 +158,7 @@ class Site:
         shared = (f"service/{names.worker_service(CLUSTER)}", f"pdb/{names.worker_budget(CLUSTER)}")
         said = self.node.kubectl("get", *shared, "-n", SPACE, "-o", "json")
         _apply(self.node, [_shared_anew(one) for one in json.loads(said)["items"]])
-        selector = f"{WORKERS},{wellknown.APP_INSTANCE}={nodeset}"
+        selector = f"{WORKERS},{app_labels.APP_INSTANCE}={nodeset}"
         text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", selector, "-o", "json")
         return [json.dumps(anew(pod)).encode() for pod in json.loads(text)["items"]]
 

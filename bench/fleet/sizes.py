@@ -12,8 +12,9 @@ from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase, Used
 from bench.fleet.site import SPACE, Site, site
 from bench.registry import Bench, Given
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import PODS
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.local.components import Size
 from penstock.local.progress import step
 
@@ -149,12 +150,12 @@ async def _cordons(place: Site) -> float:
     took = 0.0
     for name in _some(place, CORDONS):
         began = loop.time()
-        await _annotate(place, name, wellknown.POD_CORDON, wellknown.TRUE)
+        await _annotate(place, name, slinky_labels.POD_CORDON, app_labels.TRUE)
         async with asyncio.timeout(60):
             while "DRAIN" not in place.slurm.slurmctld.nodes[name].flags:
                 await place.slurm.called(1 + len(place.slurm.calls))
         took += loop.time() - began
-        await _annotate(place, name, wellknown.POD_CORDON, None)
+        await _annotate(place, name, slinky_labels.POD_CORDON, None)
     return took / CORDONS
 
 

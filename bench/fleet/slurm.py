@@ -6,8 +6,8 @@ import json
 from functools import cache
 from typing import Any
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node.drain_reason import TERMINATING
 from penstock.local.recipes import ROOT
@@ -40,7 +40,7 @@ class FleetSlurm(FakeSlurmrestd):
                 name,
                 address=pod.status.pod_ip or "",
                 started=int(slurm.clock()),
-                features=[pod.metadata.labels.get(wellknown.APP_INSTANCE, "")],
+                features=[pod.metadata.labels.get(app_labels.APP_INSTANCE, "")],
             )
         elif node.base != "IDLE":
             node.base = "IDLE"

@@ -20,7 +20,7 @@ from declarations.rendered import KIND_TYPES, manifest, placed
 from declarations.rules import BREACHES, Breach
 from declarations.values import cases
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.common import PodTemplate
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.kube.apply import server_side as applying
 from penstock.kube.client.transport import Request
 from penstock.render.parts import ssh_host_keys as hostkeys

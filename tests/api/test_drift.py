@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from penstock.api.cluster.marks import DRIFT
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import DRIFT
 from support.operator_kit import Lab, Node, Running, lab
 from support.partitions import (
     CONTROLLER,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import RECONFIGURE, RESTART
 from support.operator_kit import Lab, Node, lab
 
 pytestmark = pytest.mark.api

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from penstock.api.cluster.marks import SAME_REVISIONS
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import REVISION_HASH, SAME_REVISIONS
+from penstock.api.slinky.labels import REVISION_HASH
 from support.operator_kit import Lab, Node, Running, lab, quickstart
 
 pytestmark = pytest.mark.api

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from penstock.api.cluster.labels import HELM_POLICY
+from penstock.api.cluster.marks import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import ADOPTED_PODS, ADOPTED_TEMPLATE, HELM_POLICY, REPLACE
 from penstock.kube import Client
 from penstock.local.node import Node
 from penstock.render.slinky.cluster.adopted_workload import REPLACED

@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.kinds import NODES
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.kube import Client
 from penstock.local.node import Node
 from penstock.render.parts import empty_values as empty
@@ -124,7 +126,7 @@ def uids(lab_: Lab) -> dict[str, str]:
 def chart_labels(lab_: Lab) -> set[tuple[str, ...]]:
     """The chart and its version that the labels of the pods name."""
     found = [one["metadata"]["labels"] for one in lab_.all("Pod")]
-    return {tuple(labels.get(key, "") for key in wellknown.CHART_LABELS) for labels in found}
+    return {tuple(labels.get(key, "") for key in app_labels.CHART_LABELS) for labels in found}
 
 
 def templates(lab_: Lab) -> dict[str, Json]:
@@ -275,7 +277,7 @@ async def test_objects_of_the_real_slurm_operator_are_taken_over_and_nothing_res
             found.unchanged()
             assert current(lab_) == WORKERS
             ours: Json = (lab_.get("Controller", "slurm") or {})["metadata"]["labels"]
-            assert chart_labels(lab_) == {tuple(ours[key] for key in wellknown.CHART_LABELS)}
+            assert chart_labels(lab_) == {tuple(ours[key] for key in app_labels.CHART_LABELS)}
         assert job.state == {"RUNNING"}
         # A user has cordoned one of the pods, which slurm-operator undid in Slurm.
         drained = {name for name, node in lab_.slurm.nodes.items() if node.flags - {"DYNAMIC_NORM"}}
@@ -329,7 +331,7 @@ async def test_pods_that_penstock_has_replaced_stay_at_a_move_to_its_chart(
     async with left(api_node, tmp_path) as found, found.lab.operator():
         lab_ = found.lab
         await settled(lab_)
-        ask: Json = {"metadata": {"annotations": {wellknown.ADOPTED_PODS: wellknown.REPLACE}}}
+        ask: Json = {"metadata": {"annotations": {own_marks.ADOPTED_PODS: own_marks.REPLACE}}}
         for kind, name in (("Controller", "slurm"), ("RestApi", "slurm"), ("LoginSet", LOGIN)):
             await lab_.patch(kind, name, ask)
         marks = {("StatefulSet", "slurm-controller"), ("Deployment", LOGIN)}
@@ -343,7 +345,7 @@ async def test_pods_that_penstock_has_replaced_stay_at_a_move_to_its_chart(
 
 def _mark(lab_: Lab, kind: str, name: str) -> str:
     found = lab_.get(kind, name) or {}
-    return found["metadata"]["annotations"].get(wellknown.ADOPTED_TEMPLATE, "")
+    return found["metadata"]["annotations"].get(own_marks.ADOPTED_TEMPLATE, "")
 
 
 @contextmanager
@@ -357,7 +359,7 @@ def as_before() -> Generator[None]:
 
         patch.setattr(empty, "said", pruned)
         patch.setattr(empty, "EMPTY", (None,))
-        patch.setattr(wellknown, "REVISION_HASH", wellknown.FORMER_REVISION_HASH)
+        patch.setattr(slinky_labels, "REVISION_HASH", slinky_labels.FORMER_REVISION_HASH)
         yield
     # Another process begins with nothing.
     meaning._of_revision.cache_clear()  # pyright: ignore[reportPrivateUsage]
@@ -375,7 +377,7 @@ async def test_pods_of_an_earlier_penstock_stay_at_its_update_and_at_a_move_betw
                 # The API server has stored what says nothing, or nothing would be shown here.
                 assert _pod(lab_, "Deployment", "slurm-restapi")["resources"] == {}
                 worker = (lab_.get("Pod", "slurm-worker-slinky-0") or {})["metadata"]["labels"]
-                assert wellknown.FORMER_REVISION_HASH in worker
+                assert slinky_labels.FORMER_REVISION_HASH in worker
         found.note()
         async with lab_.operator():
             await settled(lab_)

@@ -23,7 +23,7 @@ import yaml
 from penstock.api.kubernetes.kinds import MUTATING, NODES, SECRETS, VALIDATING, Pod
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.validation import CLUSTER_NAME_LIMIT
 from penstock.controllers.runtime.settings import WEBHOOKS, Settings, Webhooks
@@ -329,7 +329,7 @@ async def test_a_worker_has_the_place_of_its_machine_from_its_binding_on(api_nod
 
         def look(old: Pod | None, new: Pod | None) -> None:
             if new is not None and new.spec.node_name and not (old and old.spec.node_name):
-                bound[new.metadata.name] = new.metadata.annotations.get(wellknown.TOPOLOGY, "")
+                bound[new.metadata.name] = new.metadata.annotations.get(slinky_labels.TOPOLOGY, "")
 
         lab_.seen["Pod"].subscribe(look)
         await annotate(lab_, "t:s2")
@@ -356,12 +356,12 @@ async def test_a_worker_has_the_place_of_its_machine_from_its_binding_on(api_nod
 
 
 def place(machine: KubernetesNode | None) -> str:
-    return machine.metadata.annotations.get(wellknown.TOPOLOGY, "") if machine else ""
+    return machine.metadata.annotations.get(slinky_labels.TOPOLOGY, "") if machine else ""
 
 
 async def annotate(lab_: Lab, place: str | None) -> None:
     """Write the annotation of the machine, or take it away."""
-    notes = {"metadata": {"annotations": {wellknown.TOPOLOGY: place}}}
+    notes = {"metadata": {"annotations": {slinky_labels.TOPOLOGY: place}}}
     await lab_.client.patch(NODES, "", MACHINE, notes)
 
 

@@ -12,7 +12,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition, restarts
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually, pid_in_pod
-from penstock.api.slinky.labels import CONFIG_LIVE, RECONFIGURE, RESTART
+from penstock.api.cluster.marks import CONFIG_LIVE, RECONFIGURE, RESTART
 
 POD = "slurm-controller-0"
 SECONDS = 120.0

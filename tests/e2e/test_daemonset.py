@@ -14,7 +14,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 
 WAITS = "until [ -e /shared/told-{0} ]; do sleep 0.2; done; echo the end"
 """A job that ends when it is told to."""
@@ -40,7 +40,7 @@ class Machine:
 def machine(site: Site) -> Generator[Machine]:
     found = Machine(site)
     yield found
-    for key in (wellknown.HOSTNAME_OVERRIDE, wellknown.FEATURES):
+    for key in (slinky_labels.HOSTNAME_OVERRIDE, slinky_labels.FEATURES):
         found.note(key, None)
 
 
@@ -132,7 +132,7 @@ def test_a_cordoned_machine_has_its_worker_drained_and_kept(
         eventually("it drains", lambda: drained(f"{usual} must be cordoned"), SECONDS)
         site.kubectl("uncordon", machine.name)
         cluster.until_idle(machine.host, timeout=SECONDS)
-        machine.note(wellknown.NODE_CORDON_REASON, "the fan is broken")
+        machine.note(slinky_labels.NODE_CORDON_REASON, "the fan is broken")
         site.kubectl("cordon", machine.name)
         eventually("it drains", lambda: drained("the fan is broken"), SECONDS)
         cluster.poke(2)
@@ -147,7 +147,7 @@ def test_a_cordoned_machine_has_its_worker_drained_and_kept(
         assert "DRAIN" in cluster.states()[machine.host]
     finally:
         site.kubectl("uncordon", machine.name)
-        machine.note(wellknown.NODE_CORDON_REASON, None)
+        machine.note(slinky_labels.NODE_CORDON_REASON, None)
     cluster.until_idle(machine.host, timeout=SECONDS)
     assert cluster.run("srun", "hostname").strip() == machine.host
 
@@ -163,7 +163,7 @@ def test_a_busy_worker_is_not_evicted(cluster: Cluster) -> None:
 
     def protected(pods: dict[str, Json]) -> bool:
         labels = (pods[one]["metadata"]["labels"] for one in (pod, "other-0"))
-        return all(one.get(wellknown.POD_PROTECT) == "true" for one in labels)
+        return all(one.get(slinky_labels.POD_PROTECT) == "true" for one in labels)
 
     def counted(found: dict[str, Json]) -> bool:
         return any(one.get("status", {}).get("currentHealthy") == 2 for one in found.values())
@@ -187,10 +187,10 @@ def test_features_of_the_machine_are_its_nodes(cluster: Cluster, machine: Machin
     def features() -> set[str]:
         return {one for one in cluster.node(machine.host)["features"] if one.startswith("k8s/")}
 
-    machine.note(wellknown.FEATURES, "a100,nvlink")
+    machine.note(slinky_labels.FEATURES, "a100,nvlink")
     eventually("it has them", lambda: features() == {"k8s/a100", "k8s/nvlink"}, SECONDS)
     assert cluster.run("srun", "-C", "k8s/a100", "hostname").strip() == machine.host
-    machine.note(wellknown.FEATURES, None)
+    machine.note(slinky_labels.FEATURES, None)
     eventually("they are gone", lambda: not features(), SECONDS)
     assert "compute" in cluster.node(machine.host)["features"]
 
@@ -199,7 +199,7 @@ def test_a_machine_is_renamed_after_its_job(cluster: Cluster, machine: Machine) 
     """Feature rows 45 and 46: the record of its former name is gone."""
     job = begin(cluster, "renamed")
     before = the_pod(cluster)["metadata"]["uid"]
-    machine.note(wellknown.HOSTNAME_OVERRIDE, "node07")
+    machine.note(slinky_labels.HOSTNAME_OVERRIDE, "node07")
     eventually("it drains", lambda: "DRAIN" in cluster.states()[machine.host], SECONDS)
     cluster.poke(3)
     assert the_pod(cluster)["metadata"]["uid"] == before
@@ -278,7 +278,7 @@ def test_one_worker_has_the_network_of_a_machine_and_the_surplus_says_why_it_has
     (other,) = set(cluster.pods()) - {one}
     assert f"{other} has no Kubernetes node" in words
     for pod in cluster.pods().values():
-        assert wellknown.POD_HOSTNAME not in pod["metadata"]["labels"]
+        assert slinky_labels.POD_HOSTNAME not in pod["metadata"]["labels"]
     assert cluster.get("pods", other)["status"]["phase"] == "Pending"
     name = f"{manifests.NAME}-controller.{cluster.namespace}"
     assert cluster.on(one, f"getent hosts {name}")

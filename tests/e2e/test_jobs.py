@@ -19,7 +19,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import eventually
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.local.errors import LocalError
 
 LONG_S = 180.0
@@ -167,7 +167,7 @@ def test_from_a_job_to_its_pod_and_a_copy_of_its_file(shared: Shared, tmp_path: 
     shared.cluster.until_job(job, "COMPLETED")
     number, node = shared.login(f'squeue -h -t all -j {job} -o "%i %N"').split()
     assert (int(number), node) == (job, "slinky-1")
-    (pod,) = shared.cluster.pods(f"{wellknown.POD_HOSTNAME}={node}")
+    (pod,) = shared.cluster.pods(f"{slinky_labels.POD_HOSTNAME}={node}")
     assert pod == f"{WORKERS}-1"
     copy = tmp_path / "output.txt"
     shared.cluster.kubectl("cp", f"{shared.cluster.namespace}/{pod}:/root/output.txt", str(copy))

@@ -10,7 +10,7 @@ from e2e_kit import manifests
 from e2e_kit.api import Json, condition
 from e2e_kit.cluster import Cluster
 from e2e_kit.site import Site, eventually
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 
 YAML = """\
 - topology: topo-switch
@@ -33,7 +33,7 @@ class Machine:
 
     def at(self, place: str | None) -> None:
         """Set the annotation, or take it away."""
-        note = f"{wellknown.TOPOLOGY}{'-' if place is None else f'={place}'}"
+        note = f"{slinky_labels.TOPOLOGY}{'-' if place is None else f'={place}'}"
         self._site.kubectl("annotate", "--overwrite", "node", self.name, note)
 
 
@@ -61,7 +61,7 @@ def topology(cluster: Cluster, name: str = "compute-0") -> str:
 
 
 def copied(cluster: Cluster) -> str | None:
-    return cluster.pods()["compute-0"]["metadata"]["annotations"].get(wellknown.TOPOLOGY)
+    return cluster.pods()["compute-0"]["metadata"]["annotations"].get(slinky_labels.TOPOLOGY)
 
 
 def refused(cluster: Cluster) -> Json | None:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fault_plans.world import NODESET, SPACE, World
+from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import RESERVATION_FINALIZER, ROLLBACK
+from penstock.api.slinky.labels import RESERVATION_FINALIZER
 from penstock.simulation.faults import Fault
 from support.stories import NODESET_PATH, story, well
 

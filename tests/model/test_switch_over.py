@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from fault_plans.world import SPACE, World
+from penstock.api.cluster.marks import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.render.slinky.cluster.adopted_workload import REPLACED
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.kubelet.kubelet import LABELS

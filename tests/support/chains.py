@@ -10,14 +10,14 @@ from typing import Any
 from declarations import effects, samples
 from declarations.check import asks
 from declarations.values import Case, Verdict
-from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import (
+from penstock.api.cluster.marks import (
     CONFIG_CANDIDATE,
     CONFIG_LIVE,
     CONFIG_REFRESH,
     CONFIG_RESTART,
     CORDONED_FOR,
 )
+from penstock.api.kubernetes.meta import Json
 from support.stage import RestlessError, Seen, Stage
 from support.verdicts import by_rule
 

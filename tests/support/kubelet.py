@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import (
     DEPLOYMENTS,
     PODS,
@@ -21,7 +22,6 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.slinky import labels as wellknown
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node.drain_reason import TERMINATING
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
@@ -142,7 +142,7 @@ class Kubelet:
             slurm.update_node(node, ["DOWN"], {"reason": TERMINATING})
 
     def _slurm(self, pod: Pod) -> tuple[FakeSlurmctld | None, str]:
-        if pod.metadata.labels.get(wellknown.APP_NAME) != "slurmd":
+        if pod.metadata.labels.get(app_labels.APP_NAME) != "slurmd":
             return None, ""
         return self._slurm_of(pod.metadata.namespace), slurm_node_name(pod)
 

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.api.cluster.marks import CONFIG_HASH
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.labels import CONFIG_HASH, REVISION_HASH, SLURMDBD_CONF_HASH
+from penstock.api.slinky.labels import REVISION_HASH, SLURMDBD_CONF_HASH
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers import operator
 from penstock.controllers.config import transaction as config

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import (
     ContainerRunning,
     ContainerState,
@@ -16,7 +17,7 @@ from penstock.api.kubernetes.kinds import (
     PodCondition,
 )
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON_SHORT, REASON_PREFIX, REVISION_HASH
+from penstock.api.slinky.labels import POD_CORDON_SHORT, REASON_PREFIX, REVISION_HASH
 from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.base import times

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.api.cluster.cluster_ref import ControllerRef
+from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.api.kubernetes.kinds import (
     Affinity,
     ContainerRunning,
@@ -23,8 +25,7 @@ from penstock.api.kubernetes.kinds import (
     Requirement,
 )
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
-from penstock.api.slinky.common import ControllerRef
-from penstock.api.slinky.labels import COMPONENT, DRAIN_FINALIZER, REVISION_HASH, SCALING_MODE
+from penstock.api.slinky.labels import COMPONENT, REVISION_HASH, SCALING_MODE
 from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.base import times

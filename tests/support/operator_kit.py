@@ -18,6 +18,7 @@ from typing import Any, Protocol, cast
 
 import yaml
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import (
     BUDGETS,
     CONFIG_MAPS,
@@ -32,7 +33,6 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import Condition, Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.penstock.partition import PARTITIONS
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
@@ -52,7 +52,7 @@ from support.kubelet import MACHINE, Kubelet
 
 VOLATILE = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"}
 ASSIGNED = {"clusterIP", "clusterIPs", "nodeName", "nodePort"}
-PASSING = {wellknown.CONFIG_CANDIDATE}
+PASSING = {marks.CONFIG_CANDIDATE}
 """What was tried last, which is nothing where slurmctld began with the last files."""
 ROOT = Path(__file__).parents[2]
 IDENTITY = "system:serviceaccount:penstock-system:penstock-operator"

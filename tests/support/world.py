@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace as changed
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Pod, PodSpec, PodStatus
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.labels import CORDONED_FOR, RESERVATION_FINALIZER, REVISION_HASH
+from penstock.api.slinky.labels import RESERVATION_FINALIZER, REVISION_HASH
 from penstock.base import times
 from penstock.decide import action as act
 from penstock.decide.drain.deletion_guard import may_delete

@@ -12,9 +12,9 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
@@ -23,11 +23,12 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.decide.advice import cgroups
 from penstock.decide.cluster.network import Place, SlurmNode, Way, lines, pairs, table
+from penstock.slurm import daemons
 
 T = TypeVar("T")
 
 OPERATOR = "penstock-operator"
-_ROLE = {wellknown.APP_NAME: "slurmd"}
+_ROLE = {app_labels.APP_NAME: "slurmd"}
 _FETCHED = "/run/slurm/conf/cgroup.conf"
 """Where slurmd keeps what it fetched. Source: slurmd(8), --conf-server."""
 EXEC_S = 40.0
@@ -145,7 +146,7 @@ def look(kubectl: Kubectl) -> list[Found]:
     objects = kubectl.objects("controllers,accountings,nodesets,loginsets,restapis,pods")
     operators: list[Json] = []
     try:
-        select = f"--selector={wellknown.APP_NAME}={OPERATOR}"
+        select = f"--selector={app_labels.APP_NAME}={OPERATOR}"
         operators = kubectl.objects("pods", "--all-namespaces", select)
     except KubectlError:
         # Who may not look into other namespaces sees all other rows.
@@ -180,14 +181,14 @@ def here(controller: Controller, objects: Sequence[Json]) -> list[Place]:
     pods = [one for one in _of(Pod, objects) if one.status.phase == "Running"]
 
     def place(role: str, instance: str, host: str = "", port: int = 0) -> list[Place]:
-        wanted = wellknown.selector_labels(role, instance).items()
+        wanted = app_labels.selector_labels(role, instance).items()
         fits = [one for one in pods if wanted <= one.metadata.labels.items()]
         fits.sort(key=lambda one: (not one.ready, one.metadata.name))
         if not fits:
             return []
         pod = fits[0]
         own = role == "slurmd"
-        at, behind = (pod.status.pod_ip or "", wellknown.SLURMD_PORT) if own else (host, port)
+        at, behind = (pod.status.pod_ip or "", daemons.SLURMD_PORT) if own else (host, port)
         # By its Slurm node, as what slurmctld says of it is looked up by that.
         called = pod.host if own else pod.metadata.name
         return [Place(role, called, pod.metadata.name, role, at, behind)]
@@ -208,7 +209,7 @@ def here(controller: Controller, objects: Sequence[Json]) -> list[Place]:
                 found += place(role, member.metadata.name)
     for rest in _of(RestApi, objects):
         if rest.spec.controller_ref.name == name:
-            behind = rest.spec.service.port or wellknown.SLURMRESTD_PORT
+            behind = rest.spec.service.port or daemons.SLURMRESTD_PORT
             at = f"{names.restapi_service(rest)}.{space}"
             found += place("slurmrestd", rest.metadata.name, at, behind)
     return found
@@ -227,7 +228,7 @@ def outside_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[P
     workers = [one for one in _of(Pod, objects) if _ROLE.items() <= one.metadata.labels.items()]
     pods = {one.host for one in workers}
     return [
-        Place("slurmd", one.name, host=one.address, port=wellknown.SLURMD_PORT)
+        Place("slurmd", one.name, host=one.address, port=daemons.SLURMD_PORT)
         for one in nodes
         if one.name not in pods
     ]

@@ -10,7 +10,7 @@ import structlog
 from penstock.api.kubernetes.kinds import Node, Pod, Secret
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.penstock.partition import PARTITIONS, Partition
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS
@@ -315,7 +315,7 @@ class Operator:
 
     def _clusters_of_worker(self, pod: Pod) -> list[str]:
         """Key of the Controller of a worker pod, if a Partition of it selects workers."""
-        key = f"{pod.metadata.namespace}/{pod.metadata.labels.get(wellknown.CLUSTER, '')}"
+        key = f"{pod.metadata.namespace}/{pod.metadata.labels.get(slinky_labels.CLUSTER, '')}"
         return [key] if any(map(_selects, self.world.partitions_of.get(key))) else []
 
     def _clusters_on(self, node: Node) -> list[str]:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from penstock.api.cluster.marks import DRIFT, DRIFTS
 from penstock.api.kubernetes.conditions import Check, find
 from penstock.api.kubernetes.meta import Condition
-from penstock.api.slinky.labels import DRIFT, DRIFTS
 from penstock.slurm.partition.declaration import Difference
 
 DRIFTED = "Drifted"

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.names import ordinal_of
 from penstock.base import times
 from penstock.base.text import list_some
@@ -44,25 +44,25 @@ def cost_check(pods: Iterable[Pod]) -> list[Check]:
     wrong = [
         pod
         for pod in pods
-        if wellknown.POD_DELETION_COST in pod.metadata.annotations
+        if slinky_labels.POD_DELETION_COST in pod.metadata.annotations
         if _cost(pod) is None
     ]
     if not wrong:
         return []
     shown = [
-        f"{pod.metadata.name} ({pod.metadata.annotations[wellknown.POD_DELETION_COST][:20]!r})"
+        f"{pod.metadata.name} ({pod.metadata.annotations[slinky_labels.POD_DELETION_COST][:20]!r})"
         for pod in sorted(wrong, key=lambda pod: pod.metadata.name)
     ]
     told = (
-        f"Annotation {wellknown.POD_DELETION_COST} of {list_some(shown)} is no whole number from "
-        f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
+        f"Annotation {slinky_labels.POD_DELETION_COST} of {list_some(shown)} is no whole number "
+        f"from {-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
     )
     return [Check(True, "DeletionCostIgnored", told)]
 
 
 def _cost(pod: Pod) -> int | None:
     """0 without the annotation, None for what is no cost."""
-    text = pod.metadata.annotations.get(wellknown.POD_DELETION_COST, "0")
+    text = pod.metadata.annotations.get(slinky_labels.POD_DELETION_COST, "0")
     if not _COST.fullmatch(text):
         return None
     cost = int(text)
@@ -84,7 +84,7 @@ def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
         1.0 if pod.ready and not taken else 0.0,
         float(deletion_cost(pod)),
         deadline.sort_key(pod, slurm),
-        0.0 if wellknown.pod_cordoned(pod.metadata.annotations) else 1.0,
+        0.0 if slinky_labels.pod_cordoned(pod.metadata.annotations) else 1.0,
         1.0 if current(view, pod) else 0.0,
         1.0 if busy else 0.0,
         -float(ordinal if ordinal is not None else -1),

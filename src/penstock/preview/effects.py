@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
@@ -28,7 +29,7 @@ from penstock.slurm.conf.apply_method_table import table
 
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
-BOOKKEEPING = wellknown.CONTENT_HASH
+BOOKKEEPING = marks.CONTENT_HASH
 """An annotation of ours that follows the data beside it."""
 SHOWN_WORKLOADS = ("apps/statefulsets", "apps/deployments")
 
@@ -227,7 +228,7 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
         elif slurm_node_name(pod) in drained:
             leaving.append(name)
             touched.append(pod)
-        elif wellknown.revision_hash(pod.metadata.labels) not in current:
+        elif slinky_labels.revision_hash(pod.metadata.labels) not in current:
             outdated.append(name)
             touched.append(pod)
     return Workers(

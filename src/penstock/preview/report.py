@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.api.slinky import labels as wellknown
+from penstock.api.cluster import marks
 from penstock.base.text import list_some
 from penstock.preview.effects import Effects, Files, Touched, Workers
 from penstock.preview.restarts import How, Restart
@@ -102,7 +102,7 @@ def _who(one: Restart) -> str:
         case How.YOURS if one.loses_state:
             return f"for {list_some(one.why)}: kubectl delete pod {' '.join(one.pods)} -n {space}"
         case How.YOURS if one.daemon == "slurmctld":
-            asks = f'{wellknown.RESTART}="slurmctld@$(date +%s)"'
+            asks = f'{marks.RESTART}="slurmctld@$(date +%s)"'
             controller = f"kubectl annotate controller -n {space} --overwrite {one.instance} {asks}"
             return f"for {list_some(one.why)}: {controller}"
         case _:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.caches import World
@@ -112,20 +112,20 @@ def _pods(live: Live, space: str, labels: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _of(live: Live, space: str, daemon: str, instance: str) -> tuple[str, ...]:
-    return _pods(live, space, wellknown.selector_labels(LABELS[daemon], instance))
+    return _pods(live, space, app_labels.selector_labels(LABELS[daemon], instance))
 
 
 def _daemon(workload: Json) -> str:
     """The daemon of a workload of ours, by the label of its pods."""
     labels = workload["spec"]["template"]["metadata"].get("labels", {})
-    name = labels.get(wellknown.APP_NAME, "")
+    name = labels.get(app_labels.APP_NAME, "")
     return next((daemon for daemon, label in LABELS.items() if label == name), name)
 
 
 def _state_in_pod(world: World, space: str, daemon: str, workload: Json) -> bool:
     """Whether pods of a workload have slurmctld's state, with all jobs."""
     labels = workload["spec"]["template"]["metadata"].get("labels", {})
-    controller = world.controllers.get(f"{space}/{labels.get(wellknown.APP_INSTANCE, '')}")
+    controller = world.controllers.get(f"{space}/{labels.get(app_labels.APP_INSTANCE, '')}")
     return daemon == "slurmctld" and controller is not None and not controller.spec.persistent
 
 
@@ -275,7 +275,7 @@ def _deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
         if resource != PODS or before is None:
             continue
         labels = before["metadata"].get("labels", {})
-        daemon = next((d for d, w in LABELS.items() if w == labels.get(wellknown.APP_NAME)), "")
+        daemon = next((d for d, w in LABELS.items() if w == labels.get(app_labels.APP_NAME)), "")
         gone = after is None or "deletionTimestamp" in after["metadata"]
         if daemon in ("", WORKER) or not gone or "deletionTimestamp" in before["metadata"]:
             continue

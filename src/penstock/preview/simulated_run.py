@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.runtime.caches import World, cluster_keys
@@ -74,7 +74,7 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
 
     def reads(pod: Json, files: Mapping[str, str]) -> None:
         meta = pod["metadata"]
-        slurm = slurms.get(f"{meta['namespace']}/{meta['labels'].get(wellknown.APP_INSTANCE)}")
+        slurm = slurms.get(f"{meta['namespace']}/{meta['labels'].get(app_labels.APP_INSTANCE)}")
         if slurm is not None:
             slurm.slurmctld.read(files.get("slurm.conf", ""))
 

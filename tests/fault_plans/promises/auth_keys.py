@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from fault_plans.promises.restarts import RING
 from fault_plans.world import World
+from penstock.api.cluster.labels import APP_NAME
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import APP_NAME
 from penstock.simulation.slurm.auth_keys import Keys, understand
 from penstock.slurm.auth.key_rotation import Phase, Ring, named, read
 

@@ -11,8 +11,10 @@ from fault_plans.daemonset import Unfit, is_daemon, machine_of, workers
 from fault_plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
 from fault_plans.promises.budget import Budget
 from fault_plans.promises.maintenance import ReservedPromises
+from penstock.api.cluster.labels import APP_NAME
+from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import APP_NAME, CONFIG_HASH, CONFIG_RESTART, revision_hash
+from penstock.api.slinky.labels import revision_hash
 from penstock.controllers.operator import LEASE
 from penstock.decide.slurm_node.drain_reason import is_ours
 from penstock.simulation.apiserver import ApiServer, Change

@@ -17,10 +17,9 @@ from fault_plans.promises import pvc as claims
 from fault_plans.promises.restarts import RING
 from fault_plans.specs import RECORDS, USER
 from fault_plans.world import World
+from penstock.api.cluster.marks import CONFIG_HASH, KEY_RING
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.labels import (
-    CONFIG_HASH,
-    KEY_RING,
     POD_CORDON,
     POD_CORDON_SHORT,
     REASON_PREFIX,

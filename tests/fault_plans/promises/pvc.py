@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from fault_plans.daemonset import is_daemon, workers
 from fault_plans.process import OPERATOR
+from penstock.api.cluster.labels import APP_INSTANCE
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import APP_INSTANCE
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.server import COLLECTOR
 from penstock.simulation.kubelet.pvc import CLAIMS, PODS, claims_of

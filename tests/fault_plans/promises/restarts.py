@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from fault_plans.specs import DATABASE, JWT_SECRET, SLURM_SECRET
+from penstock.api.cluster.labels import APP_NAME
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import APP_NAME
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.kubelet.workload_controllers import KINDS
 

@@ -10,18 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.api.cluster import marks
+from penstock.api.cluster.cluster_ref import ControllerRef
 from penstock.api.kubernetes.kinds import Pod, PodSpec, PodStatus
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import PodTemplate, SecretKeySelector, ServiceSpec
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
-from penstock.api.slinky.common import (
-    ControllerRef,
-    ExternalConfig,
-    PodTemplate,
-    SecretKeySelector,
-    ServiceSpec,
-)
+from penstock.api.slinky.common import ExternalConfig
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
@@ -157,16 +154,16 @@ def test_other_objects():
     assert names.token_secret(token) == SecretKeySelector(name="slinky-jwt-u", key="SLURM_JWT")
 
 
-@pytest.mark.parametrize("key", wellknown.POD_CORDON_KEYS)
+@pytest.mark.parametrize("key", slinky_labels.POD_CORDON_KEYS)
 def test_either_spelling_cordons_a_pod(key: str):
     """S016."""
-    assert wellknown.pod_cordoned({key: "true"})
-    assert not wellknown.pod_cordoned({key: "True"})
-    assert not wellknown.pod_cordoned({})
+    assert slinky_labels.pod_cordoned({key: "true"})
+    assert not slinky_labels.pod_cordoned({key: "True"})
+    assert not slinky_labels.pod_cordoned({})
 
 
 def test_worker_pods_answer_to_all_three_selectors():
-    found = wellknown.worker_labels("compute", "slinky")
+    found = slinky_labels.worker_labels("compute", "slinky")
     assert found["slinky.slurm.net/component"] == "slurmd"
     assert found["app.kubernetes.io/name"] == "slurmd"
     assert found["app.kubernetes.io/component"] == "worker"
@@ -176,8 +173,8 @@ def test_worker_pods_answer_to_all_three_selectors():
 def test_our_own_marks_are_told_from_slurm_operators():
     ours = [
         value
-        for value in vars(wellknown).values()
+        for value in vars(marks).values()
         if isinstance(value, str) and "penstock.dev/" in value
     ]
-    assert {wellknown.CORDONED_FOR, wellknown.CONFIG_HASH, wellknown.RESTART} <= {*ours}
+    assert {marks.CORDONED_FOR, marks.CONFIG_HASH, marks.RESTART} <= {*ours}
     assert all(re.fullmatch(r"(\w+\.)?penstock\.dev/([a-z-]+|[A-Z][A-Za-z]+)", key) for key in ours)

@@ -13,12 +13,13 @@ import pytest
 
 import penstock
 from penstock.api.admission import ApiGroup, KindRules, Problem, Reference, RelatedObjects
+from penstock.api.cluster import marks
 from penstock.api.kubernetes import schema
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import ObjectKey, Resource
 from penstock.api.registry import GROUPS, KINDS, REGISTRY, rules_of
-from penstock.api.slinky import labels
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
 from penstock.controllers.runtime.caches import World
@@ -176,7 +177,7 @@ def convert(resource: Resource[Any], manifest: Json) -> KubeObject:
 
 
 def _constants() -> dict[str, Any]:
-    return dict(vars(labels))
+    return {**vars(marks), **vars(slinky_labels)}
 
 
 def _assigned(path: Path) -> set[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from fault_plans.plan import Layout
 from fault_plans.world import CORE, GROUP, SPACE, World
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.preview.cluster_copy import Live
 from penstock.preview.effects import effects
 from penstock.preview.report import words
@@ -234,10 +234,10 @@ def test_a_changed_password_is_handed_over_without_a_new_pod() -> None:
         await lab.until(lambda: lab.says("accountings", "records")[1] == "ConfigDelivering")
         assert "StoragePass=two\n" in (lab.conf() or "")
         pod: Json = lab.world.find("/pods", POD) or {}
-        assert pod["metadata"]["annotations"][wellknown.CONFIG_HASH] == lab.hash()
+        assert pod["metadata"]["annotations"][marks.CONFIG_HASH] == lab.hash()
         await lab.until(
             lambda: (
-                wellknown.CONFIG_REFRESH
+                marks.CONFIG_REFRESH
                 in (lab.world.find("/pods", POD) or {})["metadata"]["annotations"]
             )
         )

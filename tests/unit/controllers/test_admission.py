@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import ConfigMap, Node, Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.registry import KINDS
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.controllers.admission.handlers import BIND, DEFAULT, VALIDATE, Admission
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.settings import Settings
@@ -161,14 +162,14 @@ VERSIONS = itertools.count(1)
 
 
 def worker(name: str = "slurmd") -> Pod:
-    labels = {wellknown.APP_NAME: name, wellknown.CLUSTER: "slurm"}
+    labels = {app_labels.APP_NAME: name, slinky_labels.CLUSTER: "slurm"}
     meta: Json = {"name": "worker-0", "namespace": "slurm", "labels": labels}
     meta["resourceVersion"] = str(next(VERSIONS))
     return msgspec.convert({"metadata": meta}, Pod)
 
 
 def machine(place: str) -> Node:
-    notes = {wellknown.TOPOLOGY: place}
+    notes = {slinky_labels.TOPOLOGY: place}
     version = str(next(VERSIONS))
     meta = {"name": "machine", "annotations": notes, "resourceVersion": version}
     return msgspec.convert({"metadata": meta}, Node)
@@ -193,11 +194,11 @@ def test_a_worker_gets_the_place_of_its_machine_with_its_binding(world: World):
     assert patch == {
         "op": "add",
         "path": "/metadata/annotations",
-        "value": {wellknown.TOPOLOGY: "t:s1"},
+        "value": {slinky_labels.TOPOLOGY: "t:s1"},
     }
     (patch,) = bind(world, annotations={"a": "b"}).patch
-    assert patch["value"] == {"a": "b", wellknown.TOPOLOGY: "t:s1"}
-    assert bind(world, annotations={wellknown.TOPOLOGY: "t:s1"}) == Answer()
+    assert patch["value"] == {"a": "b", slinky_labels.TOPOLOGY: "t:s1"}
+    assert bind(world, annotations={slinky_labels.TOPOLOGY: "t:s1"}) == Answer()
 
 
 def test_a_place_that_slurmctld_would_refuse_is_not_given(world: World):

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.api.cluster.marks import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
-from penstock.api.slinky.common import PodTemplate
-from penstock.api.slinky.labels import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.controllers.cluster.adopted_workload import look
 from penstock.controllers.runtime.object_store import Objects
 from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
+from penstock.api.cluster.cluster_ref import ControllerRef
 from penstock.api.kubernetes.kinds import Secret
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.common import ControllerRef, ServiceSpec
+from penstock.api.kubernetes.spec_parts import ServiceSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.controllers.runtime.caches import World

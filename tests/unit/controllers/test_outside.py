@@ -6,8 +6,9 @@ import socket
 from typing import Any
 
 from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.advice.cgroups import SHARED
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
@@ -147,7 +148,7 @@ def test_the_lines_of_a_nodesets_partition_are_told_until_the_outside_slurmctld_
 
 def test_what_annotations_ask_of_an_outside_slurmctld_is_refused_once() -> None:
     async def play(lab: Lab) -> None:
-        outside(lab, **{wellknown.RESTART: "slurmctld@1", wellknown.RECONFIGURE: "1"})
+        outside(lab, **{marks.RESTART: "slurmctld@1", marks.RECONFIGURE: "1"})
         keys(lab)
         await lab.ready("controllers", "slurm")
         found: Any = lab.world.find("slinky.slurm.net/controllers", "slurm")
@@ -313,5 +314,5 @@ def ready(lab: Lab) -> bool:
 
 def key_hash(lab: Lab) -> str:
     pod: Any = lab.world.find("/pods", "compute-0")
-    found: str = pod["metadata"].get("annotations", {}).get(wellknown.SLURM_KEY_HASH, "")
+    found: str = pod["metadata"].get("annotations", {}).get(slinky_labels.SLURM_KEY_HASH, "")
     return found

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 from fault_plans.world import CORE, GROUP, SPACE
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.auth.directory import FAILING
 from unit.controllers.test_accounting import Lab, played
 
@@ -51,7 +52,7 @@ def test_a_worker_with_another_key_is_told_of_with_both_secrets() -> None:
         assert "Secret slurm-auth-slurm" in lab.says("nodesets", "compute")[2]
         assert "slurm.key" in lab.says("nodesets", "compute", "Stalled")[2]
         pod: Any = lab.world.find("/pods", "compute-0")
-        assert pod["metadata"]["annotations"][wellknown.SLURM_KEY_HASH]
+        assert pod["metadata"]["annotations"][slinky_labels.SLURM_KEY_HASH]
         says(lab, "slurmd", f"{REFUSED}slurmd started on Sun\n")
         await lab.until(lambda: lab.says("nodesets", "compute")[1] != "KeyDiffers")
         worker_ready(lab, "True")
@@ -71,7 +72,7 @@ def login(lab: Lab) -> None:
     lab.world.ask(
         "POST", f"{GROUP}/loginsets", {"kind": "LoginSet", "metadata": meta, "spec": spec}
     )
-    labels = wellknown.labels("login", "login")
+    labels = app_labels.labels("login", "login")
     pod = {"kind": "Pod", "metadata": {"name": "login-a", "namespace": SPACE, "labels": labels}}
     lab.world.ask(
         "POST", f"{CORE}/pods", {**pod, "spec": {"containers": [{"name": "login", "image": "x"}]}}

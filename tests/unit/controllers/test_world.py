@@ -9,8 +9,12 @@ import msgspec
 import pytest
 
 from penstock.api.kubernetes.kinds import ConfigMap
-from penstock.api.kubernetes.meta import KubeObject, ObjectMeta, OwnerReference
-from penstock.api.slinky.common import LocalObjectReference
+from penstock.api.kubernetes.meta import (
+    KubeObject,
+    LocalObjectReference,
+    ObjectMeta,
+    OwnerReference,
+)
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.controllers.runtime.caches import owned_by, shared_by

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.api.cluster.marks import CONFIG_HASH
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import CONFIG_HASH, CONTROLLER_ACTIVE
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.decide.cluster.backups import SETTLED_S, active, outdated, unmarked
 
 SINCE = "2026-01-01T00:00:00Z"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.common import Metadata, PodTemplate
+from penstock.api.kubernetes.spec_parts import Metadata, PodTemplate
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import PatchPod
 from penstock.decide.nodeset.plan import plan

@@ -6,9 +6,10 @@ from typing import Literal
 
 import pytest
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
-from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON
+from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet
 from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim, RemoveFinalizer
 from penstock.decide.nodeset.plan import Plan, plan

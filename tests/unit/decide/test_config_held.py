@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.api.slinky.labels import ADOPTED_PODS
+from penstock.api.cluster.marks import ADOPTED_PODS
 from penstock.decide.config.conditions import APPLIED, checks
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide, same_meaning
 from penstock.render.config.content import content_hash

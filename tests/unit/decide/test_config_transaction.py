@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from penstock.api.cluster.marks import CONFIG_CANDIDATE, CONFIG_HASH, CONFIG_LIVE, CONFIG_RESTART
 from penstock.api.slinky.controller import ControllerStatus
-from penstock.api.slinky.labels import CONFIG_CANDIDATE, CONFIG_HASH, CONFIG_LIVE, CONFIG_RESTART
 from penstock.controllers.config.transaction import refused_before
 from penstock.decide.config.acknowledgement import Acks, read
 from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Node, NodeSpec, Taint
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.common import PodTemplate
-from penstock.api.slinky.labels import CORDONED_FOR, HOSTNAME_OVERRIDE, POD_CORDON
+from penstock.api.kubernetes.spec_parts import PodTemplate
+from penstock.api.slinky.labels import HOSTNAME_OVERRIDE, POD_CORDON
 from penstock.api.slinky.names import daemon_pod_name, ordinal_of
 from penstock.api.slinky.nodeset import UpdateStrategy
 from penstock.decide.action import (

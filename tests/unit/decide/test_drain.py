@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Node as Machine
 from penstock.api.kubernetes.kinds import NodeStatus, Pod, PodCondition
-from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
+from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.recheck import still_right

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.api.cluster.marks import DRIFT
 from penstock.api.kubernetes.conditions import conditions, find
-from penstock.api.slinky.labels import DRIFT
 from penstock.decide.drift import AGAIN_S, CONFIRM_S, Watch, check, choice, is_told, watch
 from penstock.slurm.partition.declaration import Difference
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from penstock.api.cluster.marks import SAME_REVISIONS
 from penstock.api.kubernetes.kinds import ControllerRevision, Pod
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.labels import REVISION_HASH, SAME_REVISIONS, revision_hash
+from penstock.api.slinky.labels import REVISION_HASH, revision_hash
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.decide.rollout.revision_history import History, history
 from support.nodesets import nodeset, pod

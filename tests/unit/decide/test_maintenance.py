@@ -8,14 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.api.cluster.marks import CORDONED_FOR, DRAIN_FINALIZER
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import (
-    CORDONED_FOR,
-    DRAIN_FINALIZER,
-    POD_CORDON,
-    RESERVATION_FINALIZER,
-)
+from penstock.api.slinky.labels import POD_CORDON, RESERVATION_FINALIZER
 from penstock.api.slinky.nodeset import NodeSet, ScheduledUpdate, UpdateStrategy
 from penstock.base import times
 from penstock.decide.action import (

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from penstock.api.kubernetes.kinds import Node, NodeSpec, Taint
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.common import PodTemplate
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.decide.action import CreatePod
 from penstock.decide.nodeset.plan import plan

@@ -9,9 +9,10 @@ from typing import TypeVar
 import msgspec
 import pytest
 
+from penstock.api.cluster.marks import CORDONED_FOR, DRAIN_FINALIZER
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import CORDONED_FOR, DRAIN_FINALIZER, POD_CORDON
+from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import NodeSetStatus, UpdateStrategy
 from penstock.decide.action import (
     Action,

@@ -7,9 +7,9 @@ import os
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import ContainerStatus, Pod
 from penstock.api.slinky.labels import (
-    CORDONED_FOR,
     POD_CORDON,
     POD_CORDON_SHORT,
     POD_DELETION_COST,

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod, PodCondition
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.nodeset import plan as decide
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
@@ -112,7 +113,7 @@ def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
     busy = changed(view, jobs=Known(jobs, 2.0))
     deadline = decide.deadline.changes(view.pods[1], SlurmView.of(busy.nodes, busy.jobs))
     meta = view.pods[1].metadata
-    labels = {**meta.labels, wellknown.POD_PROTECT: wellknown.TRUE}
+    labels = {**meta.labels, slinky_labels.POD_PROTECT: app_labels.TRUE}
     meta = msgspec.structs.replace(meta, annotations=deadline, labels=labels)
     pod = msgspec.structs.replace(view.pods[1], metadata=meta)
     busy = changed(busy, pods=(view.pods[0], pod, view.pods[2]))

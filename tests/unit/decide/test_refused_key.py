@@ -7,7 +7,7 @@ import pytest
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.common import SecretKeySelector
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.decide.auth import rejected_key as refused_key
 from penstock.decide.auth.rejected_key import Refusal
 

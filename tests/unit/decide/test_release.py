@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.api.admission import RelatedObjects
+from penstock.api.cluster.cluster_ref import ControllerRef
+from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.registry import REGISTRY
-from penstock.api.slinky.common import ControllerRef
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
-from penstock.api.slinky.labels import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.decide.cluster.release import check, trial, unknown, unknown_words
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.api.cluster.marks import ROLLBACK, ROLLED_BACK
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, ObjectMeta
-from penstock.api.slinky.labels import ROLLBACK, ROLLED_BACK
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.rollout.rollback import Rollback, asked, patch, recorded, rollback
 from penstock.render.slinky.nodeset import revision_meaning as meaning

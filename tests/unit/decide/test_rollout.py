@@ -9,9 +9,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import CORDONED_FOR, POD_CORDON, POD_CORDON_SHORT
+from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
 from penstock.decide.action import (
     CreatePod,

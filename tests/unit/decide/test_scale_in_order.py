@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import CORDONED_FOR
 from penstock.decide import ordinals
 from penstock.decide.drain.request import Cause
 from penstock.decide.observed.slurm_view import SlurmView

@@ -11,7 +11,7 @@ import pytest
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.action import (
     Action,
     PatchPod,
@@ -33,13 +33,13 @@ HERE, THERE = "topo-switch:s1", "topo-switch:s2"
 def at(place: str | None, ordinal: int = 0) -> KubernetesNode:
     """A machine with this annotation; without any when it is None."""
     found = machine(ordinal)
-    notes = {} if place is None else {wellknown.TOPOLOGY: place}
+    notes = {} if place is None else {slinky_labels.TOPOLOGY: place}
     meta = msgspec.structs.replace(found.metadata, annotations=notes)
     return msgspec.structs.replace(found, metadata=meta)
 
 
 def worker(copied: str | None = None, ordinal: int = 0, **more: Any) -> Pod:
-    notes = {} if copied is None else {wellknown.TOPOLOGY: copied}
+    notes = {} if copied is None else {slinky_labels.TOPOLOGY: copied}
     return pod(ordinal, annotations=notes, **more)
 
 
@@ -73,9 +73,9 @@ def places(actions: tuple[Action, ...]) -> list[tuple[str, str]]:
 def copies(actions: tuple[Action, ...]) -> list[str | None]:
     patches = [one for one in actions if isinstance(one, PatchPod)]
     return [
-        one.annotations[wellknown.TOPOLOGY]
+        one.annotations[slinky_labels.TOPOLOGY]
         for one in patches
-        if wellknown.TOPOLOGY in one.annotations
+        if slinky_labels.TOPOLOGY in one.annotations
     ]
 
 

@@ -22,7 +22,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.quantity import is_quantity, same_quantity
 from penstock.api.penstock.partition import Partition, PartitionSpec
 from penstock.api.penstock.validation import partition_problems
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.common import LONGEST_CONF, LONGEST_LINE
 from penstock.decide import scale as scale_in_order
 from penstock.decide.advice import gpus
@@ -63,7 +63,7 @@ class Input:
 
 
 def _made(cost: str) -> Pod:
-    meta = {"name": "p", "namespace": "n", "annotations": {wellknown.POD_DELETION_COST: cost}}
+    meta = {"name": "p", "namespace": "n", "annotations": {slinky_labels.POD_DELETION_COST: cost}}
     return msgspec.convert({"metadata": meta}, Pod)
 
 

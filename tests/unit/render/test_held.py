@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from penstock.api.cluster.marks import ADOPTED_TEMPLATE
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.labels import ADOPTED_TEMPLATE
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.common import SecretKeySelector
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky.token import Token, TokenSpec
 from penstock.render.parts.script import script
 from penstock.render.slinky import token

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from penstock.api.cluster.cluster_ref import ControllerRef
 from penstock.api.kubernetes.meta import Json, ObjectMeta
-from penstock.api.slinky.common import ControllerRef, PodTemplate
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Metrics
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.render.slinky.cluster import release

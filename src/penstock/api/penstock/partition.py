@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import field
 
+from penstock.api.cluster.cluster_ref import FIXED_REF, NON_EMPTY_REF, ControllerRef
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
@@ -20,7 +21,7 @@ from penstock.api.kubernetes.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.common import FIXED_REF, NON_EMPTY_REF, ControllerRef, Status
+from penstock.api.kubernetes.spec_parts import Status
 
 GROUP = "penstock.dev"
 VERSION = "v1alpha1"

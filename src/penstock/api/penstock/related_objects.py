@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.api.admission import Reference, RelatedObjects
+from penstock.api.cluster.cluster_ref import CONTROLLER, controller_key
 from penstock.api.kubernetes.resource import ObjectKey
 from penstock.api.penstock.partition import Partition
-from penstock.api.slinky.common import CONTROLLER, controller_key
 from penstock.base.text import list_some
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.api.admission import Problem
+from penstock.api.cluster.cluster_ref import controller_ref_problems
 from penstock.api.penstock.partition import (
     ENTRY_PATTERN,
     NAME_PATTERN,
@@ -13,7 +14,6 @@ from penstock.api.penstock.partition import (
     VALUE_PATTERN,
     Partition,
 )
-from penstock.api.slinky.common import controller_ref_problems
 
 _ENTRY = re.compile(ENTRY_PATTERN)
 _NAME = re.compile(NAME_PATTERN)

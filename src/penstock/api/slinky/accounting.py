@@ -18,6 +18,14 @@ from penstock.api.kubernetes.schema import (
     about,
     rule,
 )
+from penstock.api.kubernetes.spec_parts import (
+    Container,
+    PodTemplate,
+    SecretKeySelector,
+    ServiceSpec,
+    Status,
+    has_condition,
+)
 from penstock.api.slinky.common import (
     EXTERNAL_CONFIG,
     GROUP,
@@ -26,18 +34,12 @@ from penstock.api.slinky.common import (
     NO_HOST_NETWORK,
     SHORT,
     VERSION,
-    Container,
     ExternalConfig,
     JwksKeyRef,
     JwtHs256KeyRef,
     JwtKeyRef,
-    PodTemplate,
-    SecretKeySelector,
-    ServiceSpec,
     SlurmKeyRef,
-    Status,
     fixed_once,
-    has_condition,
 )
 
 

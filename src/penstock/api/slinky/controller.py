@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import field
 
-from penstock.api.kubernetes.meta import KubeObject, KubeStruct
+from penstock.api.kubernetes.meta import KubeObject, KubeStruct, LocalObjectReference
 from penstock.api.kubernetes.pvc_spec import ClaimSpec
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
@@ -21,28 +21,29 @@ from penstock.api.kubernetes.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.common import (
-    EXTERNAL_CONFIG,
-    GROUP,
+from penstock.api.kubernetes.spec_parts import (
     LOCAL_REF,
-    LONGEST_CONF,
-    NO_HOST_NETWORK,
-    SSSD_NAME,
-    VERSION,
     Container,
-    ExternalConfig,
-    JwksKeyRef,
-    JwtHs256KeyRef,
-    JwtKeyRef,
-    LocalObjectReference,
     PodTemplate,
     Refs,
     SecretKeySelector,
     ServiceSpec,
-    SlurmKeyRef,
     Status,
-    fixed_once,
     has_condition,
+)
+from penstock.api.slinky.common import (
+    EXTERNAL_CONFIG,
+    GROUP,
+    LONGEST_CONF,
+    NO_HOST_NETWORK,
+    SSSD_NAME,
+    VERSION,
+    ExternalConfig,
+    JwksKeyRef,
+    JwtHs256KeyRef,
+    JwtKeyRef,
+    SlurmKeyRef,
+    fixed_once,
     same_jwt_key,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.api.admission import ApiGroup, KindRules
+from penstock.api.cluster.marks import ASK_FINALIZER, DRAIN_FINALIZER
 from penstock.api.slinky import (
     accounting,
     admission_rules,
@@ -18,7 +19,7 @@ from penstock.api.slinky import (
 from penstock.api.slinky.common import GROUP as NAME
 from penstock.api.slinky.common import VERSION
 from penstock.api.slinky.defaults import controller_defaults
-from penstock.api.slinky.labels import ASK_FINALIZER, DRAIN_FINALIZER, RESERVATION_FINALIZER
+from penstock.api.slinky.labels import RESERVATION_FINALIZER
 
 CONTROLLER = KindRules(
     info=controller.INFO,

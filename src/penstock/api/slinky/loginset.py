@@ -6,23 +6,18 @@ from typing import Annotated, Any, Literal
 
 from msgspec import field
 
+from penstock.api.cluster.cluster_ref import FIXED_REF, NON_EMPTY_REF, ControllerRef
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import AGE, INT32, READY, REASON, Column, KindInfo, about
+from penstock.api.kubernetes.spec_parts import Container, PodTemplate, ServiceSpec, Status
 from penstock.api.slinky.common import (
-    FIXED_REF,
     GROUP,
     LONGEST_KEYS,
-    NON_EMPTY_REF,
     SSSD_NAME,
     VERSION,
-    Container,
-    ControllerRef,
     ExtraSshdConfig,
-    PodTemplate,
-    ServiceSpec,
     SssdConfRef,
-    Status,
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.common import PodTemplate
+from penstock.api.kubernetes.spec_parts import PodTemplate
 
 
 def _names(text: str) -> frozenset[str]:

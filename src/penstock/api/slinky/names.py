@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.labels import RESERVATION_PREFIX, SLURMCTLD_PORT, SLURMDBD_PORT
+from penstock.api.slinky.labels import RESERVATION_PREFIX
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
+from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMDBD_PORT
 
 SLURM_KEY = "slurm.key"
 JWT_KEY = "jwt.key"

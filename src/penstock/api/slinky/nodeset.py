@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import field
 
+from penstock.api.cluster.cluster_ref import FIXED_REF, NON_EMPTY_REF, ControllerRef
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
@@ -21,20 +22,8 @@ from penstock.api.kubernetes.schema import (
     about,
     rule,
 )
-from penstock.api.slinky.common import (
-    FIXED_REF,
-    GROUP,
-    LONGEST_LINE,
-    NON_EMPTY_REF,
-    VERSION,
-    Container,
-    ControllerRef,
-    ExtraSshdConfig,
-    PodTemplate,
-    SecretKeySelector,
-    SssdConfRef,
-    Status,
-)
+from penstock.api.kubernetes.spec_parts import Container, PodTemplate, SecretKeySelector, Status
+from penstock.api.slinky.common import GROUP, LONGEST_LINE, VERSION, ExtraSshdConfig, SssdConfRef
 
 MOST_REPLICAS = 65_536
 """More than any Slurm cluster has: a slip of the keyboard must not become two billion pods."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.api.admission import Problem, Reference, RelatedObjects
+from penstock.api.cluster.cluster_ref import CONTROLLER, ControllerRef, controller_key
 from penstock.api.kubernetes.resource import ObjectKey
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting, AccountingSpec
-from penstock.api.slinky.common import CONTROLLER, ControllerRef, controller_key
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet

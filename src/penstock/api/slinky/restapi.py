@@ -6,19 +6,12 @@ from typing import Annotated, Any
 
 from msgspec import field
 
+from penstock.api.cluster.cluster_ref import NON_EMPTY_REF, ControllerRef
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import AGE, INT32, READY, REASON, KindInfo, about
-from penstock.api.slinky.common import (
-    GROUP,
-    NON_EMPTY_REF,
-    VERSION,
-    Container,
-    ControllerRef,
-    PodTemplate,
-    ServiceSpec,
-    Status,
-)
+from penstock.api.kubernetes.spec_parts import Container, PodTemplate, ServiceSpec, Status
+from penstock.api.slinky.common import GROUP, VERSION
 
 
 class RestApiSpec(KubeStruct, frozen=True):

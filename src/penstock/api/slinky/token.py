@@ -19,6 +19,7 @@ from penstock.api.kubernetes.schema import (
     about,
     rule,
 )
+from penstock.api.kubernetes.spec_parts import SecretKeySelector, Status
 from penstock.api.slinky.common import (
     GROUP,
     KEPT_JWT_KEY,
@@ -26,8 +27,6 @@ from penstock.api.slinky.common import (
     VERSION,
     JwtHs256KeyRef,
     JwtKeyRef,
-    SecretKeySelector,
-    Status,
     fixed_once,
 )
 

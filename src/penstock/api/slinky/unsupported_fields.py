@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from penstock.api.slinky.accounting import Accounting, AccountingSpec
-from penstock.api.slinky.common import (
+from penstock.api.kubernetes.spec_parts import (
     ConfigMapKeySelector,
     PodTemplate,
     SecretKeySelector,
     ServiceSpec,
 )
+from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec, Metrics, Persistence
 from penstock.api.slinky.loginset import LoginSet, LoginSetSpec
 from penstock.api.slinky.misplaced_fields import misplaced

@@ -12,21 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from penstock.api.admission import Problem
+from penstock.api.cluster.cluster_ref import ControllerRef, controller_ref_problems
 from penstock.api.kubernetes import shapes
-from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.kubernetes.meta import Json, LocalObjectReference, ObjectMeta
+from penstock.api.kubernetes.spec_parts import HOSTNAME_PATTERN, PodTemplate
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.common import (
-    HOSTNAME_PATTERN,
     LONGEST_CONF,
     LONGEST_KEYS,
     LONGEST_LINE,
     LONGEST_WORDS,
-    ControllerRef,
     ExternalConfig,
-    LocalObjectReference,
-    PodTemplate,
-    controller_ref_problems,
 )
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller
 from penstock.api.slinky.loginset import LoginSet

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from penstock.api.admission import AdmissionResult, ApiGroup, Registry
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, KubeStruct, ObjectMeta
 from penstock.api.registry import GROUPS
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.controllers.admission.related import RelatedObjectsFinder
 from penstock.controllers.runtime.caches import World
 from penstock.decide.slurm_node import topology
@@ -112,10 +113,10 @@ class Admission:
         if pod is None or machine is None or binding.target.kind not in ("", "Node"):
             return Answer()
         labels = pod.metadata.labels
-        if labels.get(wellknown.APP_NAME) != "slurmd":
+        if labels.get(app_labels.APP_NAME) != "slurmd":
             return Answer()
         place = topology.wanted(machine)
-        cluster = f"{request.namespace}/{labels.get(wellknown.CLUSTER, '')}"
+        cluster = f"{request.namespace}/{labels.get(slinky_labels.CLUSTER, '')}"
         controller = world.controllers.get(cluster)
         if not place or controller is None:
             return Answer()
@@ -126,7 +127,7 @@ class Admission:
             return Answer()
         there = binding.metadata.annotations
         # Replaced as a whole: a path would have to exist, and its slash be escaped.
-        given = {**there, wellknown.TOPOLOGY: place}
+        given = {**there, slinky_labels.TOPOLOGY: place}
         patch = {"op": "add", "path": "/metadata/annotations", "value": given}
         return Answer(patch=() if given == there else (patch,))
 

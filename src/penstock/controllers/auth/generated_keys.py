@@ -6,8 +6,8 @@ import contextlib
 
 import msgspec
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import SECRETS, Secret
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.reconciler import Tools
@@ -30,7 +30,7 @@ class GeneratedKeys:
             wanted.append((names.generated_slurm_key(controller), names.SLURM_KEY))
         if spec.effective_jwt_key_ref is None:
             wanted.append((names.generated_jwt_key(controller), names.JWT_KEY))
-        labels = wellknown.labels("slurmctld", controller.metadata.name)
+        labels = app_labels.labels("slurmctld", controller.metadata.name)
         await self._keep(controller, events)
         for name, file in wanted:
             found = self._tools.world.secrets.get(f"{space}/{name}")
@@ -70,7 +70,7 @@ class GeneratedKeys:
             secret = self._tools.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
             if secret is None or not _would_go(secret):
                 continue
-            keep = {wellknown.HELM_POLICY: wellknown.HELM_KEEP}
+            keep = {app_labels.HELM_POLICY: app_labels.HELM_KEEP}
             meta = secret.metadata
             body = {"metadata": {"uid": meta.uid, "annotations": keep}}
             with contextlib.suppress(NotFoundError):
@@ -85,6 +85,6 @@ def _would_go(secret: Secret) -> bool:
     return (
         meta.labels.get("app.kubernetes.io/managed-by") == "Helm"
         and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
-        and wellknown.HELM_POLICY not in meta.annotations
+        and app_labels.HELM_POLICY not in meta.annotations
         and not meta.deleting
     )

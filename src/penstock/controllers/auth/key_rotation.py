@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import SECRETS, Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.pod_restarter import Anew
@@ -124,11 +125,11 @@ class KeyRing:
         due = [
             pod
             for pod in self._workers(controller)
-            if not pod.metadata.deleting and pod.metadata.annotations.get(wellknown.KEYS) != mark
+            if not pod.metadata.deleting and pod.metadata.annotations.get(marks.KEYS) != mark
         ]
         for start in range(0, len(due), AT_ONCE):
             some = due[start : start + AT_ONCE]
-            await asyncio.gather(*(self._anew.mark(pod, mark, wellknown.KEYS) for pod in some))
+            await asyncio.gather(*(self._anew.mark(pod, mark, marks.KEYS) for pod in some))
 
     def _seen(self, controller: Controller, ring: Ring, wanted: bytes) -> Seen:
         now = self._tools.client.clock.time()
@@ -153,7 +154,7 @@ class KeyRing:
         return [
             pod.metadata.name
             for pod in every
-            if not pod.metadata.deleting and wellknown.KEY_RING not in pod.metadata.annotations
+            if not pod.metadata.deleting and marks.KEY_RING not in pod.metadata.annotations
         ]
 
     def _starts(self, controller: Controller) -> dict[str, int] | None:
@@ -193,7 +194,7 @@ class KeyRing:
             for component, instance in workloads
             for pod in self._world.pods_labelled(space, component, instance)
             if not pod.metadata.deleting
-            if pod.metadata.annotations.get(wellknown.SLURM_KEY_HASH) != ring.clients
+            if pod.metadata.annotations.get(slinky_labels.SLURM_KEY_HASH) != ring.clients
             or not pod.ready
         ]
 

@@ -10,9 +10,9 @@ import msgspec
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.controllers.runtime.pod_restarter import Anew
 from penstock.controllers.runtime.reconciler import Tools
 from penstock.decide.auth import rejected_key as refused_key
@@ -73,7 +73,7 @@ class RefusedKeys:
         """Have the kubelet bring a key that was put right, which else takes it over a minute."""
         for pod in pods:
             if refused_key.starting([pod]) is not None:
-                await self._anew.mark(pod, key_hash, wellknown.SLURM_KEY_HASH)
+                await self._anew.mark(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
 
     async def checks(self, key: str, cluster: Cluster, pods: Sequence[Pod]) -> list[Check]:
         """What is told of workers of a slurmctld that is inside. Raises KubeError."""

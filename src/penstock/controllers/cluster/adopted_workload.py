@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.slinky import labels as wellknown
 from penstock.controllers.runtime.object_store import Objects
 from penstock.kube import FIELD_MANAGER, made_by_others
 from penstock.render.slinky.cluster import adopted_workload as held
@@ -58,7 +58,7 @@ class Hold:
             return [Check(True, "PodsReplaced", told, type=ADOPTED, negative=True)]
         told = (
             "The pods stay as slurm-operator made them. They are replaced when what is declared of "
-            f"them changes, or when {wellknown.ADOPTED_PODS} is {wellknown.REPLACE}"
+            f"them changes, or when {marks.ADOPTED_PODS} is {marks.REPLACE}"
         )
         return [Check(True, "PodsAsTheyWere", told, type=ADOPTED)]
 
@@ -83,13 +83,13 @@ def look(
     if live is None:
         return Hold(found)
     annotations: Json = live["metadata"].get("annotations") or {}
-    was = annotations.get(wellknown.ADOPTED_TEMPLATE)
+    was = annotations.get(marks.ADOPTED_TEMPLATE)
     if was == REPLACED:
         return Hold(found, live, foreign=True)
     if was is None and not made_by_others(live, FIELD_MANAGER, "spec", "template"):
         return Hold(found, live)
     noted = held.note(declared)
-    wants = asked or of.metadata.annotations.get(wellknown.ADOPTED_PODS) == wellknown.REPLACE
+    wants = asked or of.metadata.annotations.get(marks.ADOPTED_PODS) == marks.REPLACE
     # A note of an earlier version is read once: its pods have what is declared, or they go.
     same = was == noted or (
         (held.is_older(was) if was is not None else fits) and held.serves(declared, live)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
+from penstock.api.cluster.labels import TRUE
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import CLAIMS, PODS, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller
-from penstock.api.slinky.labels import CONTROLLER_ACTIVE, TRUE
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.controllers.runtime.pod_restarter import Anew
 from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import PODS, Node, Pod
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, ControllerStatus
 from penstock.controllers.runtime.pod_restarter import Anew
@@ -160,9 +160,9 @@ class Configuration:
                 for key, value in decision.marks.items()
                 if old.get(key, "") != value
             }
-            handed = patch.get(wellknown.CONFIG_HASH)
+            handed = patch.get(own_marks.CONFIG_HASH)
             if refresh and not patch:
-                patch[wellknown.CONFIG_REFRESH] = refresh
+                patch[own_marks.CONFIG_REFRESH] = refresh
             if not patch:
                 continue
             body = {"metadata": {"uid": meta.uid, "annotations": patch}}
@@ -170,11 +170,11 @@ class Configuration:
                 await self._client.patch(PODS, meta.namespace, meta.name, body)
             except NotFoundError:
                 continue
-            if handed == view.wanted.hash and wellknown.CONFIG_HASH in old:
+            if handed == view.wanted.hash and own_marks.CONFIG_HASH in old:
                 note = config_checks.step(
                     decision,
                     meta.name,
-                    live=old.get(wellknown.CONFIG_LIVE) == view.wanted.hash,
+                    live=old.get(own_marks.CONFIG_LIVE) == view.wanted.hash,
                     persistent=view.persistent,
                 )
                 told = f"Configuration {view.wanted.hash[:12]}: {note}"
@@ -237,7 +237,7 @@ class Configuration:
         if found is None or found.metadata.deleting or found.binary_data:
             return None
         data = found.data or {}
-        mark = found.metadata.annotations.get(wellknown.CONTENT_HASH)
+        mark = found.metadata.annotations.get(own_marks.CONTENT_HASH)
         if mark is not None and mark != content_hash(data):
             return None
         return Version(data, content_hash(mounted(cluster, data)), own_hash(cluster, data))
@@ -254,7 +254,7 @@ class Configuration:
         if pod is None or pod.metadata.deleting:
             return None, "slurmctld's pod is not there"
         space, name = pod.metadata.namespace, pod.metadata.name
-        if wellknown.TRIES_CONFIG not in pod.metadata.annotations:
+        if own_marks.TRIES_CONFIG not in pod.metadata.annotations:
             return None, f"{name} is of an older version and is to be replaced"
         every = pod.status.init_container_statuses or ()
         if not any(one.name == RECONFIGURE and one.state.running for one in every):
@@ -284,7 +284,7 @@ class Configuration:
         anew with it.
         """
         key = controller.metadata.key
-        handed = pod.metadata.annotations.get(wellknown.CONFIG_HASH) if pod else None
+        handed = pod.metadata.annotations.get(own_marks.CONFIG_HASH) if pod else None
         waits = pod is not None and not pod.metadata.deleting and not serves
         if pod is None or real is None or not waits or handed != real.hash:
             self._starts.pop(key, None)

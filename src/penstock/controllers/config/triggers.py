@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import PODS, Pod
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.controller import Controller
 from penstock.base.times import write
 from penstock.controllers.runtime.pod_restarter import Anew
@@ -55,9 +55,9 @@ class Triggers:
 
     async def _mark(self, pod: Pod, mark: str) -> None:
         meta = pod.metadata
-        if meta.deleting or meta.annotations.get(wellknown.RECONFIGURE) == mark:
+        if meta.deleting or meta.annotations.get(marks.RECONFIGURE) == mark:
             return
-        body = {"metadata": {"uid": meta.uid, "annotations": {wellknown.RECONFIGURE: mark}}}
+        body = {"metadata": {"uid": meta.uid, "annotations": {marks.RECONFIGURE: mark}}}
         try:
             await self._client.patch(PODS, meta.namespace, meta.name, body)
         except NotFoundError:

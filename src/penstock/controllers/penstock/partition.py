@@ -11,8 +11,8 @@ from dataclasses import replace
 import msgspec
 
 from penstock.api.kubernetes.conditions import READY, Check, find
+from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStatus
-from penstock.api.slinky.common import Status
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.partition.worker_labels import workers

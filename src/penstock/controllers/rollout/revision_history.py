@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import REVISIONS
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.runtime.caches import World
 from penstock.decide.rollout.revision_history import history
@@ -44,7 +44,7 @@ async def keep_revisions(
     revision = worker.revision(nodeset)
     records = world.revisions_of.get(meta.uid)
     found = history(nodeset, revision.hash, records, world.pods_of.get(meta.uid))
-    notes = {wellknown.SAME_REVISIONS: ",".join(found.same)} if found.same else {}
+    notes = {marks.SAME_REVISIONS: ",".join(found.same)} if found.same else {}
     if not found.exists:
         manifest = worker.controller_revision(nodeset, revision, found.number)
         manifest["metadata"] |= {"annotations": notes} if notes else {}

@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
+from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import ROLLBACK
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events

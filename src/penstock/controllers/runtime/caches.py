@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Check, find
 from penstock.api.kubernetes.kinds import (
     BUDGETS,
@@ -29,11 +30,10 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector, SecretKeySelector
 from penstock.api.penstock.partition import PARTITIONS, Partition
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
-from penstock.api.slinky.common import ConfigMapKeySelector, SecretKeySelector
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
@@ -59,7 +59,7 @@ T = TypeVar("T", bound=KubeObject)
 Member = NodeSet | RestApi | LoginSet | Partition
 """A kind that belongs to a Controller."""
 
-OURS = f"{wellknown.APP_NAME} in ({','.join(wellknown.COMPONENTS)})"
+OURS = f"{app_labels.APP_NAME} in ({','.join(app_labels.COMPONENTS)})"
 
 
 class World:
@@ -77,7 +77,7 @@ class World:
         self.partitions = manager.cache(PARTITIONS)
         self.pods = manager.cache(PODS, labels=OURS)
         self.nodes = manager.cache(NODES)
-        self.claims = manager.cache(CLAIMS, labels=f"{wellknown.APP_NAME}=slurmd")
+        self.claims = manager.cache(CLAIMS, labels=f"{app_labels.APP_NAME}=slurmd")
         self.secrets = manager.cache(SECRETS)
         self.secrets_of = self.secrets.index(_owner_uid)
         self.config_maps = manager.cache(CONFIG_MAPS, raw=True)
@@ -397,7 +397,7 @@ class World:
 
     def pods_labelled(self, namespace: str, component: str, instance: str) -> tuple[Pod, ...]:
         """Pods of one workload of ours, by name."""
-        wanted = wellknown.selector_labels(component, instance)
+        wanted = app_labels.selector_labels(component, instance)
         found = [
             pod
             for pod in self.pods_in.get(namespace)
@@ -485,7 +485,7 @@ def _stem(pod: Pod) -> str:
 def worker_of(obj: KubeObject) -> list[str]:
     """Key of the NodeSet whose worker an object is of, by its labels."""
     meta = obj.metadata
-    return [f"{meta.namespace}/{meta.labels.get(wellknown.APP_INSTANCE, '')}"]
+    return [f"{meta.namespace}/{meta.labels.get(app_labels.APP_INSTANCE, '')}"]
 
 
 def _owner_uid(obj: KubeObject) -> list[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.api.slinky import labels as wellknown
 from penstock.controllers.runtime.report import Events
 from penstock.decide.pod.workload import crashed
 from penstock.kube import Client, NotFoundError
@@ -22,7 +22,7 @@ class Anew:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def mark(self, pod: Pod, wanted: str, key: str = wellknown.CONFIG_HASH) -> bool:
+    async def mark(self, pod: Pod, wanted: str, key: str = marks.CONFIG_HASH) -> bool:
         """Write the hash to the pod; returns whether it had another one or none. Raises KubeError.
 
         The kubelet refreshes the pod's files when an annotation changes.
@@ -44,7 +44,7 @@ class Anew:
         overtake. Raises KubeError.
         """
         meta = pod.metadata
-        body = {"metadata": {"uid": meta.uid, "annotations": {wellknown.CONFIG_REFRESH: mark}}}
+        body = {"metadata": {"uid": meta.uid, "annotations": {marks.CONFIG_REFRESH: mark}}}
         with contextlib.suppress(NotFoundError):
             await self._client.patch(PODS, meta.namespace, meta.name, body)
 
@@ -56,7 +56,7 @@ class Anew:
         Returns whether it was. Raises KubeError.
         """
         meta = pod.metadata
-        had = meta.annotations.get(wellknown.CONFIG_HASH)
+        had = meta.annotations.get(marks.CONFIG_HASH)
         if meta.deleting or had in (None, wanted) or not crashed(pod, container):
             return False
         note = f"{container} of {meta.name} had ended; its pod is made anew with the changed files"

@@ -13,7 +13,7 @@ import structlog
 from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.slinky.common import Status
+from penstock.api.kubernetes.spec_parts import Status
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.connectivity import Reach
 from penstock.controllers.runtime.lifetimes import Lifetimes

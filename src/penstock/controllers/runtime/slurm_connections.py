@@ -14,9 +14,8 @@ from functools import cache
 import structlog
 from prometheus_client import Counter
 
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
 from penstock.api.slinky.restapi import RestApi
@@ -24,6 +23,7 @@ from penstock.controllers.runtime.caches import Member, World, cluster_keys
 from penstock.controllers.runtime.metrics import SLURM_CALLS
 from penstock.kube import NotLeaderError, Result
 from penstock.kube.client.clock import Clock
+from penstock.slurm import daemons
 from penstock.slurm.auth import jwt
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror.accounting_registration import RegistrationMirror
@@ -294,7 +294,7 @@ class Links:
 
 def service_url(restapi: RestApi) -> str:
     """URL of a RestApi's Service, by its name in the cluster's DNS."""
-    port = restapi.spec.service.port or wellknown.SLURMRESTD_PORT
+    port = restapi.spec.service.port or daemons.SLURMRESTD_PORT
     return f"http://{names.restapi_service(restapi)}.{restapi.metadata.namespace}:{port}"
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.api.slinky.common import Status
+from penstock.api.kubernetes.spec_parts import Status
 from penstock.kube import Client, NotFoundError
 
 T = TypeVar("T", bound=KubeObject)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.pod_restarter import Anew

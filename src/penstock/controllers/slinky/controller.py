@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import msgspec
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Check, find
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
-from penstock.api.slinky.common import Status
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
 from penstock.base.times import write
 from penstock.controllers.auth.generated_keys import GeneratedKeys
@@ -283,7 +285,7 @@ class ControllerLoop(Loop[Controller]):
         if isinstance(found, Check):
             return [found]
         for pod in pods if found else ():
-            await self.anew.mark(pod, found, wellknown.SSSD_CONF_HASH)
+            await self.anew.mark(pod, found, slinky_labels.SSSD_CONF_HASH)
         return []
 
     async def _late_slurmdbd(
@@ -389,7 +391,7 @@ class ControllerLoop(Loop[Controller]):
         workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
         found = self.world.stateful_sets.get(workload)
         revision = found.status.update_revision if found is not None else None
-        handed = decision.marks.get(wellknown.CONFIG_HASH, "")
+        handed = decision.marks.get(marks.CONFIG_HASH, "")
         for pod in self.world.slurmctld_pods(controller):
             meta = pod.metadata
             if not meta.deleting and stuck(pod, "slurmctld", revision):
@@ -425,6 +427,6 @@ def _serves(world: World, controller: Controller) -> bool:
 def pod_to_controller(pod: KubeObject) -> list[str]:
     """Key of the Controller of a slurmctld pod."""
     labels = pod.metadata.labels
-    if labels.get(wellknown.APP_NAME) != "slurmctld":
+    if labels.get(app_labels.APP_NAME) != "slurmctld":
         return []
-    return [f"{pod.metadata.namespace}/{labels.get(wellknown.APP_INSTANCE, '')}"]
+    return [f"{pod.metadata.namespace}/{labels.get(app_labels.APP_INSTANCE, '')}"]

@@ -6,11 +6,12 @@ import asyncio
 
 import msgspec
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
-from penstock.api.slinky.common import Status
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.controllers.auth.directory import Directories
 from penstock.controllers.cluster import adopted_workload as hold
@@ -73,7 +74,7 @@ class LoginSetLoop(Loop[LoginSet]):
             return found
         pods: Json = live["spec"]["template"].get("metadata") or {}
         marks: Json = pods.get("annotations") or {}
-        was: str = marks.get(wellknown.SSSD_CONF_HASH) or ""
+        was: str = marks.get(slinky_labels.SSSD_CONF_HASH) or ""
         whole = self.world.secret_hash(meta.namespace, ref)
         return was if was in (whole, sssd.FORMER.get(found)) and was else found
 
@@ -85,7 +86,7 @@ class LoginSetLoop(Loop[LoginSet]):
         """Replicas and selector, for `kubectl scale` and autoscalers."""
         meta = obj.metadata
         deployment = self.world.deployments.get(f"{meta.namespace}/{names.login_workload(obj)}")
-        selector = wellknown.selector_labels("login", meta.name)
+        selector = app_labels.selector_labels("login", meta.name)
         return msgspec.structs.replace(
             obj.status,
             replicas=(deployment.status.replicas or 0) if deployment is not None else 0,

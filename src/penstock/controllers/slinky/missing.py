@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.related_objects import controller_references
 from penstock.controllers.runtime.caches import World

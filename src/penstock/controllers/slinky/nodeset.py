@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 
+from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import BUDGETS, Node, PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
-from penstock.api.slinky.labels import ROLLBACK
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.auth.rejected_key import RefusedKeys
 from penstock.controllers.nodeset.actor import Actor

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from penstock.api.kubernetes.kinds import Secret
 from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.controllers.runtime.caches import World, beside, keys
 from penstock.render.config.content import config_maps_read
 from penstock.render.slinky.inputs import Cluster

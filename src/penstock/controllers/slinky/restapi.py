@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 
+from penstock.api.cluster.marks import ASK_FINALIZER
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import ASK_FINALIZER
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.base.text import list_some
 from penstock.controllers.cluster import adopted_workload as hold

@@ -9,8 +9,8 @@ import msgspec
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import SECRETS, Secret
 from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.spec_parts import SecretKeySelector, Status
 from penstock.api.slinky import names
-from penstock.api.slinky.common import SecretKeySelector, Status
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
 from penstock.controllers.runtime.reconciler import Loop, Tools

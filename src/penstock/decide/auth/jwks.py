@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import Check
-from penstock.api.slinky.common import ConfigMapKeySelector
+from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 
 
 def check(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Check | None:

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.common import SecretKeySelector
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.decide.observed.pod import SLURMD, slurmd_began, slurmd_container
 
 PATIENCE_S = 15.0

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from penstock.api.cluster.labels import TRUE
+from penstock.api.cluster.marks import CONFIG_HASH
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import CONFIG_HASH, CONTROLLER_ACTIVE, TRUE
+from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.base import times
 from penstock.decide.pod.workload import workload
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, Trigger
-from penstock.api.slinky.labels import RECONFIGURE, RESTART
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.base.text import list_some
 from penstock.decide.auth.rejected_key import Refusal

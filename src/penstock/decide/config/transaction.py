@@ -12,7 +12,7 @@ container that is not ours, gets the declared files without a trial.
 
 A slurmctld that does not come up with the real one, while the alias has another one, gets that
 back: after a restart for keys that need one, and as well when its pod went in the middle of a
-reconfigure. The real ConfigMap carries the verdict beside the files (`wellknown.CONFIG_REFUSED`):
+reconfigure. The real ConfigMap carries the verdict beside the files (`marks.CONFIG_REFUSED`):
 both are written at once, and nobody tries the same configuration again.
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from penstock.api.slinky import labels as wellknown
+from penstock.api.cluster import marks as own_marks
 from penstock.decide.config.acknowledgement import Acks
 from penstock.slurm.conf.apply_method import Force, Plan, Table, needs
 from penstock.slurm.conf.apply_method_table import TABLE
@@ -143,10 +143,10 @@ def settled(view: ConfigView) -> bool:
     wanted, marks = view.wanted, view.marks or {}
     return (
         view.worked
-        and view.effective == wanted.hash == marks.get(wellknown.CONFIG_HASH)
+        and view.effective == wanted.hash == marks.get(own_marks.CONFIG_HASH)
         and _holds(view.real, wanted)
         and _holds(view.alias, wanted)
-        and not marks.get(wellknown.CONFIG_RESTART)
+        and not marks.get(own_marks.CONFIG_RESTART)
     )
 
 
@@ -155,14 +155,14 @@ def decide(view: ConfigView) -> Decision:
     view = _judged(view)
     found = _step(view)
     over = found.stage is Stage.EFFECTIVE and view.whole
-    handed, next_ = (view.marks or {}).get(wellknown.CONFIG_HASH), found.marks
+    handed, next_ = (view.marks or {}).get(own_marks.CONFIG_HASH), found.marks
     return replace(
         found,
         reads=_reads(view, found),
         refused={} if over else view.refused,
         renew=view.persistent
         and handed in view.refused
-        and next_.get(wellknown.CONFIG_HASH, handed) != handed,
+        and next_.get(own_marks.CONFIG_HASH, handed) != handed,
     )
 
 
@@ -264,8 +264,8 @@ def _comes_live(view: ConfigView, good: Version, acks: Acks) -> bool:
         and bool(acks.effective)
         and acks.effective != good.hash
         and not acks.waits
-        and marks.get(wellknown.CONFIG_LIVE) == good.hash
-        and marks.get(wellknown.CONFIG_RESTART) != good.hash
+        and marks.get(own_marks.CONFIG_LIVE) == good.hash
+        and marks.get(own_marks.CONFIG_RESTART) != good.hash
     )
 
 
@@ -274,9 +274,9 @@ def _reads(view: ConfigView, found: Decision) -> bool:
     if found.restart:
         return True
     marks = {**(view.marks or {}), **found.marks}
-    handed = marks.get(wellknown.CONFIG_HASH)
+    handed = marks.get(own_marks.CONFIG_HASH)
     effective = view.acks.effective if view.acks else view.effective
-    live = handed == marks.get(wellknown.CONFIG_LIVE)
+    live = handed == marks.get(own_marks.CONFIG_LIVE)
     return view.speaks and view.serves and bool(handed) and handed != effective and not live
 
 
@@ -318,7 +318,7 @@ def _direct(view: ConfigView, acks: Acks) -> Decision:
         Stage.EFFECTIVE if done else Stage.STARTING,
         wanted.data,
         wanted.data if done or not view.speaks else _last_good(view),
-        {wellknown.CONFIG_HASH: wanted.hash},
+        {own_marks.CONFIG_HASH: wanted.hash},
         needs((view.alias or wanted).data, wanted.data, view.table),
         wanted.hash if told and view.serves else "",
         wrong or view.why or acks.waits,
@@ -342,7 +342,7 @@ def _held(view: ConfigView) -> Decision:
     if not view.persistent:
         words += (
             f". slurmctld's state is in it, and all jobs would be lost: the annotation "
-            f"{wellknown.ADOPTED_PODS}: {wellknown.REPLACE} of the Controller has it replaced"
+            f"{own_marks.ADOPTED_PODS}: {own_marks.REPLACE} of the Controller has it replaced"
         )
     alias = (view.alias or before).data
     return Decision(Stage.TRYING, before.data, alias, {}, plan, view.effective, words)
@@ -351,7 +351,7 @@ def _held(view: ConfigView) -> Decision:
 def _undone(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> Decision:
     """Back to what slurmctld had; a file of the user's own cannot be put back."""
     back = good if good is not None and good.data != view.wanted.data else view.wanted
-    marks = {wellknown.CONFIG_HASH: back.hash, wellknown.CONFIG_RESTART: ""}
+    marks = {own_marks.CONFIG_HASH: back.hash, own_marks.CONFIG_RESTART: ""}
     words = acks.refused[view.wanted.hash]
     effective = _effective(view, acks)
     return Decision(Stage.UNDONE, back.data, _last_good(view), marks, plan, effective, words)
@@ -360,7 +360,7 @@ def _undone(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> D
 def _lost(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
     """Slurmctld does not come up, and there is nothing else with which it is known to."""
     words = f"it does not come up with it, and no earlier files are left to put back: {view.down}"
-    marks = {wellknown.CONFIG_HASH: view.wanted.hash}
+    marks = {own_marks.CONFIG_HASH: view.wanted.hash}
     effective = _effective(view, acks)
     return Decision(Stage.UNDONE, view.wanted.data, _last_good(view), marks, plan, effective, words)
 
@@ -368,18 +368,18 @@ def _lost(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
 def _unfit(view: ConfigView, good: Version | None, acks: Acks, plan: Plan, words: str) -> Decision:
     """Refused without a trial, which could not see it."""
     kept = good.data if good else None
-    marks = {wellknown.CONFIG_HASH: good.hash, wellknown.CONFIG_RESTART: ""} if good else {}
+    marks = {own_marks.CONFIG_HASH: good.hash, own_marks.CONFIG_RESTART: ""} if good else {}
     effective = _effective(view, acks)
     return Decision(Stage.REFUSED, kept, _last_good(view), marks, plan, effective, words)
 
 
 def _delivering(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
     wanted, marks = view.wanted, view.marks or {}
-    handed = marks.get(wellknown.CONFIG_HASH) == wanted.hash
+    handed = marks.get(own_marks.CONFIG_HASH) == wanted.hash
     told = acks.effective if view.acks else view.effective
     works = view.serves or view.effective == wanted.hash
     words = view.why or acks.waits
-    if marks.get(wellknown.CONFIG_RESTART) == wanted.hash:
+    if marks.get(own_marks.CONFIG_RESTART) == wanted.hash:
         there = handed and wanted.hash in (acks.pending, acks.effective)
         stage = Stage.RESTARTING if there else Stage.DELIVERING
     elif handed and works and told == wanted.hash:
@@ -393,7 +393,7 @@ def _delivering(view: ConfigView, acks: Acks, plan: Plan) -> Decision:
         stage,
         wanted.data,
         wanted.data if done else _last_good(view),
-        {wellknown.CONFIG_HASH: wanted.hash},
+        {own_marks.CONFIG_HASH: wanted.hash},
         plan,
         wanted.hash if done else _not_yet(view, acks),
         words,
@@ -410,11 +410,11 @@ def _trying(view: ConfigView, good: Version | None, acks: Acks, plan: Plan) -> D
     wanted, marks = view.wanted, view.marks
     kept, alias = good.data if good else None, _last_good(view)
     effective = _effective(view, acks)
-    shown = marks is not None and marks.get(wellknown.CONFIG_CANDIDATE) == wanted.hash
+    shown = marks is not None and marks.get(own_marks.CONFIG_CANDIDATE) == wanted.hash
     if shown and wanted.hash in acks.tried:
         words = acks.tried[wanted.hash]
         if words is None:
-            handed = {wellknown.CONFIG_HASH: wanted.hash}
+            handed = {own_marks.CONFIG_HASH: wanted.hash}
             return Decision(
                 Stage.DELIVERING, wanted.data, alias, handed, plan, effective, acks.waits
             )
@@ -445,11 +445,11 @@ def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str
         plan.force is Force.NOTHING or (plan.force is Force.REST and view.applied_live)
     )
     marks = {
-        wellknown.CONFIG_CANDIDATE: wanted.hash,
-        wellknown.CONFIG_LIVE: wanted.hash if live and not restart else "",
-        wellknown.CONFIG_RESTART: wanted.hash if restart else "",
+        own_marks.CONFIG_CANDIDATE: wanted.hash,
+        own_marks.CONFIG_LIVE: wanted.hash if live and not restart else "",
+        own_marks.CONFIG_RESTART: wanted.hash if restart else "",
     }
-    return marks | ({wellknown.CONFIG_HASH: good.hash} if good else {})
+    return marks | ({own_marks.CONFIG_HASH: good.hash} if good else {})
 
 
 def restarts_slurmctld(plan: Plan) -> bool:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.slinky.controller import Trigger
-from penstock.api.slinky.labels import RECONFIGURE, RESTART, RESTART_TRIGGER
+from penstock.api.slinky.labels import RESTART_TRIGGER
 from penstock.decide.config.acknowledgement import Acks
 
 SLURMCTLD = "slurmctld"

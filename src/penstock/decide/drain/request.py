@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode, Why
 from penstock.decide.drain import resume
@@ -67,7 +69,7 @@ class Wish:
     @property
     def why(self) -> Why:
         """For the event."""
-        return Why(REASONS[self.cause], self.reason.removeprefix(wellknown.REASON_PREFIX))
+        return Why(REASONS[self.cause], self.reason.removeprefix(slinky_labels.REASON_PREFIX))
 
 
 def cordoned_by_us(pod: Pod, node: Node | None) -> bool:
@@ -77,11 +79,11 @@ def cordoned_by_us(pod: Pod, node: Node | None) -> bool:
     operator's own cordon leads to.
     """
     annotations = pod.metadata.annotations
-    if wellknown.CORDONED_FOR in annotations:
+    if marks.CORDONED_FOR in annotations:
         return _marked(pod) is not None
     inherited = {drain_reason.plain_node_cordon(pod), *(told(pod) for told in CONDEMNED.values())}
     return (
-        annotations.get(wellknown.POD_CORDON) == wellknown.TRUE
+        annotations.get(slinky_labels.POD_CORDON) == app_labels.TRUE
         and node is not None
         and node.drain
         and node.reason in inherited
@@ -91,9 +93,11 @@ def cordoned_by_us(pod: Pod, node: Node | None) -> bool:
 def cordoned_by_user(pod: Pod, node: Node | None) -> bool:
     """Whether a user cordoned the pod; the short spelling is always a user's."""
     annotations = pod.metadata.annotations
-    if annotations.get(wellknown.POD_CORDON_SHORT) == wellknown.TRUE:
+    if annotations.get(slinky_labels.POD_CORDON_SHORT) == app_labels.TRUE:
         return True
-    return annotations.get(wellknown.POD_CORDON) == wellknown.TRUE and not cordoned_by_us(pod, node)
+    return annotations.get(slinky_labels.POD_CORDON) == app_labels.TRUE and not cordoned_by_us(
+        pod, node
+    )
 
 
 def wish(
@@ -131,20 +135,20 @@ def cordon_changes(
     if wanted is None or wanted.cause is Cause.POD:
         if mark is None and not cordoned_by_us(pod, node):
             return {}
-        return {wellknown.POD_CORDON: None, wellknown.CORDONED_FOR: RELEASED}
-    if mark is None and have.get(wellknown.POD_CORDON) == wellknown.TRUE and wanted.user:
+        return {slinky_labels.POD_CORDON: None, marks.CORDONED_FOR: RELEASED}
+    if mark is None and have.get(slinky_labels.POD_CORDON) == app_labels.TRUE and wanted.user:
         return {}
     changes: dict[str, str | None] = {}
-    if have.get(wellknown.POD_CORDON) != wellknown.TRUE:
-        changes[wellknown.POD_CORDON] = wellknown.TRUE
+    if have.get(slinky_labels.POD_CORDON) != app_labels.TRUE:
+        changes[slinky_labels.POD_CORDON] = app_labels.TRUE
     if mark != wanted.cause:
-        changes[wellknown.CORDONED_FOR] = f"{wanted.cause} since {times.write(now)}"
+        changes[marks.CORDONED_FOR] = f"{wanted.cause} since {times.write(now)}"
     return changes
 
 
 def condemned_since(pod: Pod) -> str | None:
     """Since when the pod is to go, as its mark says."""
-    cause, _, since = pod.metadata.annotations.get(wellknown.CORDONED_FOR, "").partition(" since ")
+    cause, _, since = pod.metadata.annotations.get(marks.CORDONED_FOR, "").partition(" since ")
     return since if since and cause in CONDEMNED else None
 
 
@@ -198,7 +202,7 @@ def reason_to_send(node: Node, action: DrainNode) -> str:
 
 def _marked(pod: Pod) -> str | None:
     """The cause for which Penstock cordons the pod, by its mark; None when it does not."""
-    cause = pod.metadata.annotations.get(wellknown.CORDONED_FOR, RELEASED).partition(" ")[0]
+    cause = pod.metadata.annotations.get(marks.CORDONED_FOR, RELEASED).partition(" ")[0]
     return None if cause == RELEASED else cause
 
 

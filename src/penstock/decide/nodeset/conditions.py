@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
@@ -80,7 +81,7 @@ def _places(view: NodeSetView) -> Check | None:
         False,
         "HostnameInvalid",
         f"{len(told)} Kubernetes nodes get no pod of that name: {list_some(told, '; ')}. Correct "
-        f"their annotation {wellknown.HOSTNAME_OVERRIDE}",
+        f"their annotation {slinky_labels.HOSTNAME_OVERRIDE}",
     )
 
 
@@ -132,7 +133,7 @@ def _going(view: NodeSetView) -> str:
             "drained and empty"
         )
     meta, end = view.nodeset.metadata, times.write(since + PATIENCE_S)
-    labels = wellknown.selector_labels("slurmd", meta.name)
+    labels = app_labels.selector_labels("slurmd", meta.name)
     chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     return (
         f"slurmctld is outside and cannot be asked since {times.write(since)}, so pods that may "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.slinky.labels import DRAIN_FINALIZER
+from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
 from penstock.decide.action import AddFinalizer, RemoveFinalizer, Why
 from penstock.decide.observed.slurm_view import SlurmView

@@ -10,9 +10,10 @@ from itertools import chain
 
 import msgspec
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.nodeset import ExternalSlurm, NodeSetStatus
 from penstock.base import times
 from penstock.decide.observed.pod import DAEMON, is_daemon
@@ -39,7 +40,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
 
 def current(view: NodeSetView, pod: Pod) -> bool:
     """Whether the pod is as wanted: of that revision, or of one that means the same, and mode."""
-    found = wellknown.revision_hash(pod.metadata.labels)
+    found = slinky_labels.revision_hash(pod.metadata.labels)
     return (found == view.revision or found in view.same_revisions) and in_place(view, pod)
 
 
@@ -93,7 +94,7 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
     if seconds > 0:
         available = sum(1 for pod in view.pods if available_in(pod, seconds, view.now) == 0)
     idle, allocated, down, drain = _slurm_counts(view, slurm)
-    labels = wellknown.selector_labels("slurmd", meta.name)
+    labels = app_labels.selector_labels("slurmd", meta.name)
     return msgspec.structs.replace(
         old,
         observed_generation=meta.generation,

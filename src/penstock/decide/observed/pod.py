@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.api.kubernetes.kinds import ContainerStatus, Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 
 SLURMD = "slurmd"
@@ -22,7 +22,7 @@ def slurm_node_name(pod: Pod) -> str:
 
 def is_daemon(pod: Pod) -> bool:
     """Whether a pod was made in DaemonSet mode, as its label says."""
-    return pod.metadata.labels.get(wellknown.SCALING_MODE) == DAEMON
+    return pod.metadata.labels.get(slinky_labels.SCALING_MODE) == DAEMON
 
 
 def machine_of(pod: Pod) -> str:
@@ -41,8 +41,8 @@ def machine_of(pod: Pod) -> str:
 
 def missing_labels(pod: Pod) -> dict[str, str | None]:
     """What users look for a worker by, and slurm-operator does not give it."""
-    given = wellknown.COMPONENT in pod.metadata.labels
-    return {} if given else {wellknown.COMPONENT: SLURMD}
+    given = slinky_labels.COMPONENT in pod.metadata.labels
+    return {} if given else {slinky_labels.COMPONENT: SLURMD}
 
 
 def slurmd_container(pod: Pod) -> ContainerStatus | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.names import ordinal_in
 from penstock.decide.observed.pod import DAEMON, ENDED, is_daemon, machine_of
 
@@ -45,7 +45,7 @@ def crowd(nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
     made_of: defaultdict[tuple[str | None, str | None], list[str]] = defaultdict(list)
     for pod in pods:
         labels = pod.metadata.labels
-        key = (wellknown.revision_hash(labels), labels.get(wellknown.SCALING_MODE))
+        key = (slinky_labels.revision_hash(labels), labels.get(slinky_labels.SCALING_MODE))
         made_of[key].append(pod.metadata.uid)
     alive = [pod for pod in pods if not pod.metadata.deleting]
     hosts = [pod.host for pod in alive]
@@ -92,7 +92,7 @@ def _asked(pod: Pod) -> tuple[object, ...]:
     labels = meta.labels
     return (
         (meta.uid, meta.name, meta.deleting, pod.host, pod.ready, pod.status.phase),
-        wellknown.revision_hash(labels),
-        mode := labels.get(wellknown.SCALING_MODE),
+        slinky_labels.revision_hash(labels),
+        mode := labels.get(slinky_labels.SCALING_MODE),
         machine_of(pod) if mode == DAEMON else "",
     )

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed.pod import DAEMON, is_daemon, machine_of, slurm_node_name
@@ -37,7 +37,7 @@ def host_of(machine: KubernetesNode, *, host_network: bool = False) -> str:
     name = machine.metadata.name.partition(".")[0]
     if host_network:
         return name
-    return machine.metadata.annotations.get(wellknown.HOSTNAME_OVERRIDE, "").strip() or name
+    return machine.metadata.annotations.get(slinky_labels.HOSTNAME_OVERRIDE, "").strip() or name
 
 
 def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:

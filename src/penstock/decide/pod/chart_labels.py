@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from penstock.api.cluster.labels import CHART_LABELS
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.labels import CHART_LABELS
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi

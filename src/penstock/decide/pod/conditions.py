@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.api.cluster.marks import SLURMD_FAILING
 from penstock.api.kubernetes.kinds import Pod, PodCondition
-from penstock.api.slinky.labels import NODE_STATE_PREFIX, SLURMD_FAILING
+from penstock.api.slinky.labels import NODE_STATE_PREFIX
 from penstock.base import times
 from penstock.decide.action import SetPodConditions
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container

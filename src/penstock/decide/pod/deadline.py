@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
@@ -36,14 +36,14 @@ def changes(pod: Pod, slurm: SlurmView) -> dict[str, str | None]:
         return {}
     end = deadline_of(jobs)
     wanted = None if end is None else times.write(end)
-    if pod.metadata.annotations.get(wellknown.POD_DEADLINE) == wanted:
+    if pod.metadata.annotations.get(slinky_labels.POD_DEADLINE) == wanted:
         return {}
-    return {wellknown.POD_DEADLINE: wanted}
+    return {slinky_labels.POD_DEADLINE: wanted}
 
 
 def sort_key(pod: Pod, slurm: SlurmView) -> float:
     """The deadline for scale-in: Slurm's own answer, else the last one that was written down."""
     jobs = slurm.jobs(slurm_node_name(pod))
     if jobs is None:
-        return times.parse(pod.metadata.annotations.get(wellknown.POD_DEADLINE)) or 0.0
+        return times.parse(pod.metadata.annotations.get(slinky_labels.POD_DEADLINE)) or 0.0
     return float(deadline_of(jobs) or 0)

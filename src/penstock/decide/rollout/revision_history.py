@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import ControllerRevision, Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.nodeset import NodeSet
 
 
@@ -43,7 +44,7 @@ def history(
     same = tuple(sorted({*noted, *_told(nodeset)} - {wanted}))
     highest = max((one.revision for one in records if one is not found), default=0)
     number = found.revision if found is not None and found.revision > highest else highest + 1
-    used = {wellknown.revision_hash(pod.metadata.labels) for pod in pods} | {wanted, *same}
+    used = {slinky_labels.revision_hash(pod.metadata.labels) for pod in pods} | {wanted, *same}
     old = sorted(
         (one for one in records if used.isdisjoint({hash_of(nodeset, one), *same_as(one)})),
         key=lambda one: (one.revision, one.metadata.name),
@@ -65,7 +66,7 @@ def hash_of(nodeset: NodeSet, record: ControllerRevision) -> str:
 
 def same_as(record: ControllerRevision) -> tuple[str, ...]:
     """Hashes that mean the same, as noted."""
-    text = record.metadata.annotations.get(wellknown.SAME_REVISIONS, "")
+    text = record.metadata.annotations.get(marks.SAME_REVISIONS, "")
     return tuple(sorted(filter(None, text.split(","))))
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.base.text import list_some
 
@@ -49,8 +49,8 @@ class Rollback:
 def asked(nodeset: NodeSet) -> str | None:
     """The value that was not done yet."""
     notes = nodeset.metadata.annotations
-    value = notes.get(wellknown.ROLLBACK, "").strip()
-    done = notes.get(wellknown.ROLLED_BACK)
+    value = notes.get(marks.ROLLBACK, "").strip()
+    done = notes.get(marks.ROLLED_BACK)
     return value if value and value != done and not nodeset.metadata.deleting else None
 
 
@@ -110,7 +110,7 @@ def patch(nodeset: NodeSet, live: Json, back: Rollback) -> list[Json]:
         {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
         {
             "op": "add",
-            "path": f"/metadata/annotations/{wellknown.ROLLED_BACK.replace('/', '~1')}",
+            "path": f"/metadata/annotations/{marks.ROLLED_BACK.replace('/', '~1')}",
             "value": back.value,
         },
     ]

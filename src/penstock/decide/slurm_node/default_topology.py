@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.base.text import list_some
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import topology, topology_file
@@ -89,7 +89,7 @@ def check(
     if not outside:
         return None
     first = min(outside)
-    place = f"{wellknown.TOPOLOGY}={default.name}:{default.example or default.unit.upper()}"
+    place = f"{slinky_labels.TOPOLOGY}={default.name}:{default.example or default.unit.upper()}"
     return Check(
         False,
         "TopologyMissing",

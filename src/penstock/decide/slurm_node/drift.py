@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.base.text import list_some
@@ -26,7 +27,7 @@ from penstock.slurm.partition.declaration import MARK, Difference
 from penstock.slurm.state import Node
 
 FEATURES, WEIGHT = "Features", "Weight"
-_OTHERS = (f"{MARK}/", wellknown.FEATURE_PREFIX)
+_OTHERS = (f"{MARK}/", marks.FEATURE_PREFIX)
 _WORD = re.compile(r"\S+")
 _KEYS = {"feature": FEATURES, "features": FEATURES, "weight": WEIGHT}
 
@@ -113,7 +114,7 @@ def _settled(nodeset: NodeSet, pod: Pod, node: Node, confs: Mapping[str, str]) -
     record = records.read(node.comment)
     if record is None or not records.belongs(record, nodeset):
         return False
-    known = wellknown.revision_hash(pod.metadata.labels) in confs
+    known = slinky_labels.revision_hash(pod.metadata.labels) in confs
     ours = known and record.pod == pod.metadata.name
     return ours and live_conf.change(nodeset, pod, node, record.live, confs) is None
 

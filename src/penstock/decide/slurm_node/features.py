@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.api.cluster.marks import FEATURE_PREFIX
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
-from penstock.api.slinky.labels import FEATURE_PREFIX, FEATURES
+from penstock.api.slinky.labels import FEATURES
 from penstock.decide.action import SetNodeFeatures, Why
 from penstock.slurm.state import Node
 

@@ -8,10 +8,10 @@ that it has registered: an answer to an earlier question counts as one. Seen wit
 
 from __future__ import annotations
 
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.slurm.state import Node
 
-REASON = f"{wellknown.REASON_PREFIX}GRES changes"
+REASON = f"{slinky_labels.REASON_PREFIX}GRES changes"
 """As every reason of ours: the drain is taken back, also by an operator that finds it."""
 SETTLE_S = 4.0
 """slurmctld asks for a registration within a second, and counts answers to earlier questions up to

@@ -15,11 +15,11 @@ from typing import Any
 
 from penstock.api.kubernetes.kinds import ControllerRevision, Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.rollout.revision_history import hash_of
-from penstock.slurm import gres
+from penstock.slurm import daemons, gres
 from penstock.slurm.state import Node
 
 _FEATURES = frozenset({"feature", "features"})
@@ -73,7 +73,7 @@ def read(text: str) -> LiveConf:
     features: set[str] = set()
     weight = USUAL_WEIGHT
     resources: list[str] = []
-    told: dict[str, str] = dict.fromkeys(wellknown.NOT_FOR_SLURMD, "")
+    told: dict[str, str] = dict.fromkeys(daemons.NOT_FOR_SLURMD, "")
     for word in text.replace("'", "").replace('"', "").split():
         key, _, value = word.partition("=")
         if key.lower() in _FEATURES:
@@ -126,7 +126,7 @@ def change(
     `last` is what its comment says that it was given, `confs` the extraConf of revisions by hash. A
     pod of a revision that nobody knows is left alone.
     """
-    own = confs.get(wellknown.revision_hash(pod.metadata.labels) or "")
+    own = confs.get(slinky_labels.revision_hash(pod.metadata.labels) or "")
     if last is None and own is None:
         return None
     after = wanted(nodeset)
@@ -161,7 +161,7 @@ def _live(word: str) -> bool:
     key = key.lower()
     if key == _WEIGHT:
         return _is_weight(value)
-    return key in _FEATURES or key == _GRES or key in wellknown.NOT_FOR_SLURMD
+    return key in _FEATURES or key == _GRES or key in daemons.NOT_FOR_SLURMD
 
 
 def _is_weight(value: str) -> bool:

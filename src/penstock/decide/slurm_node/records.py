@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
@@ -64,16 +65,16 @@ class Record:
     def text(self) -> str:
         """The comment as it is written to Slurm."""
         found = {
-            wellknown.COMMENT_NAMESPACE: self.namespace,
-            wellknown.COMMENT_POD: self.pod,
-            wellknown.COMMENT_NODE: self.node,
-            wellknown.COMMENT_NODESET: self.nodeset,
-            wellknown.COMMENT_NODESET_UID: self.nodeset_uid,
+            slinky_labels.COMMENT_NAMESPACE: self.namespace,
+            slinky_labels.COMMENT_POD: self.pod,
+            slinky_labels.COMMENT_NODE: self.node,
+            slinky_labels.COMMENT_NODESET: self.nodeset,
+            slinky_labels.COMMENT_NODESET_UID: self.nodeset_uid,
         }
         if self.drain is not None:
             found[DRAIN] = self.drain
         if self.renew:
-            found[RENEW] = wellknown.TRUE
+            found[RENEW] = app_labels.TRUE
         if self.live is not None:
             found[LIVE] = self.live
         if self.topology is not None:
@@ -95,11 +96,11 @@ def read(comment: str) -> Record | None:
     parts = [
         values.get(key, "")
         for key in (
-            wellknown.COMMENT_NAMESPACE,
-            wellknown.COMMENT_POD,
-            wellknown.COMMENT_NODE,
-            wellknown.COMMENT_NODESET,
-            wellknown.COMMENT_NODESET_UID,
+            slinky_labels.COMMENT_NAMESPACE,
+            slinky_labels.COMMENT_POD,
+            slinky_labels.COMMENT_NODE,
+            slinky_labels.COMMENT_NODESET,
+            slinky_labels.COMMENT_NODESET_UID,
         )
     ]
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
@@ -108,7 +109,7 @@ def read(comment: str) -> Record | None:
     return Record(
         *parts,
         drain=drained if isinstance(drained, str) else None,
-        renew=values.get(RENEW) == wellknown.TRUE,
+        renew=values.get(RENEW) == app_labels.TRUE,
         live=live if isinstance(live, str) else None,
         topology=place if isinstance(place, str) else None,
     )
@@ -253,7 +254,7 @@ def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -
         of_gone = _of_gone_machine(view, record)
         if not node.drain and "DOWN" not in node.state:
             why = Why("SlurmNodeWithoutPod", gone)
-            reason = f"{wellknown.REASON_PREFIX}{gone}"
+            reason = f"{slinky_labels.REASON_PREFIX}{gone}"
             actions.append(DrainNode(name, reason, override=not drain_reason.stands(node), why=why))
         elif of_gone and view.nodeset.spec.prune_slurm_node_records == "Never":
             continue

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
 from penstock.decide.action import Ground, RegisterNode, RemoveStandIns, Why
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.deletion_guard import may_delete
@@ -23,6 +22,7 @@ from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
 from penstock.decide.placement.daemonset import last_there
 from penstock.decide.rollout.rolling_update import max_unavailable, serves
+from penstock.slurm import daemons
 from penstock.slurm.stand_in import stand_ins
 
 STARTS_S = 30.0
@@ -103,4 +103,4 @@ def _port(extra_conf: str) -> int:
         key, _, value = word.strip("'\"").partition("=")
         if key.lower() == "port" and value.isdecimal():
             return int(value)
-    return wellknown.SLURMD_PORT
+    return daemons.SLURMD_PORT

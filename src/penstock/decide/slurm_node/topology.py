@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.base.text import list_some
 from penstock.decide.action import SetNodeTopology, Why
 from penstock.decide.observed.pod import slurm_node_name
@@ -38,7 +38,7 @@ def wanted(machine: KubernetesNode | None) -> str | None:
     """What a machine says of its place; empty when it says nothing, None when it is not known."""
     if machine is None:
         return None
-    return machine.metadata.annotations.get(wellknown.TOPOLOGY, "").strip()
+    return machine.metadata.annotations.get(slinky_labels.TOPOLOGY, "").strip()
 
 
 def annotation(
@@ -53,8 +53,8 @@ def annotation(
         return {}
     if place and (node is None or node.topology != place):
         return {}
-    same = pod.metadata.annotations.get(wellknown.TOPOLOGY, "") == place
-    return {} if same else {wellknown.TOPOLOGY: place or None}
+    same = pod.metadata.annotations.get(slinky_labels.TOPOLOGY, "") == place
+    return {} if same else {slinky_labels.TOPOLOGY: place or None}
 
 
 def remembered(node: Node, place: str | None, last: str | None) -> str | None:
@@ -107,8 +107,8 @@ def check(refusals: Mapping[str, Refusal]) -> Check | None:
     return Check(
         False,
         "TopologyRefused",
-        f"Slurm refuses the annotation {wellknown.TOPOLOGY} of {len(shown)} machines; their nodes "
-        f"stay where they were: {list_some(shown, '; ')}",
+        f"Slurm refuses the annotation {slinky_labels.TOPOLOGY} of {len(shown)} machines; their "
+        f"nodes stay where they were: {list_some(shown, '; ')}",
     )
 
 

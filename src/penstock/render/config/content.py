@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 from penstock.api.slinky import names
-from penstock.api.slinky.common import ConfigMapKeySelector
 from penstock.render.parts.digest import digest
 from penstock.render.parts.pod_template import names_of, object_metadata
 from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
@@ -72,13 +73,13 @@ def config_map(
     metadata = object_metadata(
         name,
         cluster.namespace,
-        wellknown.labels("slurmctld", controller.metadata.name),
+        app_labels.labels("slurmctld", controller.metadata.name),
         owner(controller),
     )
-    metadata["annotations"] = {wellknown.CONTENT_HASH: content_hash(data)}
+    metadata["annotations"] = {marks.CONTENT_HASH: content_hash(data)}
     if refused:
         words = next(iter(refused.values()))
-        metadata["annotations"][wellknown.CONFIG_REFUSED] = f"{','.join(refused)} {words}"
+        metadata["annotations"][marks.CONFIG_REFUSED] = f"{','.join(refused)} {words}"
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
 
 
@@ -97,7 +98,7 @@ def own_hash(cluster: Cluster, data: Mapping[str, str]) -> str:
 
 def refused_in(annotations: Mapping[str, str]) -> dict[str, str]:
     """The `Contents.refused` that a ConfigMap carries."""
-    hashes, _, words = annotations.get(wellknown.CONFIG_REFUSED, "").partition(" ")
+    hashes, _, words = annotations.get(marks.CONFIG_REFUSED, "").partition(" ")
     return dict.fromkeys(filter(None, hashes.split(",")), words)
 
 
@@ -107,7 +108,7 @@ def partition_record(cluster: Cluster, data: Mapping[str, str]) -> Json:
     It is nobody's, so that the state of slurmctld, which outlives its Controller, has it beside it.
     """
     controller = cluster.controller
-    labels = wellknown.labels("slurmctld", controller.metadata.name)
+    labels = app_labels.labels("slurmctld", controller.metadata.name)
     metadata = object_metadata(names.partition_record(controller), cluster.namespace, labels)
     found = records_of(data.get(SLURM_CONF, ""))
     return {

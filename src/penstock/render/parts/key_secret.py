@@ -6,8 +6,8 @@ import base64
 import secrets
 from collections.abc import Mapping
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.render.parts.pod_template import object_metadata
@@ -22,7 +22,7 @@ def generate() -> bytes:
 
 def ring_secret(of: Controller, ring: Ring) -> Json:
     """The Secret with a cluster's key ring, which changes while slurm.key does."""
-    labels = wellknown.labels("slurmctld", of.metadata.name)
+    labels = app_labels.labels("slurmctld", of.metadata.name)
     made = key_secret(of, names.key_ring(of), {}, labels)
     return {**made, "data": ring.data}
 

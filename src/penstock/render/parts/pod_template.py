@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, LocalObjectReference
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky import names
-from penstock.api.slinky.common import PodTemplate
 from penstock.render.parts import merge
 from penstock.render.parts.script import script
 from penstock.render.slinky.inputs import Cluster
@@ -34,7 +34,7 @@ def pod_labels(template: PodTemplate, ours: Mapping[str, str]) -> dict[str, str]
     them to the pods themselves.
     """
     user = template.metadata.labels or {}
-    return {k: v for k, v in user.items() if k not in wellknown.CHART_LABELS} | dict(ours)
+    return {k: v for k, v in user.items() if k not in app_labels.CHART_LABELS} | dict(ours)
 
 
 def metadata(
@@ -52,7 +52,7 @@ def metadata(
         "annotations": {
             **(template.metadata.annotations or {}),
             **{key: value for key, value in hashes.items() if value},
-            wellknown.DEFAULT_CONTAINER: spec["containers"][0]["name"],
+            app_labels.DEFAULT_CONTAINER: spec["containers"][0]["name"],
         },
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.common import ServiceSpec
+from penstock.api.kubernetes.spec_parts import ServiceSpec
 from penstock.render.parts import merge
 from penstock.render.parts.pod_template import object_metadata
 

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock.api.cluster.marks import KEYS
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import KEYS
 from penstock.api.slinky.names import SLURM_JWKS
 from penstock.simulation.apiserver import Change
 from penstock.simulation.kubelet.pod_lifecycle import Life, Lives, Pace, node_name

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.simulation.apiserver import ApiServer
 from penstock.simulation.slurm.auth_keys import Keys
 from penstock.simulation.slurm.reconfigure import Files, Sidecar
@@ -94,7 +94,7 @@ def key_of(pod: Json) -> str:
 
 def app_of(pod: Json) -> str:
     """Which of Slurm's daemons runs in a pod, as its label says."""
-    return pod["metadata"].get("labels", {}).get(wellknown.APP_NAME, "")
+    return pod["metadata"].get("labels", {}).get(app_labels.APP_NAME, "")
 
 
 def node_name(pod: Json) -> str:

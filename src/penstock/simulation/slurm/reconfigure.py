@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.render.config.content import content_hash
 from penstock.render.slinky.cluster.release import images
 from penstock.simulation.slurm import slurmdbd
@@ -143,9 +143,9 @@ class Sidecar:
         self.etc = mounted(pod, ETC, data) or self.etc
         self.candidate = mounted(pod, CANDIDATES, data)
         notes: Mapping[str, str] = pod["metadata"].get("annotations") or {}
-        self.live = notes.get(wellknown.CONFIG_LIVE, "")
-        self.restarts = notes.get(wellknown.CONFIG_RESTART, "")
-        self.asked = notes.get(wellknown.RECONFIGURE, "")
+        self.live = notes.get(marks.CONFIG_LIVE, "")
+        self.restarts = notes.get(marks.CONFIG_RESTART, "")
+        self.asked = notes.get(marks.RECONFIGURE, "")
 
     def restart(self) -> None:
         """The container starts again: it knows what was tried and taken over, and little else."""

@@ -5,8 +5,8 @@ A trial start listens elsewhere, so it cannot see that.
 
 from __future__ import annotations
 
-from penstock.api.slinky.labels import SLURMCTLD_PORT
 from penstock.slurm.conf.document import Document
+from penstock.slurm.daemons import SLURMCTLD_PORT
 
 KEY = "SlurmctldPort"
 _HIGHEST = 65535

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.common import SecretKeySelector
 from penstock.render.parts import merge
 from penstock.render.parts.digest import digest
 from penstock.render.parts.pod_template import (
@@ -28,6 +30,7 @@ from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster.adopted_workload import Declared
 from penstock.render.slinky.inputs import owner
+from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import CLIENTS
 
 CONF = "slurmdbd.conf"
@@ -67,18 +70,18 @@ def takes_over(accounting: Accounting) -> bool:
 def objects(accounting: Accounting, given: Given) -> list[Json]:
     """Secret, Service and StatefulSet, in the order in which they are to be written."""
     instance = accounting.metadata.name
-    labels = wellknown.labels("slurmdbd", instance)
-    selector = wellknown.selector_labels("slurmdbd", instance)
+    labels = app_labels.labels("slurmdbd", instance)
+    selector = app_labels.selector_labels("slurmdbd", instance)
     name, namespace = names.accounting_workload(accounting), accounting.metadata.namespace
     wish = accounting.spec.service
-    port = Port("slurmdbd", wish.port or wellknown.SLURMDBD_PORT, "slurmdbd", wish.node_port)
+    port = Port("slurmdbd", wish.port or daemons.SLURMDBD_PORT, "slurmdbd", wish.node_port)
     # Keys are read once, so a changed one restarts slurmdbd; its file does only where nobody is
     # there to have it taken over.
     hashes = {
-        wellknown.SLURM_KEY_HASH: given.slurm_key_hash,
-        wellknown.JWT_KEY_HASH: given.jwt_key_hash,
-        wellknown.JWKS_HASH: given.jwks_hash,
-        wellknown.SLURMDBD_CONF_HASH: "" if takes_over(accounting) else given.conf_hash,
+        slinky_labels.SLURM_KEY_HASH: given.slurm_key_hash,
+        slinky_labels.JWT_KEY_HASH: given.jwt_key_hash,
+        marks.JWKS_HASH: given.jwks_hash,
+        slinky_labels.SLURMDBD_CONF_HASH: "" if takes_over(accounting) else given.conf_hash,
     }
     return [
         {
@@ -128,8 +131,8 @@ def declared(accounting: Accounting, given: Given) -> Declared:
         spec.template,
         {"slurmdbd": spec.slurmdbd},
         hashes={
-            wellknown.SLURM_KEY_HASH: given.slurm_key_hash,
-            wellknown.JWT_KEY_HASH: given.jwt_key_hash,
+            slinky_labels.SLURM_KEY_HASH: given.slurm_key_hash,
+            slinky_labels.JWT_KEY_HASH: given.jwt_key_hash,
         },
         more={
             "storage": digest(given.jwt_key + _storage(given.conf).encode()),
@@ -162,19 +165,19 @@ def _lines(text: str) -> list[str]:
 def _pod_spec(accounting: Accounting, given: Given) -> Json:
     user = {
         "runAsNonRoot": True,
-        "runAsUser": wellknown.SLURM_UID,
-        "runAsGroup": wellknown.SLURM_UID,
+        "runAsUser": daemons.SLURM_UID,
+        "runAsGroup": daemons.SLURM_UID,
     }
     return {
         "automountServiceAccountToken": False,
-        "securityContext": {**user, "fsGroup": wellknown.SLURM_UID},
+        "securityContext": {**user, "fsGroup": daemons.SLURM_UID},
         "containers": [_slurmdbd(accounting, given, user)],
         "volumes": [_etc(accounting, given), memory("run")],
     }
 
 
 def _slurmdbd(accounting: Accounting, given: Given, user: Json) -> Json:
-    port = {"name": "slurmdbd", "containerPort": wellknown.SLURMDBD_PORT, "protocol": "TCP"}
+    port = {"name": "slurmdbd", "containerPort": daemons.SLURMDBD_PORT, "protocol": "TCP"}
     base: Json = {
         "name": "slurmdbd",
         "image": given.image,

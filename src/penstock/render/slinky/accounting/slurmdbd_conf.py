@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting, StorageConfig
-from penstock.api.slinky.labels import SLURMDBD_PORT
 from penstock.slurm.conf.document import Document, joined, quoted
+from penstock.slurm.daemons import SLURMDBD_PORT
 
 
 def slurmdbd_conf(accounting: Accounting, password: str) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import same_quantity
-from penstock.api.slinky import labels as wellknown
-from penstock.api.slinky.common import PodTemplate
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts.digest import canonical_json, digest
 from penstock.render.parts.pod_template import pod_labels
@@ -139,7 +139,7 @@ def replaced(manifest: Json, live: Json) -> Json:
 def _noted(manifest: Json, value: str) -> Json:
     metadata: Json = manifest["metadata"]
     annotations: Json = metadata.get("annotations") or {}
-    noted = annotations | {wellknown.ADOPTED_TEMPLATE: value}
+    noted = annotations | {marks.ADOPTED_TEMPLATE: value}
     return {**manifest, "metadata": {**metadata, "annotations": noted}}
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.loginset import LoginSet
 from penstock.render.parts import merge
@@ -34,6 +35,7 @@ from penstock.render.parts.ssh_host_keys import FILES
 from penstock.render.parts.sshd_config import LOGIN, sshd_config
 from penstock.render.slinky.cluster.adopted_workload import Declared
 from penstock.render.slinky.inputs import Cluster, owner
+from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import CLIENTS
 
 _HOST_KEYS = "ssh-host-keys"
@@ -45,7 +47,7 @@ _SACKD = "sackd-dir"
 
 def host_keys(loginset: LoginSet, keys: Mapping[str, str]) -> Json:
     """The Secret with the SSH host keys that `hostkeys.generate` made."""
-    labels = wellknown.labels("login", loginset.metadata.name)
+    labels = app_labels.labels("login", loginset.metadata.name)
     return key_secret(loginset, names.login_host_keys(loginset), keys, labels, immutable=True)
 
 
@@ -69,15 +71,15 @@ def objects(
     files, which never refresh, so a change of content has to roll them.
     """
     instance, namespace = loginset.metadata.name, loginset.metadata.namespace
-    labels = wellknown.labels("login", instance)
-    selector = wellknown.selector_labels("login", instance)
+    labels = app_labels.labels("login", instance)
+    selector = app_labels.selector_labels("login", instance)
     wish = loginset.spec.service
     files = ssh_files(loginset)
     hashes = {
-        wellknown.SLURM_KEY_HASH: cluster.clients_key_hash,
-        wellknown.SSH_HOST_KEYS_HASH: host_keys_hash,
-        wellknown.SSHD_CONF_HASH: config_digest(files),
-        wellknown.SSSD_CONF_HASH: sssd_conf_hash,
+        slinky_labels.SLURM_KEY_HASH: cluster.clients_key_hash,
+        slinky_labels.SSH_HOST_KEYS_HASH: host_keys_hash,
+        slinky_labels.SSHD_CONF_HASH: config_digest(files),
+        slinky_labels.SSSD_CONF_HASH: sssd_conf_hash,
     }
     spec: Json = {
         "replicas": loginset.spec.replicas,
@@ -101,7 +103,7 @@ def objects(
             names.login_service(loginset),
             namespace,
             selector,
-            (Port("login", wish.port or wellknown.SSH_PORT, "login", wish.node_port),),
+            (Port("login", wish.port or daemons.SSH_PORT, "login", wish.node_port),),
             owner(loginset),
             labels=labels,
             user=wish,
@@ -128,9 +130,9 @@ def declared(
         spec.template,
         {"login": spec.login, "initconf": spec.initconf},
         hashes={
-            wellknown.SLURM_KEY_HASH: cluster.clients_key_hash,
-            wellknown.SSH_HOST_KEYS_HASH: host_keys_hash,
-            wellknown.SSSD_CONF_HASH: sssd_conf_hash,
+            slinky_labels.SLURM_KEY_HASH: cluster.clients_key_hash,
+            slinky_labels.SSH_HOST_KEYS_HASH: host_keys_hash,
+            slinky_labels.SSSD_CONF_HASH: sssd_conf_hash,
         },
         more={
             "server": config_server(cluster),
@@ -236,7 +238,7 @@ def _ssh_port(loginset: LoginSet) -> int:
     for port in merge.items(loginset.spec.login.get("ports")):
         if port.get("name") == "login" and (number := port.get("containerPort")):
             return int(number)
-    return wellknown.SSH_PORT
+    return daemons.SSH_PORT
 
 
 def _initconf(image: str, user: Json) -> Json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, MetricsEndpoint, ServiceMonitor
 from penstock.render.parts.pod_template import object_metadata
@@ -30,14 +31,14 @@ def objects(cluster: Cluster) -> list[Json]:
     if wish is None:
         return []
     instance = controller.metadata.name
-    labels = {**(wish.labels or {}), **wellknown.labels("slurmctld", instance)}
+    labels = {**(wish.labels or {}), **app_labels.labels("slurmctld", instance)}
     metadata = object_metadata(
         names.controller_monitor(controller), cluster.namespace, labels, owner(controller)
     )
     if wish.annotations:
         metadata["annotations"] = dict(wish.annotations)
     paths = wish.endpoints or tuple(MetricsEndpoint(path) for path in _PATHS)
-    found = wellknown.selector_labels("slurmctld", instance) | {wellknown.METRICS: wellknown.TRUE}
+    found = app_labels.selector_labels("slurmctld", instance) | {marks.METRICS: app_labels.TRUE}
     return [
         {
             "apiVersion": "monitoring.coreos.com/v1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.common import PodTemplate
+from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts.pod_template import http_probe, tcp_probe

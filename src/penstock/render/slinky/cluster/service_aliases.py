@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.render.config.content import config_map
 from penstock.render.parts.service import Port, service
@@ -26,8 +27,8 @@ def objects(
             names.controller_service_alias(controller),
             cluster.namespace,
             {
-                **wellknown.selector_labels("slurmctld", controller.metadata.name),
-                wellknown.CONTROLLER_ACTIVE: wellknown.TRUE,
+                **app_labels.selector_labels("slurmctld", controller.metadata.name),
+                slinky_labels.CONTROLLER_ACTIVE: app_labels.TRUE,
             },
             tuple(Port(port.name, port.number, port.target) for port in ports),
             owner(controller),

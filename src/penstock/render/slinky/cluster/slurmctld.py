@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.pvc_spec import ClaimSpec
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Persistence
 from penstock.render.config.content import Contents, config_map, config_maps_of, declared, files
@@ -37,6 +39,7 @@ from penstock.render.slinky.cluster import service_aliases as aliases
 from penstock.render.slinky.cluster.adopted_workload import Declared
 from penstock.render.slinky.config.slurm_conf import state_directory
 from penstock.render.slinky.inputs import Cluster, owner
+from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import SLURMCTLD
 
 _STATE = "statesave"
@@ -44,7 +47,7 @@ _SOCKET = "slurm-authsocket"
 _RECONFIGURE = "reconfigure"
 _RECONFIGURE_COMMAND = ["tini", "-g", "--", "bash", "-c", script("reconfigure")]
 _CANDIDATES = "slurm-candidate"
-_PRIMARY_PORT = Port("slurmctld", wellknown.SLURMCTLD_PORT, "slurmctld")
+_PRIMARY_PORT = Port("slurmctld", daemons.SLURMCTLD_PORT, "slurmctld")
 
 
 def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
@@ -86,8 +89,8 @@ def declared_pods(cluster: Cluster) -> Declared:
         spec.template,
         wishes,
         hashes={
-            wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
-            wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
+            slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash,
+            slinky_labels.JWT_KEY_HASH: cluster.jwt_key_hash,
         },
         more={"replicas": str(spec.replicas)},
         sources=frozenset(
@@ -125,21 +128,21 @@ def _ports(cluster: Cluster) -> tuple[Port, ...]:
     Whoever has fetched slurm.conf goes on with SlurmctldPort, which is where slurmctld listens.
     """
     wish = cluster.controller.spec.service
-    number = wish.port or wellknown.SLURMCTLD_PORT
+    number = wish.port or daemons.SLURMCTLD_PORT
     first = Port("slurmctld", number, "slurmctld", wish.node_port)
-    if number == wellknown.SLURMCTLD_PORT:
+    if number == daemons.SLURMCTLD_PORT:
         return (first,)
-    return (first, Port("slurmctld-rpc", wellknown.SLURMCTLD_PORT, "slurmctld"))
+    return (first, Port("slurmctld-rpc", daemons.SLURMCTLD_PORT, "slurmctld"))
 
 
 def _headless_service(cluster: Cluster) -> Json:
     return service(
         names.controller_headless_service(cluster.controller),
         cluster.namespace,
-        wellknown.selector_labels("slurmctld", _instance(cluster)),
+        app_labels.selector_labels("slurmctld", _instance(cluster)),
         (_PRIMARY_PORT,),
         owner(cluster.controller),
-        labels=wellknown.labels("slurmctld", _instance(cluster)),
+        labels=app_labels.labels("slurmctld", _instance(cluster)),
         headless=True,
     )
 
@@ -153,7 +156,7 @@ def slurmctld_services(cluster: Cluster) -> list[Json]:
     """
     if cluster.controller.spec.replicas == 1:
         return []
-    selector = wellknown.selector_labels("slurmctld", _instance(cluster))
+    selector = app_labels.selector_labels("slurmctld", _instance(cluster))
     pods = (
         names.controller_pod(cluster.controller, number)
         for number in range(cluster.controller.spec.replicas)
@@ -162,10 +165,10 @@ def slurmctld_services(cluster: Cluster) -> list[Json]:
         service(
             pod,
             cluster.namespace,
-            {**selector, wellknown.STATEFUL_SET_POD: pod},
+            {**selector, app_labels.STATEFUL_SET_POD: pod},
             (_PRIMARY_PORT,),
             owner(cluster.controller),
-            labels=wellknown.labels("slurmctld", _instance(cluster)),
+            labels=app_labels.labels("slurmctld", _instance(cluster)),
         )
         for pod in pods
     ]
@@ -176,8 +179,8 @@ def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
         names.controller_service(cluster.controller),
         cluster.namespace,
         {
-            **wellknown.selector_labels("slurmctld", _instance(cluster)),
-            wellknown.CONTROLLER_ACTIVE: wellknown.TRUE,
+            **app_labels.selector_labels("slurmctld", _instance(cluster)),
+            slinky_labels.CONTROLLER_ACTIVE: app_labels.TRUE,
         },
         ports,
         owner(cluster.controller),
@@ -190,28 +193,28 @@ def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
 
 
 def _service_labels(cluster: Cluster) -> dict[str, str]:
-    labels = wellknown.labels("slurmctld", _instance(cluster))
+    labels = app_labels.labels("slurmctld", _instance(cluster))
     if cluster.controller.spec.metrics.enabled:
-        labels[wellknown.METRICS] = wellknown.TRUE
+        labels[marks.METRICS] = app_labels.TRUE
     return labels
 
 
 def stateful_set(cluster: Cluster) -> Json:
     """slurmctld, one pod or a primary with its backups."""
     controller = cluster.controller
-    selector = wellknown.selector_labels("slurmctld", _instance(cluster))
-    labels = wellknown.labels("slurmctld", _instance(cluster))
+    selector = app_labels.selector_labels("slurmctld", _instance(cluster))
+    labels = app_labels.labels("slurmctld", _instance(cluster))
     if controller.spec.replicas == 1:
         # The only one is the active one: the Service must not wait for the operator to say so.
-        pod_labels = labels | {wellknown.CONTROLLER_ACTIVE: wellknown.TRUE}
+        pod_labels = labels | {slinky_labels.CONTROLLER_ACTIVE: app_labels.TRUE}
     else:
         pod_labels = labels
     volume, claims = _state(cluster)
     hashes = {
-        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
-        wellknown.JWT_KEY_HASH: cluster.jwt_key_hash,
-        wellknown.KEY_RING: wellknown.TRUE,
-        wellknown.TRIES_CONFIG: wellknown.TRUE if tries_configuration(cluster) else "",
+        slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash,
+        slinky_labels.JWT_KEY_HASH: cluster.jwt_key_hash,
+        marks.KEY_RING: app_labels.TRUE,
+        marks.TRIES_CONFIG: app_labels.TRUE if tries_configuration(cluster) else "",
     }
     spec: Json = {
         "replicas": controller.spec.replicas,
@@ -237,11 +240,11 @@ def stateful_set(cluster: Cluster) -> Json:
 def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
     spec = cluster.controller.spec
     slurmctld = _slurmctld(cluster)
-    user = {"runAsUser": wellknown.SLURM_UID, "runAsGroup": wellknown.SLURM_UID}
+    user = {"runAsUser": daemons.SLURM_UID, "runAsGroup": daemons.SLURM_UID}
     return {
         "automountServiceAccountToken": False,
-        "affinity": spread(wellknown.selector_labels("slurmctld", _instance(cluster))),
-        "securityContext": {"runAsNonRoot": True, **user, "fsGroup": wellknown.SLURM_UID},
+        "affinity": spread(app_labels.selector_labels("slurmctld", _instance(cluster))),
+        "securityContext": {"runAsNonRoot": True, **user, "fsGroup": daemons.SLURM_UID},
         "initContainers": [
             _reconfigure(cluster, slurmctld["image"]),
             logfile(slurmctld["image"], "/var/log/slurm/slurmctld.log", spec.logfile),
@@ -270,7 +273,7 @@ def _slurmctld(cluster: Cluster) -> Json:
         "name": "slurmctld",
         "image": cluster.images.slurmctld,
         "ports": [
-            {"name": "slurmctld", "containerPort": wellknown.SLURMCTLD_PORT, "protocol": "TCP"}
+            {"name": "slurmctld", "containerPort": daemons.SLURMCTLD_PORT, "protocol": "TCP"}
         ],
         # Asked each second so that workers wait no longer than they must, and for five minutes,
         # since the state of a large cluster takes its time to load.
@@ -285,8 +288,8 @@ def _slurmctld(cluster: Cluster) -> Json:
         ),
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": wellknown.SLURM_UID,
-            "runAsGroup": wellknown.SLURM_UID,
+            "runAsUser": daemons.SLURM_UID,
+            "runAsGroup": daemons.SLURM_UID,
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
@@ -340,9 +343,9 @@ def _candidates(cluster: Cluster) -> Json:
     asked = [
         {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
         for path, key in (
-            (".live", wellknown.CONFIG_LIVE),
-            (".restart", wellknown.CONFIG_RESTART),
-            (".reconfigure", wellknown.RECONFIGURE),
+            (".live", marks.CONFIG_LIVE),
+            (".restart", marks.CONFIG_RESTART),
+            (".reconfigure", marks.RECONFIGURE),
         )
     ]
     ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD)

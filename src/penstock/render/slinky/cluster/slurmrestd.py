@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.restapi import RestApi
 from penstock.render.parts import merge
@@ -24,8 +25,9 @@ from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster.adopted_workload import Declared
 from penstock.render.slinky.config.slurm_conf import identity, slurm_conf
 from penstock.render.slinky.inputs import Cluster, owner
+from penstock.slurm import daemons
 
-_ID = wellknown.SLURMRESTD_UID
+_ID = daemons.SLURMRESTD_UID
 
 
 def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list[Json]:
@@ -36,15 +38,15 @@ def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list
     """
     conf = slurm_conf(cluster) if conf is None else conf
     instance = restapi.metadata.name
-    labels = wellknown.labels("slurmrestd", instance)
-    selector = wellknown.selector_labels("slurmrestd", instance)
+    labels = app_labels.labels("slurmrestd", instance)
+    selector = app_labels.selector_labels("slurmrestd", instance)
     wish = restapi.spec.service
-    port = Port("slurmrestd", wish.port or wellknown.SLURMRESTD_PORT, "slurmrestd", wish.node_port)
+    port = Port("slurmrestd", wish.port or daemons.SLURMRESTD_PORT, "slurmrestd", wish.node_port)
     # slurmrestd reads slurm.conf and the key once: what concerns it restarts it, a changed
     # partition does not.
     hashes = {
-        wellknown.SLURM_CONFIG_HASH: digest(identity(conf)),
-        wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash,
+        slinky_labels.SLURM_CONFIG_HASH: digest(identity(conf)),
+        slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash,
     }
     spec: Json = {
         "replicas": restapi.spec.replicas,
@@ -83,7 +85,7 @@ def declared(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> Dec
     return Declared(
         restapi.spec.template,
         {"slurmrestd": restapi.spec.slurmrestd},
-        hashes={wellknown.SLURM_KEY_HASH: cluster.slurm_key_hash},
+        hashes={slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash},
         more=_read_at_start(cluster, accounted=_has_slurmdbd(cluster, conf)),
         sources=frozenset({("secret", names.slurm_key_ref(cluster.controller).name)}),
     )
@@ -129,7 +131,7 @@ def _pod_spec(cluster: Cluster, restapi: RestApi, conf: str) -> Json:
             },
         ],
         "ports": [
-            {"name": "slurmrestd", "containerPort": wellknown.SLURMRESTD_PORT, "protocol": "TCP"}
+            {"name": "slurmrestd", "containerPort": daemons.SLURMRESTD_PORT, "protocol": "TCP"}
         ],
         "startupProbe": tcp_probe("slurmrestd", periodSeconds=1, failureThreshold=60),
         "livenessProbe": tcp_probe("slurmrestd", periodSeconds=10, failureThreshold=6),
@@ -139,7 +141,7 @@ def _pod_spec(cluster: Cluster, restapi: RestApi, conf: str) -> Json:
         "volumeMounts": [etc_mount()],
     }
     slurmrestd = merge.container(base, restapi.spec.slurmrestd)
-    slurmrestd["args"] = [*slurmrestd["args"], f"0.0.0.0:{wellknown.SLURMRESTD_PORT}"]
+    slurmrestd["args"] = [*slurmrestd["args"], f"0.0.0.0:{daemons.SLURMRESTD_PORT}"]
     return {
         "automountServiceAccountToken": False,
         "securityContext": {**user, "fsGroup": _ID},

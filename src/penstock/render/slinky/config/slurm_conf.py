@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from penstock.api.slinky import names
-from penstock.api.slinky.labels import SLURMCTLD_PORT, SLURMD_PORT
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.config import partition as partitions
 from penstock.render.parts.pod_template import names_of
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.conf.document import Document, joined
+from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMD_PORT
 from penstock.slurm.partition.declaration import keep
 from penstock.slurm.partition.hold import held_lines, removed
 from penstock.slurm.versions import METRICS_SINCE

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import quantity
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts import merge
@@ -33,6 +34,7 @@ from penstock.render.parts.sshd_config import WORKER, sshd_config
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import Cluster
 from penstock.render.slinky.nodeset.slurmd_conf import node_conf
+from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import WORKERS
 
 _MIB = 1024 * 1024
@@ -66,7 +68,7 @@ def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
         ],
     }
     if not nodeset.spec.oversubscribe_node:
-        spec["affinity"] = spread_expression(wellknown.APP_NAME, "slurmd")
+        spec["affinity"] = spread_expression(app_labels.APP_NAME, "slurmd")
     return spec
 
 
@@ -124,7 +126,7 @@ _SSH_MOUNTS = {
 def container(cluster: Cluster, nodeset: NodeSet) -> Json:
     """The container of slurmd, with the user's wishes."""
     ports: list[Json] = [
-        {"name": "slurmd", "containerPort": wellknown.SLURMD_PORT, "protocol": "TCP"}
+        {"name": "slurmd", "containerPort": daemons.SLURMD_PORT, "protocol": "TCP"}
     ]
     mounts: list[Json] = [etc_mount(), logs_mount()]
     for volume in _ssh_volumes(nodeset):
@@ -133,7 +135,7 @@ def container(cluster: Cluster, nodeset: NodeSet) -> Json:
             {"name": volume["name"], "mountPath": path, "subPath": file, "readOnly": True}
         )
     if len(mounts) > 2:
-        ports.append({"name": "ssh", "containerPort": wellknown.SSH_PORT, "protocol": "TCP"})
+        ports.append({"name": "ssh", "containerPort": daemons.SSH_PORT, "protocol": "TCP"})
     version = release.of_slurmd(cluster, nodeset)
     base: Json = {
         "name": "slurmd",
@@ -171,7 +173,7 @@ def container(cluster: Cluster, nodeset: NodeSet) -> Json:
 
 def _topology() -> list[Json]:
     """The topology annotation, whenever it comes; images leave it out while it is empty."""
-    field = f"metadata.annotations['{wellknown.TOPOLOGY}']"
+    field = f"metadata.annotations['{slinky_labels.TOPOLOGY}']"
     return [
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
         for name in ("SLINKY_TOPOLOGY", "POD_TOPOLOGY")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts.digest import canonical_json, revision_hash
 from penstock.render.parts.pod_template import object_metadata, pod_labels
@@ -55,14 +55,14 @@ def revision(nodeset: NodeSet) -> Revision:
 
 def controller_revision(nodeset: NodeSet, of: Revision, number: int) -> Json:
     """The ControllerRevision that records `of` as the NodeSet's `number`-th."""
-    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    labels = slinky_labels.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": object_metadata(
             of.name,
             nodeset.metadata.namespace,
-            {**labels, wellknown.REVISION_HASH: of.hash},
+            {**labels, slinky_labels.REVISION_HASH: of.hash},
             owner(nodeset),
         ),
         "data": of.data,

@@ -5,9 +5,9 @@ Source: slurmd(8), slurm.conf(5) NODE CONFIGURATION.
 
 from __future__ import annotations
 
-from penstock.api.slinky import labels as wellknown
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.slurm import daemons
 
 _FEATURES = frozenset({"feature", "features"})
 
@@ -26,7 +26,7 @@ def node_conf(nodeset: NodeSet) -> str:
     features = {names.partition_name(nodeset)}
     for word in nodeset.spec.extra_conf.replace("'", "").replace('"', "").split():
         key, equals, value = word.partition("=")
-        if not equals or not key or not value or key.lower() in wellknown.NOT_FOR_SLURMD:
+        if not equals or not key or not value or key.lower() in daemons.NOT_FOR_SLURMD:
             continue
         if key.lower() in _FEATURES:
             features.update(feature for feature in value.split(",") if feature)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as wellknown
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts import merge
@@ -16,6 +18,7 @@ from penstock.render.parts.service import Port, service
 from penstock.render.slinky.inputs import Cluster, owner
 from penstock.render.slinky.nodeset.pod_spec import claim_volumes, only_on, pod_spec, ssh_files
 from penstock.render.slinky.nodeset.revision import Revision, controller_revision, revision
+from penstock.slurm import daemons
 
 __all__ = [
     "Revision",
@@ -53,8 +56,8 @@ def shared_objects(cluster: Cluster) -> list[Json]:
         service(
             names.worker_service(name),
             namespace,
-            {wellknown.APP_NAME: "slurmd", wellknown.CLUSTER: name},
-            (Port("slurmd", wellknown.SLURMD_PORT, "slurmd"),),
+            {app_labels.APP_NAME: "slurmd", slinky_labels.CLUSTER: name},
+            (Port("slurmd", daemons.SLURMD_PORT, "slurmd"),),
             *owners,
             headless=True,
         ),
@@ -66,8 +69,8 @@ def shared_objects(cluster: Cluster) -> list[Json]:
                 **most,
                 "selector": {
                     "matchLabels": {
-                        wellknown.POD_PROTECT: wellknown.TRUE,
-                        wellknown.CLUSTER: name,
+                        slinky_labels.POD_PROTECT: app_labels.TRUE,
+                        slinky_labels.CLUSTER: name,
                     }
                 },
             },
@@ -80,7 +83,7 @@ def objects(nodeset: NodeSet) -> list[Json]:
     files = ssh_files(nodeset)
     if not files:
         return []
-    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    labels = slinky_labels.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
     return [
         {
             "apiVersion": "v1",
@@ -107,7 +110,7 @@ def daemon_claims(nodeset: NodeSet, host: str) -> list[Json]:
 
 
 def _claims(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
-    labels = wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
+    labels = slinky_labels.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
     out: list[Json] = []
     for claim in nodeset.spec.volume_claim_templates or ():
         given: Json = merge.prune(claim.get("metadata") or {})
@@ -152,9 +155,9 @@ def pod(
     spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
     if machine:
         only_on(spec, machine)
-    labels = {wellknown.POD_INDEX: names.padded(nodeset, ordinal)}
+    labels = {slinky_labels.POD_INDEX: names.padded(nodeset, ordinal)}
     host = names.slurm_node_name(nodeset, ordinal)
-    hashes = {wellknown.TOPOLOGY: topology, wellknown.SSSD_CONF_HASH: sssd_conf_hash}
+    hashes = {slinky_labels.TOPOLOGY: topology, slinky_labels.SSSD_CONF_HASH: sssd_conf_hash}
     hashes |= _ring(cluster)
     return _pod(nodeset, name, host, spec, labels, revision_hash, hashes)
 
@@ -181,12 +184,12 @@ def daemon_pod(
         tolerated.append(tolerations.HOST_NETWORK)
     spec["tolerations"] = merge.union(spec["tolerations"], tolerated)
     only_on(spec, machine)
-    hashes = {wellknown.SSSD_CONF_HASH: sssd_conf_hash} | _ring(cluster)
+    hashes = {slinky_labels.SSSD_CONF_HASH: sssd_conf_hash} | _ring(cluster)
     return _pod(nodeset, name, host, spec, {}, revision_hash, hashes)
 
 
 def _ring(cluster: Cluster) -> dict[str, str]:
-    return {wellknown.KEY_RING: wellknown.TRUE} if own(cluster) else {}
+    return {marks.KEY_RING: app_labels.TRUE} if own(cluster) else {}
 
 
 def _pod(
@@ -199,22 +202,22 @@ def _pod(
     hashes: Mapping[str, str],
 ) -> Json:
     labels = {
-        **wellknown.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name),
-        wellknown.POD_NAME: name,
+        **slinky_labels.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name),
+        slinky_labels.POD_NAME: name,
         **own,
-        wellknown.SCALING_MODE: nodeset.spec.scaling_mode,
-        wellknown.REVISION_HASH: revision_hash or revision(nodeset).hash,
+        slinky_labels.SCALING_MODE: nodeset.spec.scaling_mode,
+        slinky_labels.REVISION_HASH: revision_hash or revision(nodeset).hash,
     }
     if spec.get("hostNetwork"):
         # The pod is called as the machine that it will run on.
         spec.pop("hostname", None)
     else:
         spec["hostname"] = host
-        labels[wellknown.POD_HOSTNAME] = host
-    known = {key: hashes.get(key, "") for key in (wellknown.TOPOLOGY, wellknown.KEY_RING)}
+        labels[slinky_labels.POD_HOSTNAME] = host
+    known = {key: hashes.get(key, "") for key in (slinky_labels.TOPOLOGY, marks.KEY_RING)}
     if files := ssh_files(nodeset):
-        known[wellknown.SSHD_CONF_HASH] = config_digest(files)
-        known[wellknown.SSSD_CONF_HASH] = hashes.get(wellknown.SSSD_CONF_HASH, "")
+        known[slinky_labels.SSHD_CONF_HASH] = config_digest(files)
+        known[slinky_labels.SSSD_CONF_HASH] = hashes.get(slinky_labels.SSSD_CONF_HASH, "")
     return {
         "apiVersion": "v1",
         "kind": "Pod",
