@@ -252,6 +252,23 @@ def test_a_secret_of_slurm_operator_is_taken_over_with_its_token() -> None:
     played(play)
 
 
+def test_a_secret_of_another_key_of_that_name_is_not_taken_over() -> None:
+    """Its owner is gone, so it goes as well: a name is no sign of who owns an object."""
+
+    async def play(lab: Lab) -> None:
+        theirs = jwt.mint(KEY, "ann", 900, lab.world.true_time(), {"iss": "slurm-operator"})
+        owner = {"apiVersion": "v1", "kind": "Secret", "name": "keys", "controller": True}
+        lab.secret(NAME, {"SLURM_JWT": theirs.encode()}, {**owner, "uid": "of-a-former-one"})
+        lab.token()
+        await asyncio.sleep(60)
+        found = lab.made()
+        kept = found is not None and lab.claims()["iss"] == "slurm-operator"
+        kinds = [one["kind"] for one in found["metadata"]["ownerReferences"]] if found else []
+        assert not kept or kinds == ["Secret"]
+
+    played(play)
+
+
 def test_slurm_conf_takes_identities_of_tokens_as_long_as_there_are_some() -> None:
     """D43: slurmctld knows who the user of such a token is without a look-up."""
 

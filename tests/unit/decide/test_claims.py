@@ -154,6 +154,16 @@ def test_owners_that_others_set_stay():
     assert owned(found) == {"cache-compute-0": ["ConfigMap", "NodeSet"]}
 
 
+def test_an_owner_of_another_group_stays_whatever_its_kind_is_called():
+    other = OwnerReference(api_version="apps.example.org/v1", kind="NodeSet", name="x", uid="x")
+    found = plan(view(claimed(1, deleted="Delete"), pod(0), claims=claim(0, other)))
+    (own,) = (one for one in found.actions if isinstance(one, OwnClaim))
+    assert [one.api_version for one in own.owners] == [
+        "apps.example.org/v1",
+        "slinky.slurm.net/v1beta1",
+    ]
+
+
 @pytest.mark.parametrize(
     "left", [claim(0, deleting=True), claim(0, POD_OWNER), claim(0, FORMER_SET)]
 )

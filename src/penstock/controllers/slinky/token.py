@@ -126,10 +126,12 @@ class TokenLoop(Loop[Token]):
 
     async def _taken_over(self, obj: Token, secret: Secret, key_name: str) -> bool:
         """Make a Secret ours that slurm-operator made: it says there that the key owns it."""
-        of = secret.metadata.controller
-        if of is None or not of.is_kind("", "Secret") or of.name != key_name:
+        meta, of = secret.metadata, secret.metadata.controller
+        key = self.world.secrets.get(f"{meta.namespace}/{key_name}")
+        if of is None or key is None:
             return False
-        meta = secret.metadata
+        if not of.is_kind("", "Secret") or of.uid != key.metadata.uid:
+            return False
         body: Json = {
             "metadata": {
                 "uid": meta.uid,

@@ -56,10 +56,9 @@ def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
 def _gone(view: NodeSetView, owner: OwnerReference, living: Collection[str]) -> bool:
     """Whether an owner is gone, and takes the claim along: a pod, or a former NodeSet."""
     meta = view.nodeset.metadata
-    if owner.is_kind("", "Pod"):
+    if _is_pod(owner):
         return owner.uid not in living
-    ours = owner.is_kind(NODESETS.group, NODESETS.kind)
-    return ours and owner.name == meta.name and owner.uid != meta.uid
+    return _is_nodeset(owner) and owner.name == meta.name and owner.uid != meta.uid
 
 
 def actions(view: NodeSetView, roles: Roles) -> tuple[CreateClaims | OwnClaim, ...]:
@@ -133,20 +132,28 @@ def _astray(nodeset: NodeSet, claim: PersistentVolumeClaim) -> bool:
 def owners(
     nodeset: NodeSet, claim: PersistentVolumeClaim, pod: Pod, *, scaled_in: bool
 ) -> tuple[OwnerReference, ...]:
-    """Who shall own a claim; owners that are neither the NodeSet nor a pod are left."""
+    """Who shall own a claim; owners that are neither a NodeSet of ours nor a pod stay."""
     policy = nodeset.spec.persistent_volume_claim_retention_policy
     meta = nodeset.metadata
     others = tuple(
         one
         for one in _owners(claim)
-        if one.uid not in (meta.uid, pod.metadata.uid) and one.kind not in ("Pod", "NodeSet")
+        if one.uid not in (meta.uid, pod.metadata.uid) and not (_is_pod(one) or _is_nodeset(one))
     )
     if policy.when_scaled == "Delete" and scaled_in:
         return (*others, _reference("v1", "Pod", pod.metadata.name, pod.metadata.uid))
     if policy.when_deleted == "Delete":
-        version = "slinky.slurm.net/v1beta1"
-        return (*others, _reference(version, "NodeSet", meta.name, meta.uid))
+        version, kind = NODESETS.api_version, NODESETS.kind
+        return (*others, _reference(version, kind, meta.name, meta.uid))
     return others
+
+
+def _is_pod(owner: OwnerReference) -> bool:
+    return owner.is_kind("", "Pod")
+
+
+def _is_nodeset(owner: OwnerReference) -> bool:
+    return owner.is_kind(NODESETS.group, NODESETS.kind)
 
 
 def _reference(version: str, kind: str, name: str, uid: str) -> OwnerReference:
