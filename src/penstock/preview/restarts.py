@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import msgspec
+
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.meta import Json, OwnerReference
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.caches import World
@@ -85,7 +87,7 @@ def restarts(
         *_ended(live, rehearsal),
         *_rotated(live, rehearsal.world),
         *(one for key, plan, ours in files for one in _for_files(live, rehearsal, key, plan, ours)),
-        *_deleted(live, rehearsal),
+        *deleted(live, rehearsal),
     ]
     return tuple(_once(found))
 
@@ -268,7 +270,7 @@ def _stays(rehearsal: Rehearsal, space: str, name: str) -> bool:
     return pod is not None and not pod.metadata.deleting
 
 
-def _deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
+def deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
     """Pods that the operator deleted for another reason, such as an annotation that asks for it."""
     for (resource, (space, name)), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
         before = live.objects.get(resource, {}).get((space, name))
@@ -280,9 +282,9 @@ def _deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
         if daemon in ("", WORKER) or not gone or "deletionTimestamp" in before["metadata"]:
             continue
         owners: list[Json] = before["metadata"].get("ownerReferences") or [{}]
-        of = owners[0]
-        if of.get("kind") == "ReplicaSet":
+        of = msgspec.convert(owners[0], OwnerReference)
+        if of.is_kind("apps", "ReplicaSet"):
             # No ReplicaSets are rehearsed: its pods give way to others of the Deployment's name.
             continue
-        told = f"{of.get('kind', 'Pod')} {space}/{of.get('name', name)}"
+        told = f"{of.kind or 'Pod'} {space}/{of.name or name}"
         yield Restart(How.OPERATOR, space, (name,), daemon, told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from copy import deepcopy
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -16,8 +17,8 @@ from penstock.api.kubernetes.meta import Json
 from penstock.preview.cluster_copy import Key, Live, Slurm
 from penstock.preview.effects import Effects, effects
 from penstock.preview.report import words
-from penstock.preview.restarts import How
-from penstock.preview.simulated_run import rehearse
+from penstock.preview.restarts import How, deleted
+from penstock.preview.simulated_run import Rehearsal, rehearse
 from penstock.simulation.event_loop import EPOCH, simulate
 from penstock.slurm.conf.apply_method import Force
 from penstock.slurm.conf.apply_method_table import TABLE
@@ -197,3 +198,17 @@ def test_a_slurmctld_that_moves_outside_ends_here(live: Live) -> None:
     found = changed(live, "controllers", "slurm", outside)
     assert named(found, How.ENDS) == pods_of(live, "slurmctld")
     assert "slurm/slurm-controller-0 (slurmctld): ends, since StatefulSet" in words(found)
+
+
+@pytest.mark.parametrize(
+    ("version", "restarted"), [("apps/v1", []), ("apps.example.org/v1", [("login-0",)])]
+)
+def test_only_the_replica_sets_of_kubernetes_give_way_to_others(
+    version: str, restarted: list[tuple[str, ...]]
+):
+    owner = {"apiVersion": version, "kind": "ReplicaSet", "name": "login", "uid": "x"}
+    meta: Json = {"labels": {"app.kubernetes.io/name": "login"}, "ownerReferences": [owner]}
+    key = (SPACE, "login-0")
+    live = Live({"/pods": {key: {"metadata": meta}}}, {})
+    gone = cast("Rehearsal", SimpleNamespace(after={("/pods", key): None}))
+    assert [one.pods for one in deleted(live, gone)] == restarted
