@@ -117,7 +117,7 @@ def test_a_shape_that_is_looked_at_no_more_is_found(
     def blind(*_: object) -> list[tuple[str, str]]:
         return []
 
-    monkeypatch.setattr(validate.shapes, "misshapen", blind)
+    monkeypatch.setattr(validate.shapes, "shape_problems", blind)
     assert "and not told" in " ".join(found(cases, "spec.slurmd.env"))
 
 
@@ -127,6 +127,6 @@ def test_a_row_that_is_missing_in_what_is_not_served_is_found(
     def silent(_: object) -> list[str]:
         return []
 
-    monkeypatch.setattr("declarations.check.not_served", silent)
+    monkeypatch.setattr("declarations.check.unsupported_fields", silent)
     path = "spec.slurmKeyRef.optional"
     assert path in " ".join(found(cases, path))
