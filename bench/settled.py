@@ -14,12 +14,12 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed.view import ControllerState, NodeSetView
-from penstock.decide.placement.daemonset import DAEMON
 from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
 from penstock.slurm.known import Known
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.reservation_schedule import OURS
+from penstock.translate.slinky.worker_set import DAEMON_SET, worker_set
 
 NOW = 1_800_000_000.0
 WHEN = "2027-01-15T08:00:00Z"
@@ -56,7 +56,7 @@ def fleet(size: int, shape: Shape = Shape.PLAIN) -> NodeSetView:
         end=int(NOW) + 2 * START_S,
     )
     return NodeSetView(
-        nodeset=nodeset,
+        workers=worker_set(nodeset),
         controller=ControllerState.PRESENT,
         pods=pods,
         nodes=Known(nodes, 1.0),
@@ -82,7 +82,7 @@ def _nodeset(size: int, shape: Shape) -> NodeSet:
         case Shape.PLAIN:
             pass
         case Shape.DAEMONS:
-            spec["scalingMode"] = DAEMON
+            spec["scalingMode"] = DAEMON_SET
         case Shape.STORED:
             claim = {
                 "accessModes": ["ReadWriteOnce"],
@@ -106,7 +106,7 @@ def _pod(nodeset: NodeSet, number: int, shape: Shape) -> Pod:
     labels |= {slinky_labels.REVISION_HASH: OLDER if old else REVISION}
     if shape is Shape.DAEMONS:
         name, host = names.daemon_pod_name(nodeset, machine), machine
-        labels |= {slinky_labels.SCALING_MODE: DAEMON}
+        labels |= {slinky_labels.SCALING_MODE: DAEMON_SET}
     owner = {"kind": "NodeSet", "name": "worker", "uid": "nodeset", "controller": True}
     said = {"status": "True", "lastTransitionTime": WHEN}
     conditions = [

@@ -9,12 +9,13 @@ from typing import Any
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.slurm_node.drain_reason import TERMINATING
+from penstock.decide.slurm_node import drain_reason
 from penstock.local.recipes import ROOT
 from penstock.simulation.slurm.rest_replies import JSON, TEXT, Asked
 from penstock.simulation.slurm.slurmctld import FakeNode
 from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
 from penstock.slurm.rest.http import Answer
+from penstock.translate.slinky.worker_set import MARKS
 
 RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 """An answer of a real slurmrestd, for the fields that nobody here reads: they cost to skip."""
@@ -50,7 +51,7 @@ class FleetSlurm(FakeSlurmrestd):
         """What the preStop hook of worker pods does."""
         name = slurm_node_name(pod)
         if name in self.slurmctld.nodes:
-            self.slurmctld.update_node(name, ["DOWN"], {"reason": TERMINATING})
+            self.slurmctld.update_node(name, ["DOWN"], {"reason": drain_reason.terminating(MARKS)})
 
     def reconfigured(self) -> None:
         """Each slurmd starts a new process in the place of the former, as slurmctld tells it."""

@@ -217,7 +217,7 @@ class NodeSetLife(RuleBasedStateMachine):
         if not self.world.gone:
             again = plan(seen)
             assert again.actions == (), again.actions
-            assert encoded(again.status) == encoded(seen.nodeset.status)
+            assert encoded(again.status) == encoded(seen.workers.last)
         self.world = saved
 
     def teardown(self) -> None:

@@ -23,7 +23,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.slurm_node.drain_reason import TERMINATING
+from penstock.decide.slurm_node import drain_reason
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
 from penstock.render.parts.digest import digest
 from penstock.simulation.kubelet.pod_manifests import (
@@ -34,6 +34,7 @@ from penstock.simulation.kubelet.pod_manifests import (
     running,
 )
 from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.translate.slinky.worker_set import MARKS
 
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
 MACHINE = "machine"
@@ -139,7 +140,7 @@ class Kubelet:
         """What the preStop hook of worker pods does."""
         slurm, node = self._slurm(pod)
         if slurm is not None and node in slurm.nodes:
-            slurm.update_node(node, ["DOWN"], {"reason": TERMINATING})
+            slurm.update_node(node, ["DOWN"], {"reason": drain_reason.terminating(MARKS)})
 
     def _slurm(self, pod: Pod) -> tuple[FakeSlurmctld | None, str]:
         if pod.metadata.labels.get(app_labels.APP_NAME) != "slurmd":

@@ -50,6 +50,7 @@ from penstock.kube import Applied, Applier, Client, Lease, Result
 from penstock.kube.cache.reflector import Reflector
 from penstock.kube.client import retry as rest
 from penstock.kube.runtime.queue import WorkQueue
+from penstock.model.worker_names import WorkerNames
 from penstock.render.slinky.accounting import slurmdbd as accounting
 from penstock.render.slinky.accounting.slurmdbd import Given
 from penstock.render.slinky.cluster import adopted_workload as held
@@ -396,8 +397,8 @@ def pins_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A pod is made for any machine, whatever the status says."""
     slot = roles._slot  # pyright: ignore[reportPrivateUsage]
 
-    def anywhere(nodeset: NodeSet, number: int, _: object) -> Any:
-        return slot(nodeset, number, {})
+    def anywhere(names: WorkerNames, number: int, _: object) -> Any:
+        return slot(names, number, {})
 
     patch.setattr(roles, "_slot", anywhere)
 

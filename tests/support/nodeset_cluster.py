@@ -29,6 +29,7 @@ from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.state import Job
+from penstock.translate.slinky.worker_set import worker_set
 from support import nodesets
 from support.upkeep import Upkeep, strategy
 
@@ -85,7 +86,7 @@ class Cluster:
         if self.fault == "empty":
             nodes, jobs = Known({}, self.now), Known((), self.now)
         return NodeSetView(
-            nodeset=self.nodeset,
+            workers=worker_set(self.nodeset),
             controller=self.controller,
             pods=tuple(self.pods.values()),
             kubernetes_nodes=dict(self.machines),

@@ -33,6 +33,7 @@ from penstock.decide.observed.view import ControllerState, NodeSetView
 from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job
+from penstock.translate.slinky.worker_set import worker_set
 
 NOW = 1_800_000_000.0
 UNKNOWN = Unknown("slurmrestd does not answer")
@@ -170,7 +171,7 @@ def view(
     """A view in which, unless told otherwise, Slurm knows each pod's node as IDLE."""
     idle = known_nodes(*(model.Node(p.host, frozenset({"IDLE"})) for p in pods))
     return NodeSetView(
-        nodeset=wanted,
+        workers=worker_set(wanted),
         controller=controller,
         pods=pods,
         nodes=idle if nodes is None else nodes,

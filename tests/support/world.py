@@ -20,6 +20,7 @@ from penstock.decide.drain.request import reason_to_send
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed.view import ControllerState, NodeSetView
 from penstock.slurm.known import Known
+from penstock.translate.slinky.worker_set import MARKS, nodeset_status, worker_set
 from support.nodeset_cluster import Cluster, PromiseBrokenError, slurmd_runs
 
 HELD = act.AddFinalizer | act.RemoveFinalizer | act.SetReservation
@@ -41,13 +42,15 @@ class World(Cluster):
         assert decided == plan(view), "what is remembered changed what is decided"
         self.acts_on_old_view = seen is not None
         # Finalizers are written with a precondition, and reservations after them.
-        moved = view.nodeset != self.nodeset
+        moved = view.workers != worker_set(self.nodeset)
         for step in decided.actions[:stop_after]:
             if not (late and for_update(step)) and not (moved and isinstance(step, HELD)):
                 self.do(step)
         self.acts_on_old_view = False
         if stop_after is None and not self.gone:
-            self.nodeset = changed(self.nodeset, status=decided.status)
+            self.nodeset = changed(
+                self.nodeset, status=nodeset_status(self.nodeset.status, decided.status)
+            )
         return decided
 
     def do(self, step: act.Action) -> None:
@@ -82,7 +85,7 @@ class World(Cluster):
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
             case _:
-                if still_right(step, self.slurm()):
+                if still_right(MARKS, step, self.slurm()):
                     self._tell_slurm(step)
 
     def _finalizer(self, step: act.AddFinalizer | act.RemoveFinalizer) -> None:
@@ -173,7 +176,7 @@ class World(Cluster):
         theirs = self.drained_by_others.get(name)
         match step:
             case act.DrainNode():
-                reason = reason_to_send(found, step)
+                reason = reason_to_send(MARKS, found, step)
                 used = self.in_use(name)
                 if used and reason.endswith("for update") and not self.acts_on_old_view:
                     self._check_time(name)

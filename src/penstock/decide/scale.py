@@ -17,8 +17,6 @@ from typing import TypeAlias
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky.names import ordinal_of
 from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
@@ -27,6 +25,7 @@ from penstock.decide.observed.pod import finished, slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
 from penstock.decide.pod import deadline
+from penstock.model.worker_marks import WorkerMarks
 
 Rank: TypeAlias = tuple[tuple[float, ...], str]
 
@@ -34,35 +33,35 @@ _COST = re.compile(r"-?(0|[1-9][0-9]{0,9})")
 _PHASES = {"Pending": 1.0, "Unknown": 2.0, "Running": 3.0}
 
 
-def deletion_cost(pod: Pod) -> int:
+def deletion_cost(marks: WorkerMarks, pod: Pod) -> int:
     """The annotation's value, 0 for none or for what is not a 32-bit number in plain form."""
-    return _cost(pod) or 0
+    return _cost(marks, pod) or 0
 
 
-def cost_check(pods: Iterable[Pod]) -> list[Check]:
+def cost_check(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Check]:
     """What a user is told of annotations that are no cost: a remark, since the pods run on."""
     wrong = [
         pod
         for pod in pods
-        if slinky_labels.POD_DELETION_COST in pod.metadata.annotations
-        if _cost(pod) is None
+        if marks.deletion_cost in pod.metadata.annotations
+        if _cost(marks, pod) is None
     ]
     if not wrong:
         return []
     shown = [
-        f"{pod.metadata.name} ({pod.metadata.annotations[slinky_labels.POD_DELETION_COST][:20]!r})"
+        f"{pod.metadata.name} ({pod.metadata.annotations[marks.deletion_cost][:20]!r})"
         for pod in sorted(wrong, key=lambda pod: pod.metadata.name)
     ]
     told = (
-        f"Annotation {slinky_labels.POD_DELETION_COST} of {list_some(shown)} is no whole number "
-        f"from {-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
+        f"Annotation {marks.deletion_cost} of {list_some(shown)} is no whole number from "
+        f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
     )
     return [Check(True, "DeletionCostIgnored", told)]
 
 
-def _cost(pod: Pod) -> int | None:
+def _cost(marks: WorkerMarks, pod: Pod) -> int | None:
     """0 without the annotation, None for what is no cost."""
-    text = pod.metadata.annotations.get(slinky_labels.POD_DELETION_COST, "0")
+    text = pod.metadata.annotations.get(marks.deletion_cost, "0")
     if not _COST.fullmatch(text):
         return None
     cost = int(text)
@@ -71,20 +70,21 @@ def _cost(pod: Pod) -> int | None:
 
 def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
     """Sort key: the pod with the lowest goes first. Pods that have ended go before all others."""
+    workers, marks = view.workers, view.workers.marks
     name = slurm_node_name(pod)
     node = slurm.node(name)
     busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
     taken = drain.condemned_since(pod) is not None and not busy
     ready = pod.condition("Ready")
-    ordinal = ordinal_of(view.nodeset, pod.metadata.name)
+    ordinal = workers.names.ordinal_of(pod.metadata.name)
     order = (
         0.0 if finished(pod) else 1.0,
         1.0 if pod.spec.node_name else 0.0,
         _PHASES.get(pod.status.phase or "Pending", 0.0),
         1.0 if pod.ready and not taken else 0.0,
-        float(deletion_cost(pod)),
-        deadline.sort_key(pod, slurm),
-        0.0 if slinky_labels.pod_cordoned(pod.metadata.annotations) else 1.0,
+        float(deletion_cost(marks, pod)),
+        deadline.sort_key(marks, pod, slurm),
+        0.0 if marks.is_cordoned(pod.metadata.annotations) else 1.0,
         1.0 if current(view, pod) else 0.0,
         1.0 if busy else 0.0,
         -float(ordinal if ordinal is not None else -1),

@@ -32,7 +32,17 @@ RELEASES = (LATEST, OLDEST)
 TAG = LATEST.tag
 LOCAL = "localhost/penstock"
 """Prefix of images that are loaded into nodes: `localhost` is a registry to no one but the node."""
-OPERATOR_PARTS = ("base", "slurm", "api", "model", "render", "decide", "kube", "controllers")
+OPERATOR_PARTS = (
+    "base",
+    "slurm",
+    "api",
+    "model",
+    "translate",
+    "render",
+    "decide",
+    "kube",
+    "controllers",
+)
 OPERATOR_PYTHON = "3.14"
 """Python of Debian forky, which the operator's wheels must fit."""
 WHEELS = {"amd64": "x86_64-unknown-linux-gnu", "arm64": "aarch64-unknown-linux-gnu"}

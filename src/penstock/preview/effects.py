@@ -26,6 +26,7 @@ from penstock.render.slinky.inputs import Cluster
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.slurm.conf.apply_method import Plan, needs
 from penstock.slurm.conf.apply_method_table import table
+from penstock.translate.slinky.worker_set import worker_set
 
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
@@ -212,7 +213,9 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = rehearsal.drained.get(key, frozenset[str]())
     revision = worker.revision(nodeset)
-    known = live_conf.alike(nodeset, revision.data, rehearsal.world.revisions_of.get(meta.uid))
+    known = live_conf.alike(
+        worker_set(nodeset), revision.data, rehearsal.world.revisions_of.get(meta.uid)
+    )
     current = {revision.hash, *known}
     changed = rehearsal.changed.get(key, frozenset[str]())
     created, deleted, leaving, outdated = list[str](), list[str](), list[str](), list[str]()

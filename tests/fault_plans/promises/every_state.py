@@ -26,6 +26,7 @@ from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import refusal
 from penstock.simulation.slurm.rest_replies import Asked
 from penstock.slurm.rest.http import Answer
+from penstock.translate.slinky.worker_set import MARKS
 
 NODESETS = "slinky.slurm.net/nodesets"
 CONTROLLERS = "slinky.slurm.net/controllers"
@@ -206,7 +207,9 @@ class Promises:
         before = ctld.nodes.get(name)
         unseen = slurm.drained_at.get(name, 0.0) >= knew.listed_at
         blameless = unseen and knew.sent_at - knew.listed_at < AT_ONCE_S
-        drained = before is not None and "DRAIN" in before.flags and not is_ours(before.reason)
+        drained = (
+            before is not None and "DRAIN" in before.flags and not is_ours(MARKS, before.reason)
+        )
         foreign = drained and not blameless
         reason = before.reason if before else ""
         in_use = name in slurm.slurmds and bool(slurm.jobs_on(name))

@@ -30,6 +30,7 @@ from penstock.slurm.mirror.nodes_and_jobs import Mirror
 from penstock.slurm.mirror.partitions import PartitionMirror
 from penstock.slurm.mirror.reservations import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
+from penstock.translate.slinky.worker_set import worker_set
 from unit.kube.fake_api import FakeApi
 
 PODS_PATH = "/api/v1/namespaces/slurm/pods"
@@ -81,7 +82,12 @@ class Stage:
 
     async def act(self, *actions: Any, abandoned: bool = False, link: bool = True) -> bool:
         return await self.actor.act(
-            self.nodeset, None, actions, self.link if link else None, abandoned=abandoned
+            self.nodeset,
+            worker_set(self.nodeset),
+            None,
+            actions,
+            self.link if link else None,
+            abandoned=abandoned,
         )
 
     def posts(self) -> list[str]:

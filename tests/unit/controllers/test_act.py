@@ -30,6 +30,7 @@ from penstock.model.worker_slot import Slot
 from penstock.render.slinky.inputs import Cluster, Images
 from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support import nodesets
 from unit.controllers.stage import PODS_PATH, Stage, put, stage
 from unit.kube.fake_api import Fault as ApiFault
@@ -240,7 +241,9 @@ def slot(number: int) -> Slot:
 async def test_all_pods_that_are_missing_are_made():
     async with stage(nodesets.nodeset(100)) as scene:
         wanted = [CreatePod(slot(number), WHY) for number in range(100)]
-        assert await scene.actor.act(scene.nodeset, cluster(), wanted, None, abandoned=False)
+        assert await scene.actor.act(
+            scene.nodeset, worker_set(scene.nodeset), cluster(), wanted, None, abandoned=False
+        )
         assert len(scene.pods) == creates(scene) == 100
 
 
@@ -250,7 +253,9 @@ async def test_a_refusal_of_one_pod_is_not_repeated_for_each_of_them():
         scene.api.faults.append(refused)
         wanted = [CreatePod(slot(number), WHY) for number in range(100)]
         with pytest.raises(ForbiddenError):
-            await scene.actor.act(scene.nodeset, cluster(), wanted, None, abandoned=False)
+            await scene.actor.act(
+                scene.nodeset, worker_set(scene.nodeset), cluster(), wanted, None, abandoned=False
+            )
         assert creates(scene) <= AT_ONCE
 
 
@@ -334,9 +339,9 @@ async def test_jobs_that_wait_for_a_changed_resource_start_when_its_count_was_re
         slurm, found, now = scene.slurm, scene.slurm.nodes["compute-0"], [1000.0]
         slurm.clock, slurm.hungry, found.gres = (lambda: now[0]), True, "gpu:4"
         if drained:
-            slurm.update_node("compute-0", ["DRAIN"], {"reason": gres_settle.REASON})
+            slurm.update_node("compute-0", ["DRAIN"], {"reason": gres_settle.reason(MARKS)})
         assert await scene.act(SetNodeComment("compute-0", "comment", ("a",), 3, "gpu:1", why=WHY))
-        assert (found.gres, found.reason) == ("gpu:1", gres_settle.REASON)
+        assert (found.gres, found.reason) == ("gpu:1", gres_settle.reason(MARKS))
         for now[0] in (1000.6, 1001.1):
             assert slurm.states(found) == ["IDLE", "DRAIN", "DYNAMIC_NORM"]
         slurm.update_node("compute-0", ["UNDRAIN"], {})

@@ -12,7 +12,8 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import PatchPod
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.plan_cache import Quiet
-from penstock.decide.pod.chart_labels import changes, chart_labels
+from penstock.decide.pod.chart_labels import changes
+from penstock.translate.slinky.chart_labels import chart_labels
 from support.nodesets import nodeset, pod, view
 
 CHART, VERSION = "helm.sh/chart", "app.kubernetes.io/version"

@@ -33,6 +33,7 @@ from penstock.decide.observed.view import NodeSetView
 from penstock.decide.placement.daemonset import places
 from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
+from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import NOW, known_nodes, nodeset, pod, view
 
 OURS = "slurm-operator: Pod (slurm/x) is pending termination for scale-in"
@@ -177,10 +178,10 @@ class TestNames:
 
     def test_of_two_machines_of_one_name_the_one_that_has_it_keeps_it(self) -> None:
         machines = (machine("x.example.org"), machine("x.example.com"))
-        both = places(daemons(), machines, ())
+        both = places(worker_set(daemons()), machines, ())
         assert [slot.machine for slot in both.slots] == ["x.example.com"]
         having = pod(machine="x.example.org", host="x")
-        kept = places(daemons(), machines, (having,))
+        kept = places(worker_set(daemons()), machines, (having,))
         assert [slot.machine for slot in kept.slots] == ["x.example.org"]
         assert list(kept.problems) == ["x.example.com"]
 
@@ -188,10 +189,10 @@ class TestNames:
         """Found by a fault plan: the other machine's worker was taken for it in the meantime."""
         machines = (machine("x.example.org"), machine("x.example.com"))
         having = {"x": model.Node("x", frozenset({"DOWN"}), comment=comment("x.example.org"))}
-        found = places(daemons(), machines, (), having)
+        found = places(worker_set(daemons()), machines, (), having)
         assert [slot.machine for slot in found.slots] == ["x.example.org"]
         someone = {"x": model.Node("x", frozenset({"DOWN"}), comment="by hand")}
-        found = places(daemons(), machines, (), someone)
+        found = places(worker_set(daemons()), machines, (), someone)
         assert [slot.machine for slot in found.slots] == ["x.example.com"]
 
     def test_a_free_name_goes_to_the_machine_without_a_worker(self) -> None:

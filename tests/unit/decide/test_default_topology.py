@@ -11,6 +11,7 @@ from penstock.decide.slurm_node.default_topology import check, topologies
 from penstock.decide.slurm_node.topology_file import MOST_CHARACTERS
 from penstock.slurm import state as model
 from penstock.slurm.known import Fact, Known, Unknown
+from penstock.translate.slinky.worker_set import MARKS
 from support.nodesets import known_nodes, node, pod
 from unit.decide.test_topology import at
 
@@ -31,7 +32,7 @@ def look(
     text = document if isinstance(document, str) else yaml.safe_dump(document, sort_keys=False)
     machines: dict[str, KubernetesNode] = {"machine-0": at(annotation)}
     known = nodes or known_nodes(node(0, topology=place))
-    return check({"topology.yaml": text}, declared, [pod(0)], known, machines)
+    return check(MARKS, {"topology.yaml": text}, declared, [pod(0)], known, machines)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_a_node_on_its_way_to_its_place_and_one_of_an_unknown_machine_are_waited
     assert look(document, nodes=known_nodes()) is None
     assert look(document, nodes=Unknown("no answer")) is None
     files = {"topology.yaml": yaml.safe_dump(document)}
-    assert check(files, (), [pod(0)], Known({"compute-0": node(0)}, 0.0), {}) is None
+    assert check(MARKS, files, (), [pod(0)], Known({"compute-0": node(0)}, 0.0), {}) is None
 
 
 @pytest.mark.parametrize(

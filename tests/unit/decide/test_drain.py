@@ -20,6 +20,7 @@ from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.decide.slurm_node.records import Record
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support.nodesets import (
     NOW,
     UNKNOWN,
@@ -43,7 +44,7 @@ MARKED = {POD_CORDON: "true", CORDONED_FOR: "scale-in since 2027-01-15T08:00:00Z
 def decided(
     found: Pod, record: Node, condemned: Cause | None = None, host: Machine | None = None
 ) -> DrainNode | UndrainNode | ResumeNode | None:
-    return drain.step(found, record, drain.wish(found, record, host, condemned), NOW)
+    return drain.step(MARKS, found, record, drain.wish(MARKS, found, record, host, condemned), NOW)
 
 
 def reason_of(step: object) -> str:
@@ -62,8 +63,8 @@ def test_a_drain_for_changed_resources_ends_when_slurmd_has_registered(
     ago: int, wait: float | None
 ) -> None:
     since = int(NOW) - ago
-    drained = node(0, "IDLE", "DRAIN", reason=gres_settle.REASON, reason_since=since)
-    assert gres_settle.settles_in(drained, NOW) == wait
+    drained = node(0, "IDLE", "DRAIN", reason=gres_settle.reason(MARKS), reason_since=since)
+    assert gres_settle.settles_in(MARKS, drained, NOW) == wait
     assert isinstance(decided(pod(), drained), UndrainNode) == (wait is None)
     # A cordon of a user takes it over at once.
     assert reason_of(decided(CORDONED, drained)) == OURS
@@ -112,41 +113,41 @@ def test_scale_in_rewords_only_our_own_drain() -> None:
 def test_a_user_cordon_outlives_scale_in() -> None:
     """Its words stay in Slurm, so that the annotation is still known to be the user's."""
     drained = node(0, "IDLE", "DRAIN", reason=OURS)
-    wish = drain.wish(CORDONED, drained, None, Cause.SCALE_IN)
-    assert drain.step(CORDONED, drained, wish, NOW) is None
-    assert drain.cordon_changes(CORDONED, drained, wish, NOW) == {}
-    kept = drain.wish(CORDONED, drained, None, None)
+    wish = drain.wish(MARKS, CORDONED, drained, None, Cause.SCALE_IN)
+    assert drain.step(MARKS, CORDONED, drained, wish, NOW) is None
+    assert drain.cordon_changes(MARKS, CORDONED, drained, wish, NOW) == {}
+    kept = drain.wish(MARKS, CORDONED, drained, None, None)
     assert kept is not None
-    assert drain.cordon_changes(CORDONED, drained, kept, NOW) == {}
+    assert drain.cordon_changes(MARKS, CORDONED, drained, kept, NOW) == {}
 
 
 def test_a_condemned_pod_is_marked_as_ours_and_unmarked_when_kept() -> None:
     found = pod()
-    wish = drain.wish(found, node(0), None, Cause.SCALE_IN)
-    assert drain.cordon_changes(found, node(0), wish, NOW) == MARKED
+    wish = drain.wish(MARKS, found, node(0), None, Cause.SCALE_IN)
+    assert drain.cordon_changes(MARKS, found, node(0), wish, NOW) == MARKED
     marked = pod(annotations=MARKED)
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    assert drain.cordon_changes(marked, drained, wish, NOW + 60) == {}
-    assert drain.cordon_changes(marked, drained, None, NOW) == RELEASED
+    assert drain.cordon_changes(MARKS, marked, drained, wish, NOW + 60) == {}
+    assert drain.cordon_changes(MARKS, marked, drained, None, NOW) == RELEASED
     released = pod(annotations={CORDONED_FOR: "nobody"})
-    assert drain.cordon_changes(released, drained, None, NOW) == {}
-    assert drain.cordon_changes(released, drained, wish, NOW) == MARKED
+    assert drain.cordon_changes(MARKS, released, drained, None, NOW) == {}
+    assert drain.cordon_changes(MARKS, released, drained, wish, NOW) == MARKED
 
 
 def test_a_cordon_after_ours_was_taken_back_is_a_users() -> None:
     found = pod(annotations={POD_CORDON: "true", CORDONED_FOR: "nobody"})
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    wish = drain.wish(found, drained, None, None)
-    assert drain.cordon_changes(found, drained, wish, NOW) == {}
-    assert reason_of(drain.step(found, drained, wish, NOW)) == OURS
+    wish = drain.wish(MARKS, found, drained, None, None)
+    assert drain.cordon_changes(MARKS, found, drained, wish, NOW) == {}
+    assert reason_of(drain.step(MARKS, found, drained, wish, NOW)) == OURS
 
 
 def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
     both = pod(annotations={**MARKED, POD_CORDON_SHORT: "true"})
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    wish = drain.wish(both, drained, None, None)
-    assert drain.cordon_changes(both, drained, wish, NOW) == RELEASED
-    assert reason_of(drain.step(both, drained, wish, NOW)) == OURS
+    wish = drain.wish(MARKS, both, drained, None, None)
+    assert drain.cordon_changes(MARKS, both, drained, wish, NOW) == RELEASED
+    assert reason_of(drain.step(MARKS, both, drained, wish, NOW)) == OURS
 
 
 @pytest.mark.parametrize(
@@ -158,8 +159,8 @@ def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
 )
 def test_a_cordon_that_slurm_operator_left_is_not_a_users(reason: str) -> None:
     drained = node(0, "IDLE", "DRAIN", reason=reason)
-    assert drain.wish(CORDONED, drained, None, None) is None
-    assert drain.cordon_changes(CORDONED, drained, None, NOW) == RELEASED
+    assert drain.wish(MARKS, CORDONED, drained, None, None) is None
+    assert drain.cordon_changes(MARKS, CORDONED, drained, None, NOW) == RELEASED
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_conditions_of_a_cordoned_kubernetes_node_are_the_reason() -> None:
     )
     host = machine(0, cordoned=True)
     sick = Machine(metadata=host.metadata, spec=host.spec, status=NodeStatus(conditions=conditions))
-    text = drain_reason.node_cordon(pod(), sick, ("GpuBroken", "FanBroken"))
+    text = drain_reason.node_cordon(MARKS, pod(), sick, ("GpuBroken", "FanBroken"))
     assert text == "slurm-operator: (Xid79: fell off the bus)"
 
 
@@ -205,21 +206,21 @@ def test_a_node_that_somebody_set_down_is_left_to_them() -> None:
     assert decided(CORDONED, down) is None
     step = decided(pod(), down, Cause.SCALE_IN)
     assert isinstance(step, DrainNode)
-    assert drain.reason_to_send(down, step) == "bad memory"
+    assert drain.reason_to_send(MARKS, down, step) == "bad memory"
 
 
 def test_slurmctlds_own_words_give_way_to_a_scale_in() -> None:
     down = node(0, "DOWN", "NOT_RESPONDING", reason="Not responding")
     step = decided(pod(), down, Cause.SCALE_IN)
     assert isinstance(step, DrainNode)
-    assert drain.reason_to_send(down, step) == SCALE_IN
+    assert drain.reason_to_send(MARKS, down, step) == SCALE_IN
 
 
 def test_words_that_came_after_the_decision_are_not_replaced() -> None:
     step = decided(pod(), node(0), Cause.SCALE_IN)
     assert isinstance(step, DrainNode)
     now = node(0, "IDLE", "DRAIN", reason="Manual maintenance")
-    assert drain.reason_to_send(now, step) == "Manual maintenance"
+    assert drain.reason_to_send(MARKS, now, step) == "Manual maintenance"
 
 
 class TestComingBack:
@@ -234,12 +235,14 @@ class TestComingBack:
     @pytest.mark.parametrize("reason", ["bad disk", ""])
     def test_a_drain_that_the_termination_hid_is_put_back(self, reason: str) -> None:
         """D9, feature row 35."""
-        hidden = records.comment_action(nodeset(), pod(), node(0, "IDLE", "DRAIN", reason=reason))
+        hidden = records.comment_action(
+            worker_set(nodeset()), pod(), node(0, "IDLE", "DRAIN", reason=reason)
+        )
         assert hidden is not None
         after = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=hidden.comment)
         step = decided(pod(), after)
         assert isinstance(step, DrainNode)
-        assert drain.reason_to_send(after, step) == reason
+        assert drain.reason_to_send(MARKS, after, step) == reason
 
     @pytest.mark.parametrize(
         "down",
@@ -289,7 +292,7 @@ class TestComingBack:
         lost = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=record.text)
         step = decided(pod(), lost)
         assert isinstance(step, DrainNode)
-        assert drain.reason_to_send(lost, step) == "Maintenance"
+        assert drain.reason_to_send(MARKS, lost, step) == "Maintenance"
 
 
 def test_a_node_is_not_undrained_before_the_new_pods_slurmd_is_there() -> None:
@@ -319,28 +322,28 @@ class TestRecheck:
         slurm = SlurmView.of(known_nodes(now), Known((), 1.0))
         step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS))
         assert isinstance(step, UndrainNode)
-        assert still_right(step, slurm) is right
+        assert still_right(MARKS, step, slurm) is right
 
     def test_a_resume_does_not_clear_a_drain_that_came_in_between(self) -> None:
         step = decided(pod(), node(0, "DOWN", reason=TERMINATING))
         assert isinstance(step, ResumeNode)
         drained = node(0, "DOWN", "DRAIN", reason="Manual maintenance")
-        assert not still_right(step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
+        assert not still_right(MARKS, step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
 
     @pytest.mark.parametrize("reason", ["", "Manual maintenance"])
     def test_a_drain_that_came_in_between_is_not_taken_over(self, reason: str) -> None:
         step = decided(CORDONED, node(0))
         assert isinstance(step, DrainNode)
         drained = node(0, "IDLE", "DRAIN", reason=reason)
-        assert not still_right(step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
+        assert not still_right(MARKS, step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
 
     def test_a_drain_of_ours_gets_another_reason(self) -> None:
         step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS), Cause.SCALE_IN)
         assert isinstance(step, DrainNode)
         now = known_nodes(node(0, "IDLE", "DRAIN", reason=OURS))
-        assert still_right(step, SlurmView.of(now, Known((), 1.0)))
+        assert still_right(MARKS, step, SlurmView.of(now, Known((), 1.0)))
 
     def test_a_silent_slurm_is_told_nothing(self) -> None:
         step = decided(CORDONED, node(0))
         assert step is not None
-        assert not still_right(step, SlurmView.of(UNKNOWN, UNKNOWN))
+        assert not still_right(MARKS, step, SlurmView.of(UNKNOWN, UNKNOWN))

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.labels import REVISION_HASH, revision_hash
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.decide.rollout.revision_history import History, history
+from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import nodeset, pod
 
 
@@ -24,7 +25,7 @@ def record(hash_: str, number: int, same: str = "") -> ControllerRevision:
 def found(
     *records: ControllerRevision, pods: tuple[Pod, ...] = (), of: NodeSet | None = None
 ) -> History:
-    return history(of or nodeset(), "new", records, pods)
+    return history(worker_set(of or nodeset()), "new", records, pods)
 
 
 def of_generation(observed: int, hash_: str) -> NodeSet:

@@ -12,8 +12,10 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.decide.observed.image_pull import Pull, Staffed, advice
+from penstock.decide.observed.image_pull import Pull, advice
 from penstock.decide.pod.workload import workload
+from penstock.model.image_sources import ImageSources
+from penstock.translate.slinky.image_sources import Staffed, image_sources
 
 IMAGE = "registry.example.com/team/slurmd:26.05-0.1.0"
 KINDS: dict[str, tuple[type[Staffed], str, Json]] = {
@@ -35,11 +37,12 @@ REFUSED = (
 )
 
 
-def made(daemon: str, spec: Json | None = None, *, helm: bool = False) -> Staffed:
+def made(daemon: str, spec: Json | None = None, *, helm: bool = False) -> ImageSources:
     kind, _, base = KINDS[daemon]
     labels = {"app.kubernetes.io/managed-by": "Helm"} if helm else {}
     metadata: Json = {"name": "x", "namespace": "slurm", "labels": labels}
-    return msgspec.convert({"metadata": metadata, "spec": {**base, **(spec or {})}}, kind)
+    made_of = {"metadata": metadata, "spec": {**base, **(spec or {})}}
+    return image_sources(msgspec.convert(made_of, kind))
 
 
 def failing(container: str, reason: str, message: str, image: str = IMAGE) -> Pod:

@@ -17,6 +17,7 @@ from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.parameters import LiveConf, alike, read
 from penstock.render.slinky.nodeset.revision import revision
 from penstock.slurm.state import Node
+from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import known_nodes, node, nodeset, pod, view
 
 ROLLING = UpdateStrategy(type="RollingUpdate")
@@ -68,7 +69,9 @@ def test_revisions_that_differ_in_features_and_weight_are_alike() -> None:
     same = recorded("a", declared("RealMemory=1000"))
     other = recorded("b", declared("RealMemory=2000"))
     image = recorded("c", declared("RealMemory=1000", slurmd={"image": "other"}))
-    assert alike(wanted, revision(wanted).data, [same, other, image]) == {"a": "RealMemory=1000"}
+    assert alike(worker_set(wanted), revision(wanted).data, [same, other, image]) == {
+        "a": "RealMemory=1000"
+    }
 
 
 def test_a_changed_feature_is_given_to_the_node_and_no_pod_goes() -> None:
@@ -114,7 +117,9 @@ def test_a_record_that_was_made_anew_is_given_it_again() -> None:
 
 def test_a_pod_of_an_unknown_revision_is_left_alone() -> None:
     looked = pod(labels={"controller.kubernetes.io/hash": "unknown"})
-    assert live_conf.change(declared("Feature=fast"), looked, seen("x"), None, {}) is None
+    assert (
+        live_conf.change(worker_set(declared("Feature=fast")), looked, seen("x"), None, {}) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +136,9 @@ def test_what_is_written_is_what_is_read(text: str) -> None:
 
 def test_the_record_keeps_what_was_given_through_other_changes() -> None:
     live = "Features=compute,fast Weight=1"
-    found = records.comment_action(declared("Feature=fast"), pod(), seen(live=live), renew=True)
+    found = records.comment_action(
+        worker_set(declared("Feature=fast")), pod(), seen(live=live), renew=True
+    )
     assert found is not None
     assert (kept := records.read(found.comment)) is not None
     assert (kept.live, kept.renew) == (live, True)
@@ -156,8 +163,8 @@ def test_fewer_resources_are_given_to_the_node_and_back_and_more_need_another_po
     none = recorded("none", declared(""))
     every = [more, less, other, none]
     data = revision(wanted).data
-    assert alike(wanted, data, every) == {"more": "Gres=tmpdisk:4"}
-    assert alike(wanted, data, every, ["tmpdisk:2"]) == {}
+    assert alike(worker_set(wanted), data, every) == {"more": "Gres=tmpdisk:4"}
+    assert alike(worker_set(wanted), data, every, ["tmpdisk:2"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +179,9 @@ def test_fewer_resources_are_given_to_the_node_and_back_and_more_need_another_po
 def test_a_node_is_given_its_count_once(last: str | None, gres: str | None) -> None:
     looked = pod(labels={"controller.kubernetes.io/hash": "old"})
     confs = {"old": "Gres=tmpdisk:4", "new": "Gres=tmpdisk:2"}
-    found = live_conf.change(declared("Gres=tmpdisk:2"), looked, seen("compute"), last, confs)
+    found = live_conf.change(
+        worker_set(declared("Gres=tmpdisk:2")), looked, seen("compute"), last, confs
+    )
     assert (found.given.gres if found else None) == gres
 
 
@@ -180,12 +189,14 @@ def test_a_count_that_jobs_use_waits_for_them_and_the_rest_does_not() -> None:
     used = node(0, features=("compute",), comment=comment(), gres="a:4,b:4", gres_used="a:0,b:1")
     confs = {"old": "Gres=a:4,b:4", "new": "Gres=a:2,b:2 Weight=2"}
     looked = pod(labels={"controller.kubernetes.io/hash": "old"})
-    found = live_conf.change(declared(confs["new"]), looked, used, None, confs)
+    found = live_conf.change(worker_set(declared(confs["new"])), looked, used, None, confs)
     assert found is not None
     assert (found.given.gres, found.given.weight) == ("", 2)
     assert found.told.gres == "a:4,b:4"
     other = declared("Gres=a:2,b:4")
-    found = live_conf.change(other, looked, used, None, {**confs, "new": "Gres=a:2,b:4"})
+    found = live_conf.change(
+        worker_set(other), looked, used, None, {**confs, "new": "Gres=a:2,b:4"}
+    )
     assert found is not None
     assert found.given.gres == "a:2,b:4"
 
@@ -195,7 +206,7 @@ def test_a_count_that_stays_is_not_given_with_a_weight() -> None:
     confs = {"old": "Gres=tmpdisk:4", "new": "Gres=tmpdisk:4 Weight=2"}
     last = "Features=compute Weight=1"
     wanted = declared("Gres=tmpdisk:4 Weight=2")
-    found = live_conf.change(wanted, looked, seen("compute"), last, confs)
+    found = live_conf.change(worker_set(wanted), looked, seen("compute"), last, confs)
     assert found is not None
     assert found.given == LiveConf(frozenset({"compute"}), 2)
 
@@ -204,15 +215,15 @@ def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back
     looked = pod(labels={"controller.kubernetes.io/hash": "new"})
     wanted = declared("Extra=rack=7 Comment=old-psu")
     confs = {"new": "Extra=rack=7 Comment=old-psu"}
-    found = records.comment_action(wanted, looked, seen("compute"), confs=confs)
+    found = records.comment_action(worker_set(wanted), looked, seen("compute"), confs=confs)
     assert found is not None
     assert found.extra == "rack=7"
     said = records.read(found.comment)
     assert said is not None
     assert said.live == "Features=compute Weight=1 Extra=rack=7 Comment=old-psu"
     given = seen("compute", live=said.live)
-    assert records.comment_action(wanted, looked, given, confs=confs) is None
-    back = records.comment_action(declared(""), looked, given, confs={"new": ""})
+    assert records.comment_action(worker_set(wanted), looked, given, confs=confs) is None
+    back = records.comment_action(worker_set(declared("")), looked, given, confs={"new": ""})
     assert back is not None
     assert back.extra == ""
-    assert alike(declared(""), revision(declared("")).data, [recorded("new", wanted)])
+    assert alike(worker_set(declared("")), revision(declared("")).data, [recorded("new", wanted)])

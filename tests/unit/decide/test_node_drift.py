@@ -7,6 +7,7 @@ from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.drift import NodeDrift, adopted, drift, put_back, told
 from penstock.decide.slurm_node.parameters import LiveConf, read
 from penstock.slurm.state import Node
+from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import node, nodeset, pod
 
 
@@ -24,7 +25,7 @@ def look(*nodes: Node, of: NodeSet | None = None, confs: dict[str, str] | None =
     wanted = of or declared()
     pods = [pod(number) for number in range(len(nodes))]
     given = {"new": wanted.spec.extra_conf} if confs is None else confs
-    return drift(wanted, pods, {one.name: one for one in nodes}, given)
+    return drift(worker_set(wanted), pods, {one.name: one for one in nodes}, given)
 
 
 def test_a_change_by_hand_is_told_by_field_with_both_values_and_few_words() -> None:
@@ -67,7 +68,7 @@ def test_a_weight_that_slurmctld_forgot_is_no_drift() -> None:
 
 
 def test_put_back_leaves_features_of_others() -> None:
-    found = put_back(declared(), seen(0, "mine", "penstock/part", weight=9))
+    found = put_back(worker_set(declared()), seen(0, "mine", "penstock/part", weight=9))
     assert found == LiveConf(frozenset({"compute", "fast", "penstock/part"}), 2)
 
 
@@ -88,7 +89,7 @@ def test_what_all_nodes_show_is_declared_and_the_rest_of_the_text_stays() -> Non
         assert isinstance(features, tuple)
         assert isinstance(weight, int)
         shown = [seen(number, *features, weight=weight) for number in range(2)]
-        found, why = adopted(before, look(*shown, of=before))
+        found, why = adopted(worker_set(before), look(*shown, of=before))
         assert why == ""
         assert found.strip() == wanted
         after = read(found)
@@ -97,12 +98,12 @@ def test_what_all_nodes_show_is_declared_and_the_rest_of_the_text_stays() -> Non
 
 def test_nodes_that_differ_from_each_other_are_not_adopted_and_it_is_said_why() -> None:
     for other in (seen(1, "fast"), seen(1, "fast", weight=6)):
-        found, why = adopted(declared(), look(seen(0, "fast", weight=5), other))
+        found, why = adopted(worker_set(declared()), look(seen(0, "fast", weight=5), other))
         assert found == ""
         assert "differ from each other" in why
 
 
 def test_the_feature_of_the_nodeset_itself_is_not_given_up() -> None:
     bare = node(0, features=("fast",), weight=2, comment=seen(0).comment)
-    _, why = adopted(declared(), look(bare))
+    _, why = adopted(worker_set(declared()), look(bare))
     assert "feature compute is that of the NodeSet" in why

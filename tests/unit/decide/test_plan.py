@@ -32,6 +32,7 @@ from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed.view import ControllerState
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job, Node
+from penstock.translate.slinky.worker_set import nodeset_status
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 from support.world import World
 
@@ -277,7 +278,7 @@ class TestStatus:
         )
         wanted = nodeset(8, min_ready_seconds=10)
         found = plan(view(wanted, *pods, young, unready, old, nodes=nodes))
-        assert counts(found.status) == NodeSetStatus(
+        assert counts(nodeset_status(wanted.status, found.status)) == NodeSetStatus(
             observed_generation=3,
             replicas=7,
             updated_replicas=6,
@@ -360,7 +361,7 @@ def test_a_settled_nodeset_is_silent() -> None:
     found = plan(settled)
     assert found.actions == ()
     assert found.wake_after is None
-    assert found.status == settled.nodeset.status
+    assert found.status == settled.workers.last
     assert [check.ok for check in found.checks] == [True]
     assert plan(replace(settled, now=settled.now + 86400)) == found
 

@@ -27,6 +27,7 @@ from penstock.decide.pod.conditions import conditions_action
 from penstock.decide.slurm_node import records
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job, Node
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view
 
 TERMINATING = "slurm-operator: Pod is terminating"
@@ -59,15 +60,15 @@ def test_a_pod_of_slurm_operator_gets_the_label_that_users_look_for() -> None:
     """S008."""
     ours = pod()
     theirs = replace(ours, metadata=replace(ours.metadata, labels={}))
-    assert missing_labels(ours) == {}
-    assert missing_labels(theirs) == {"slinky.slurm.net/component": "slurmd"}
+    assert missing_labels(MARKS, ours) == {}
+    assert missing_labels(MARKS, theirs) == {"slinky.slurm.net/component": "slurmd"}
 
 
 class TestConditions:
     def test_state_and_reason_are_shown(self) -> None:
         """Feature row 47."""
         answer = slurm(node(0, "MIXED", "DRAIN", "COMPLETING", reason="Manual maintenance"))
-        found = conditions_action(pod(), answer, NOW)
+        found = conditions_action(MARKS, pod(), answer, NOW)
         assert found is not None
         assert [c.type for c in found.conditions] == [
             "SlurmNodeStateMixed",
@@ -80,6 +81,7 @@ class TestConditions:
     def test_stale_ones_go_and_no_other_is_touched(self) -> None:
         """D24, feature row 47."""
         found = conditions_action(
+            MARKS,
             pod(conditions=(condition("SlurmNodeStateIdle"), condition("SlurmNodeStateDrain"))),
             slurm(node(0, "IDLE")),
             NOW,
@@ -90,6 +92,7 @@ class TestConditions:
 
     def test_a_new_reason_keeps_the_time_of_the_state(self) -> None:
         found = conditions_action(
+            MARKS,
             pod(conditions=(condition("SlurmNodeStateDown", "old"),)),
             slurm(node(0, "DOWN", reason="new")),
             NOW,
@@ -99,11 +102,11 @@ class TestConditions:
 
     def test_nothing_is_written_twice(self) -> None:
         same = pod(conditions=(condition("SlurmNodeStateIdle"),))
-        assert conditions_action(same, slurm(node(0)), NOW) is None
+        assert conditions_action(MARKS, same, slurm(node(0)), NOW) is None
 
     def test_a_node_that_is_gone_takes_them_along(self) -> None:
         found = conditions_action(
-            pod(conditions=(condition("SlurmNodeStateIdle"),)), slurm(node(9)), NOW
+            MARKS, pod(conditions=(condition("SlurmNodeStateIdle"),)), slurm(node(9)), NOW
         )
         assert found is not None
         assert found.remove == ("SlurmNodeStateIdle",)
@@ -113,7 +116,7 @@ class TestConditions:
     )
     def test_a_silent_slurm_changes_nothing(self, answer: SlurmView) -> None:
         shown = pod(conditions=(condition("SlurmNodeStateIdle"),))
-        assert conditions_action(shown, answer, NOW) is None
+        assert conditions_action(MARKS, shown, answer, NOW) is None
 
 
 class TestFailing:
@@ -136,54 +139,58 @@ class TestFailing:
                 "last_state": ContainerState(terminated=self.ENDED),
             },
         ):
-            found = conditions_action(self.worker(**state), answer, NOW)
+            found = conditions_action(MARKS, self.worker(**state), answer, NOW)
             assert found is not None
             assert [(one.type, one.message) for one in found.conditions] == [
                 (self.SHOWN.type, self.SHOWN.message)
             ]
             shown = self.worker(self.SHOWN, **state)
-            assert conditions_action(shown, answer, NOW) is None
+            assert conditions_action(MARKS, shown, answer, NOW) is None
 
     def test_they_stay_while_it_tries_again_and_go_when_it_is_ready(self) -> None:
         again = {
             "state": ContainerState(running=ContainerRunning()),
             "last_state": ContainerState(terminated=self.ENDED),
         }
-        assert conditions_action(self.worker(self.SHOWN, **again), slurm(), NOW) is None
-        assert conditions_action(self.worker(**again), slurm(), NOW) is None
-        found = conditions_action(self.worker(self.SHOWN, ready=True, **again), slurm(), NOW)
+        assert conditions_action(MARKS, self.worker(self.SHOWN, **again), slurm(), NOW) is None
+        assert conditions_action(MARKS, self.worker(**again), slurm(), NOW) is None
+        found = conditions_action(MARKS, self.worker(self.SHOWN, ready=True, **again), slurm(), NOW)
         assert found is not None
         assert found.remove == ("penstock.dev/SlurmdFailing",)
 
     def test_an_end_that_was_asked_for_is_no_failure(self) -> None:
         ended = ContainerState(terminated=ContainerTerminated(exit_code=0))
-        assert conditions_action(self.worker(state=ended), slurm(), NOW) is None
+        assert conditions_action(MARKS, self.worker(state=ended), slurm(), NOW) is None
 
 
 class TestDeadline:
     def test_the_last_job_to_end_decides(self) -> None:
         """Feature row 30."""
         jobs = (job(1, 0, time_limit=10), job(2, 0, time_limit=20), job(3, 1, time_limit=90))
-        assert deadline.changes(pod(), slurm(jobs=jobs)) == {POD_DEADLINE: "2027-01-15T08:10:00Z"}
+        assert deadline.changes(MARKS, pod(), slurm(jobs=jobs)) == {
+            POD_DEADLINE: "2027-01-15T08:10:00Z"
+        }
 
     def test_no_limit_is_292_years(self) -> None:
         """Feature row 30."""
-        changes = deadline.changes(pod(), slurm(jobs=(job(1, 0, time_limit=None),)))
+        changes = deadline.changes(MARKS, pod(), slurm(jobs=(job(1, 0, time_limit=None),)))
         assert (changes[POD_DEADLINE] or "").startswith("2319-")
 
     def test_it_goes_with_the_job(self) -> None:
         written = pod(annotations={POD_DEADLINE: "2027-01-15T08:10:00Z"})
-        assert deadline.changes(written, slurm()) == {POD_DEADLINE: None}
+        assert deadline.changes(MARKS, written, slurm()) == {POD_DEADLINE: None}
 
     def test_it_stays_while_jobs_are_unknown(self) -> None:
         written = pod(annotations={POD_DEADLINE: "2027-01-15T08:10:00Z"})
-        assert deadline.changes(written, slurm(jobs=UNKNOWN)) == {}
+        assert deadline.changes(MARKS, written, slurm(jobs=UNKNOWN)) == {}
 
     def test_a_job_without_a_start_gives_the_same_at_any_time(self) -> None:
         waiting = slurm(jobs=(job(1, 0, start_time=None),))
-        first = deadline.changes(pod(), waiting)
+        first = deadline.changes(MARKS, pod(), waiting)
         assert (
-            deadline.changes(pod(annotations={POD_DEADLINE: first[POD_DEADLINE] or ""}), waiting)
+            deadline.changes(
+                MARKS, pod(annotations={POD_DEADLINE: first[POD_DEADLINE] or ""}), waiting
+            )
             == {}
         )
 
@@ -203,11 +210,11 @@ class TestProtection:
     )
     def test_a_busy_pod_is_protected(self, answer: SlurmView) -> None:
         """Feature row 36."""
-        assert protect.labels(nodeset(), pod(), answer) == PROTECTED
-        assert protect.labels(nodeset(), pod(labels=PROTECTED), answer) == {}
+        assert protect.labels(worker_set(nodeset()), pod(), answer) == PROTECTED
+        assert protect.labels(worker_set(nodeset()), pod(labels=PROTECTED), answer) == {}
 
     def test_an_idle_pod_is_not(self) -> None:
-        assert protect.labels(nodeset(), pod(labels=PROTECTED), slurm(node(0))) == {
+        assert protect.labels(worker_set(nodeset()), pod(labels=PROTECTED), slurm(node(0))) == {
             POD_PROTECT: None
         }
 
@@ -216,11 +223,11 @@ class TestProtection:
         [slurm(), slurm(node(9)), slurm(node(0), jobs=UNKNOWN), SlurmView.of(UNKNOWN, UNKNOWN)],
     )
     def test_not_knowing_takes_no_protection_away(self, answer: SlurmView) -> None:
-        assert protect.labels(nodeset(), pod(labels=PROTECTED), answer) == {}
+        assert protect.labels(worker_set(nodeset()), pod(labels=PROTECTED), answer) == {}
 
     def test_it_can_be_switched_off(self) -> None:
         """Feature row 36."""
-        off = nodeset(workload_disruption_protection=False)
+        off = worker_set(nodeset(workload_disruption_protection=False))
         assert protect.labels(off, pod(), slurm(node(0, "ALLOCATED"))) == {}
         assert protect.labels(off, pod(labels=PROTECTED), slurm(node(0, "ALLOCATED"))) == {
             POD_PROTECT: None
@@ -229,30 +236,35 @@ class TestProtection:
 
 class TestOwnership:
     def test_the_comment_is_slurm_operators(self) -> None:
-        found = records.comment_action(nodeset(), pod(), node(0))
+        found = records.comment_action(worker_set(nodeset()), pod(), node(0))
         assert found is not None
         assert found.comment == comment()
 
     def test_a_true_comment_is_not_written_again(self) -> None:
-        assert records.comment_action(nodeset(), pod(), node(0, comment=comment())) is None
+        assert (
+            records.comment_action(worker_set(nodeset()), pod(), node(0, comment=comment())) is None
+        )
         spaced = json.dumps(COMMENT, indent=1, sort_keys=True)
-        assert records.comment_action(nodeset(), pod(), node(0, comment=spaced)) is None
+        found = records.comment_action(worker_set(nodeset()), pod(), node(0, comment=spaced))
+        assert found is None
 
     def test_it_waits_for_the_pod_unless_the_pod_goes(self) -> None:
         unready = pod(ready=False)
-        assert records.comment_action(nodeset(), unready, node(0)) is None
-        assert records.comment_action(nodeset(), unready, node(0), going=True) is not None
+        assert records.comment_action(worker_set(nodeset()), unready, node(0)) is None
+        assert (
+            records.comment_action(worker_set(nodeset()), unready, node(0), going=True) is not None
+        )
 
     @pytest.mark.parametrize("reason", ["Maintenance", ""])
     def test_somebodys_drain_is_remembered_until_it_ends(self, reason: str) -> None:
         drained = node(0, "IDLE", "DRAIN", reason=reason, comment=comment())
-        found = records.comment_action(nodeset(), pod(), drained)
+        found = records.comment_action(worker_set(nodeset()), pod(), drained)
         assert found is not None
         assert found.comment == comment(drain=reason)
         hidden = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=found.comment)
-        assert records.comment_action(nodeset(), pod(), hidden) is None
+        assert records.comment_action(worker_set(nodeset()), pod(), hidden) is None
         ended = node(0, "IDLE", comment=found.comment)
-        forgotten = records.comment_action(nodeset(), pod(), ended)
+        forgotten = records.comment_action(worker_set(nodeset()), pod(), ended)
         assert forgotten is not None
         assert forgotten.comment == comment()
 

@@ -21,6 +21,7 @@ from penstock.decide.observed.view import NodeSetView
 from penstock.decide.plan_cache import Quiet
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
+from penstock.translate.slinky.worker_set import MARKS
 from support import nodesets
 
 PODS = tuple(nodesets.pod(number) for number in range(3))
@@ -111,7 +112,7 @@ def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
     view = settled(quiet)
     jobs = (nodesets.job(7, 1, time_limit=None),)
     busy = changed(view, jobs=Known(jobs, 2.0))
-    deadline = decide.deadline.changes(view.pods[1], SlurmView.of(busy.nodes, busy.jobs))
+    deadline = decide.deadline.changes(MARKS, view.pods[1], SlurmView.of(busy.nodes, busy.jobs))
     meta = view.pods[1].metadata
     labels = {**meta.labels, slinky_labels.POD_PROTECT: app_labels.TRUE}
     meta = msgspec.structs.replace(meta, annotations=deadline, labels=labels)

@@ -12,9 +12,12 @@ from penstock.api.cluster.marks import ROLLBACK, ROLLED_BACK
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide.rollout.rollback import Rollback, asked, patch, recorded, rollback
+from penstock.decide.rollout.rollback import Rollback, asked, rollback
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.translate.slinky import recorded_spec
+from penstock.translate.slinky.recorded_spec import recorded
+from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import nodeset
 
 LIVE: Json = {
@@ -52,7 +55,11 @@ def changed(**fields: Any) -> Json:
 def decide(value: str, live: Json, *records: ControllerRevision) -> Rollback:
     of = declared(live)
     means = partial(meaning.of_revision, of)
-    return rollback(of, value, worker.revision(of).data, records, means)
+    return rollback(worker_set(of), value, worker.revision(of).data, records, means, recorded)
+
+
+def patch(of: NodeSet, live: Json, back: Rollback) -> list[Json]:
+    return recorded_spec.patch(of, live, back.value, back.spec)
 
 
 def applied(live: Json, steps: list[Json]) -> Json:
@@ -107,12 +114,12 @@ class TestWhich:
         ],
     )
     def test_each_value_is_done_once(self, notes: dict[str, str], value: str | None) -> None:
-        assert asked(declared(LIVE, **notes)) == value
+        assert asked(worker_set(declared(LIVE, **notes))) == value
 
     def test_a_nodeset_that_goes_is_left(self) -> None:
         going = nodeset(deleted=1.0)
         meta = msgspec.structs.replace(going.metadata, annotations={ROLLBACK: "1"})
-        assert asked(msgspec.structs.replace(going, metadata=meta)) is None
+        assert asked(worker_set(msgspec.structs.replace(going, metadata=meta))) is None
 
 
 class TestPatch:

@@ -33,6 +33,7 @@ from penstock.decide.rollout.rolling_update import max_unavailable, rollout
 from penstock.decide.slurm_node.records import Record
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 
 OLD = {"controller.kubernetes.io/hash": "old"}
@@ -92,7 +93,7 @@ def test_percentages_are_of_the_replicas_and_rounded_up(
     replicas: int, most: int | str, budget: int
 ) -> None:
     """S011, feature row 37."""
-    assert max_unavailable(rolling(replicas, most), replicas) == budget
+    assert max_unavailable(worker_set(rolling(replicas, most)), replicas) == budget
 
 
 class TestOrder:
@@ -141,10 +142,12 @@ class TestOrder:
     def test_the_drain_of_an_idle_node_is_not_sent_when_it_has_a_job(self) -> None:
         (drain,) = drains(plan(view(rolling(2), old(0), taken(1))))
         idle = SlurmView.of(known_nodes(node(1)), Known((), 1.0))
-        assert still_right(drain, idle)
-        assert not still_right(drain, SlurmView.of(known_nodes(node(1)), Known((job(1, 1),), 1.0)))
+        assert still_right(MARKS, drain, idle)
+        assert not still_right(
+            MARKS, drain, SlurmView.of(known_nodes(node(1)), Known((job(1, 1),), 1.0))
+        )
         busy = SlurmView.of(known_nodes(node(1, "MIXED")), Known((), 1.0))
-        assert not still_right(drain, busy)
+        assert not still_right(MARKS, drain, busy)
 
 
 class TestBudget:
@@ -326,11 +329,11 @@ class TestRecord:
     def test_it_stays_when_another_slurmd_has_registered_meanwhile(self) -> None:
         seen = self.left("IDLE", "DRAIN", renew=True)
         action = DeleteNodeRecord("compute-1", Why("", ""), renews=77)
-        assert still_right(action, SlurmView.of(known_nodes(seen), Known((), 1.0)))
+        assert still_right(MARKS, action, SlurmView.of(known_nodes(seen), Known((), 1.0)))
         newer = replace(seen, slurmd_start_time=78)
-        assert not still_right(action, SlurmView.of(known_nodes(newer), Known((), 1.0)))
+        assert not still_right(MARKS, action, SlurmView.of(known_nodes(newer), Known((), 1.0)))
         foreign = replace(seen, reason="bad disk")
-        assert not still_right(action, SlurmView.of(known_nodes(foreign), Known((), 1.0)))
+        assert not still_right(MARKS, action, SlurmView.of(known_nodes(foreign), Known((), 1.0)))
 
 
 def test_a_pod_that_never_started_is_taken_though_the_budget_is_used_up() -> None:

@@ -14,6 +14,7 @@ from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.scale import cost_check, deletion_cost, victims
 from penstock.slurm.known import Known
 from penstock.slurm.state import Job, Node
+from penstock.translate.slinky.worker_set import MARKS
 from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
 
 COST = "nodeset.slinky.slurm.net/pod-deletion-cost"
@@ -98,7 +99,7 @@ def test_a_pod_that_ended_goes_before_one_that_is_new() -> None:
 )
 def test_only_a_plain_32_bit_number_is_a_cost(text: str, cost: int) -> None:
     """Feature row 31."""
-    assert deletion_cost(pod(annotations={COST: text})) == cost
+    assert deletion_cost(MARKS, pod(annotations={COST: text})) == cost
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_the_lowest_free_ordinals_are_used(
 
 def test_a_cost_that_is_no_number_is_reported_and_a_good_one_is_not() -> None:
     pods = [pod(annotations={COST: "-1"}), pod(annotations={COST: "9" * 5_000}), pod()]
-    (found,) = cost_check(pods)
+    (found,) = cost_check(MARKS, pods)
     assert (found.ok, found.reason) == (True, "DeletionCostIgnored")
     assert "'99999999999999999999'" in found.message
-    assert cost_check(pods[:1]) == []
+    assert cost_check(MARKS, pods[:1]) == []

@@ -40,6 +40,7 @@ from penstock.slurm.partition.declaration import Difference, changes, declared
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.http import Answer
 from penstock.slurm.rest.transport import _decoded  # pyright: ignore[reportPrivateUsage]
+from penstock.translate.slinky.worker_set import MARKS
 
 MOST_BYTES = 10 * 2**20
 LOOP = 10_000_000
@@ -137,7 +138,7 @@ INPUTS = (
     Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology_file.MOST_CHARACTERS),
     Input("a node's comment", lambda t: records.read(f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
     Input("a token", lambda t: jwt.signed_claims(b"k", t), ("W1tb", ".", "e30.", "a"), 1_000_000, (jwt.JwtError,)),
-    Input("a deletion cost", lambda t: scale_in_order.deletion_cost(_made(t)), ("9", "-", "0"), 262_144),
+    Input("a deletion cost", lambda t: scale_in_order.deletion_cost(MARKS, _made(t)), ("9", "-", "0"), 262_144),
     Input("nested JSON", lambda t: nesting.shallow(t.encode()), ('{"a":', "[", '"', "[],", "\\"), 65_536),
     Input("a nested pod template", _nested, ("a",), 1),
     Input("a list of variables", lambda t: merge.by_key([], [{"name": f"{t}{i}"} for i in range(shapes.MOST_ITEMS)], "name"), ("a",), 1),

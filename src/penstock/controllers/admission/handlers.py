@@ -16,6 +16,7 @@ from penstock.controllers.admission.related import RelatedObjectsFinder
 from penstock.controllers.runtime.caches import World
 from penstock.decide.slurm_node import topology
 from penstock.kube.webhook.review import NOTHING, AdmissionRequest, Answer, Cause, Handler
+from penstock.translate.slinky.worker_set import MARKS
 
 VALIDATE = "/validate"
 DEFAULT = "/default"
@@ -115,7 +116,7 @@ class Admission:
         labels = pod.metadata.labels
         if labels.get(app_labels.APP_NAME) != "slurmd":
             return Answer()
-        place = topology.wanted(machine)
+        place = topology.wanted(MARKS, machine)
         cluster = f"{request.namespace}/{labels.get(slinky_labels.CLUSTER, '')}"
         controller = world.controllers.get(cluster)
         if not place or controller is None:

@@ -46,8 +46,8 @@ from penstock.decide.action import (
 )
 from penstock.decide.drain.deletion_guard import may_delete
 from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.pod.chart_labels import chart_labels
 from penstock.kube import AlreadyExistsError, Expectations, NotFoundError, NotOursError
+from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import Slot
 from penstock.render.slinky.inputs import Cluster
 from penstock.render.slinky.nodeset import worker_pod as worker
@@ -82,6 +82,7 @@ class Actor:
     async def act(
         self,
         nodeset: NodeSet,
+        workers: WorkerSet,
         cluster: Cluster | None,
         actions: Sequence[Action],
         link: Link | None,
@@ -96,11 +97,14 @@ class Actor:
         is absent are not made. Raises KubeError.
         """
         with Told(self._events, nodeset) as told:
-            return await self._act(nodeset, cluster, actions, link, told, abandoned=abandoned)
+            return await self._act(
+                nodeset, workers, cluster, actions, link, told, abandoned=abandoned
+            )
 
     async def _act(
         self,
         nodeset: NodeSet,
+        workers: WorkerSet,
         cluster: Cluster | None,
         actions: Sequence[Action],
         link: Link | None,
@@ -115,9 +119,9 @@ class Actor:
         if link is not None and link.client is not None:
             # Whether they go or not: the pods that make them anew do not wait for it.
             early = [one for one in records if one.renews is not None]
-            await self._slurm.forget(nodeset, link, link.client, early, told)
+            await self._slurm.forget(nodeset, workers, link, link.client, early, told)
         if cluster is not None:
-            await self._create(nodeset, cluster, of_kind(actions, CreatePod), told)
+            await self._create(nodeset, workers, cluster, of_kind(actions, CreatePod), told)
             for one in of_kind(actions, CreateClaims):
                 await self._claims.make(nodeset, one.slot)
         await gather(self._claims.own(nodeset, one) for one in of_kind(actions, OwnClaim))
@@ -125,7 +129,7 @@ class Actor:
         told_pods = of_kind(actions, SetPodConditions)
         await gather((self._conditions(nodeset, one) for one in told_pods), BESIDE)
         if link is not None and link.client is not None:
-            done += await self._slurm.tell(nodeset, link, link.client, actions, told)
+            done += await self._slurm.tell(nodeset, workers, link, link.client, actions, told)
             again = [one for one in actions if isinstance(one, RegisterNode | RemoveStandIns)]
             key = nodeset.metadata.key
             await self.registrations.settle(key, link, link.client, again, told)
@@ -133,7 +137,7 @@ class Actor:
         done += await self._delete(nodeset, link, deletes, told, abandoned=abandoned)
         if link is not None and link.client is not None:
             late = [one for one in records if one.renews is None]
-            done += await self._slurm.forget(nodeset, link, link.client, late, told)
+            done += await self._slurm.forget(nodeset, workers, link, link.client, late, told)
             planned = [
                 one for one in actions if isinstance(one, SetReservation | DeleteReservation)
             ]
@@ -155,7 +159,12 @@ class Actor:
             return
 
     async def _create(
-        self, nodeset: NodeSet, cluster: Cluster, creates: Sequence[CreatePod], told: Told
+        self,
+        nodeset: NodeSet,
+        workers: WorkerSet,
+        cluster: Cluster,
+        creates: Sequence[CreatePod],
+        told: Told,
     ) -> None:
         """Create some at a time: a refusal stops the rest instead of being repeated for each."""
         revision, known = worker.revision(nodeset).hash, self._world.sssd_of(nodeset)
@@ -167,7 +176,8 @@ class Actor:
             for one in waiting:
                 if refused:
                     return
-                manifest = _manifest(cluster, nodeset, one.slot, revision, sssd)
+                manifest = _pod(cluster, nodeset, one.slot, revision, sssd)
+                manifest["metadata"]["labels"] |= workers.chart_labels
                 try:
                     await self._claims.make(nodeset, one.slot)
                     await self._create_one(nodeset, manifest, told)
@@ -298,12 +308,6 @@ class Actor:
         note = f"Deleted pod {action.name}: {verdict.why.message}"
         told.normal("SuccessfulDelete", note, "Delete")
         return True
-
-
-def _manifest(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: str) -> Json:
-    made = _pod(cluster, nodeset, slot, revision, sssd)
-    made["metadata"]["labels"] |= chart_labels(nodeset)
-    return made
 
 
 def _pod(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: str) -> Json:

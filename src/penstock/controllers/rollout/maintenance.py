@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.api.slinky import names
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.runtime.event_batch import Told
 from penstock.controllers.runtime.slurm_connections import USER, Link
 from penstock.decide.action import DeleteReservation, RefusedReservation, SetReservation
@@ -80,10 +78,9 @@ def _wanted(one: SetReservation) -> WantedReservation:
     )
 
 
-async def held_by_others(client: Slurmrestd, nodeset: NodeSet) -> frozenset[str]:
-    """The nodes that reservations name, but for the one in which the NodeSet's are replaced.
+async def held_by_others(client: Slurmrestd, ours: str) -> frozenset[str]:
+    """The nodes that reservations name, but for the one of that name (`ours`).
 
     Raises SlurmError.
     """
-    ours = names.reservation(nodeset)
     return reserved(one for one in await client.reservations() if one.name != ours)

@@ -14,6 +14,7 @@ from penstock.controllers.runtime.caches import World
 from penstock.decide.rollout.revision_history import history
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.kube import AlreadyExistsError, Client, NotFoundError
+from penstock.model.worker_set import WorkerSet
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.render.slinky.nodeset import worker_pod as worker
 
@@ -31,7 +32,7 @@ class Same:
 
 
 async def keep_revisions(
-    client: Client, world: World, nodeset: NodeSet, fixed: Collection[str] = ()
+    client: Client, world: World, nodeset: NodeSet, workers: WorkerSet, fixed: Collection[str] = ()
 ) -> Same:
     """Write what is missing and delete what is too old; returns which mean the wanted one.
 
@@ -43,7 +44,7 @@ async def keep_revisions(
     meta = nodeset.metadata
     revision = worker.revision(nodeset)
     records = world.revisions_of.get(meta.uid)
-    found = history(nodeset, revision.hash, records, world.pods_of.get(meta.uid))
+    found = history(workers, revision.hash, records, world.pods_of.get(meta.uid))
     notes = {marks.SAME_REVISIONS: ",".join(found.same)} if found.same else {}
     if not found.exists:
         manifest = worker.controller_revision(nodeset, revision, found.number)
@@ -59,6 +60,6 @@ async def keep_revisions(
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
     means = partial(meaning.of_revision, nodeset)
-    confs = live_conf.alike(nodeset, revision.data, records, fixed, means)
-    confs[revision.hash] = nodeset.spec.extra_conf
+    confs = live_conf.alike(workers, revision.data, records, fixed, means)
+    confs[revision.hash] = workers.parameters
     return Same(frozenset({*found.same, *confs} - {revision.hash}), confs)

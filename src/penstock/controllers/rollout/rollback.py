@@ -12,7 +12,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events
-from penstock.decide.rollout.rollback import Rollback, asked, patch, rollback
+from penstock.decide.rollout.rollback import Rollback, asked, rollback
 from penstock.kube import (
     BadRequestError,
     ConflictError,
@@ -20,8 +20,10 @@ from penstock.kube import (
     InvalidError,
     NotFoundError,
 )
+from penstock.model.worker_set import WorkerSet
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.translate.slinky.recorded_spec import patch, recorded
 
 ROLLED_BACK = "RolledBack"
 
@@ -36,17 +38,17 @@ class Rollbacks:
         self._done: dict[str, tuple[str, str, Check]] = {}
         """By key of a NodeSet its uid, the last value and what came of it."""
 
-    async def look(self, nodeset: NodeSet) -> bool:
+    async def look(self, nodeset: NodeSet, workers: WorkerSet) -> bool:
         """Whether something was asked for, so that the NodeSet is another one now.
 
         Raises KubeError.
         """
-        value = asked(nodeset)
+        value = asked(workers)
         if value is None:
             return False
         means = partial(meaning.of_revision, nodeset)
         records = self._world.revisions_of.get(nodeset.metadata.uid)
-        back = rollback(nodeset, value, worker.revision(nodeset).data, records, means)
+        back = rollback(workers, value, worker.revision(nodeset).data, records, means, recorded)
         if not back.why:
             try:
                 await self._write(nodeset, back)
@@ -79,7 +81,7 @@ class Rollbacks:
         live: Json = msgspec.json.decode(
             await self._client.get_raw(NODESETS, meta.namespace, meta.name)
         )
-        steps = patch(nodeset, live["spec"], back)
+        steps = patch(nodeset, live["spec"], back.value, back.spec)
         await self._client.patch(NODESETS, meta.namespace, meta.name, steps, kind="json")
 
     def _tell(self, nodeset: NodeSet, back: Rollback) -> None:

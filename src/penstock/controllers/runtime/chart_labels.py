@@ -12,6 +12,7 @@ from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.decide.pod import chart_labels
 from penstock.kube import Client, NotFoundError
+from penstock.translate.slinky import chart_labels as declared
 
 
 async def label(
@@ -21,7 +22,7 @@ async def label(
 
     Raises KubeError.
     """
-    wanted = chart_labels.chart_labels(obj)
+    wanted = declared.chart_labels(obj)
     for pod in pods:
         meta = pod.metadata
         labels = chart_labels.changes(pod, wanted)

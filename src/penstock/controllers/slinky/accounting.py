@@ -25,6 +25,7 @@ from penstock.render.slinky.accounting import slurmdbd as render
 from penstock.render.slinky.accounting.slurmdbd import Given
 from penstock.render.slinky.accounting.slurmdbd_conf import password_problem, slurmdbd_conf
 from penstock.slurm.auth.key_rotation import Phase
+from penstock.translate.slinky.image_sources import image_sources
 
 LINES = 200
 """Of slurmdbd's log: more than it says of one change."""
@@ -82,7 +83,7 @@ class AccountingLoop(Loop[Accounting]):
         await self.objects.ensure(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
         await chart_labels.label(self.client, obj, pods)
-        runs = workload("slurmdbd", 1, pods, obj)
+        runs = workload("slurmdbd", 1, pods, image_sources(obj))
         pod = next((one for one in pods if not one.metadata.deleting), None)
         if found.stays:
             # Nobody in it tells of the database: a changed file comes with our pod.

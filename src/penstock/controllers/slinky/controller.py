@@ -64,6 +64,7 @@ from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.slurm_conf import held_partitions
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.translate.slinky.image_sources import image_sources
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 _OF_OURS = frozenset({config_checks.VALID, config_checks.APPLIED, DRIFTED})
@@ -151,7 +152,7 @@ class ControllerLoop(Loop[Controller]):
         """A slurmctld of ours: its configuration, its objects, and what is said of them."""
         cluster = brought.cluster
         pods, runs, late = await self._daemons(obj, cluster)
-        serves = workload("slurmctld", 1, pods[:1], obj)
+        serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
         asked = pending(obj.metadata.annotations, self._noted(obj))
         manifest = render.stateful_set(cluster)
         pod = hold.look(self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked)
@@ -198,7 +199,7 @@ class ControllerLoop(Loop[Controller]):
     ) -> tuple[tuple[Pod, ...], Check, list[Check]]:
         """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
         pods = self.world.slurmctld_pods(obj)
-        runs = workload("slurmctld", obj.spec.replicas, pods, obj)
+        runs = workload("slurmctld", obj.spec.replicas, pods, image_sources(obj))
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
         if obj.spec.replicas > 1:
             await self.backups.look(obj, cluster, self.events)

@@ -25,6 +25,7 @@ from penstock.render.parts import ssh_host_keys as hostkeys
 from penstock.render.parts.digest import secret_digest
 from penstock.render.slinky.cluster import login as render
 from penstock.render.slinky.cluster import sssd
+from penstock.translate.slinky.image_sources import image_sources
 
 
 class LoginSetLoop(Loop[LoginSet]):
@@ -61,7 +62,12 @@ class LoginSetLoop(Loop[LoginSet]):
         listens = "sshd listens on 22"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
         heard = await self._directories.look(obj, pods, self.events)
-        return [workload("login", obj.spec.replicas, pods, obj), *found.checks, *exposed, *heard]
+        return [
+            workload("login", obj.spec.replicas, pods, image_sources(obj)),
+            *found.checks,
+            *exposed,
+            *heard,
+        ]
 
     def _hash_kept(self, obj: LoginSet, found: str) -> str:
         """The hash of sssd.conf for the pods: the one that they have if it means the same file.

@@ -34,6 +34,7 @@ from penstock.decide.rollout import maintenance
 from penstock.decide.slurm_node import default_topology, slurmd_version
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.kube import Expectations, NotFoundError, Result
+from penstock.model.worker_set import WorkerSet
 from penstock.render.config.content import cgroup_conf, mounted
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.config.slurm_conf import nodeset_lines
@@ -43,6 +44,7 @@ from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.slurm.conf.document import Document
 from penstock.slurm.known import Unknown
 from penstock.slurm.versions import RESERVATION_CALLS_SINCE
+from penstock.translate.slinky.worker_set import external_slurm, nodeset_status, worker_set
 
 LOOK_AGAIN_S = 3.0
 """Pause before what Slurm did not let us do is decided anew."""
@@ -79,13 +81,14 @@ class NodeSetLoop(Reporter[NodeSet]):
         if not self._written.satisfied(key):
             # The cache does not show our own writes yet; acting on it could do them twice.
             return Result(requeue_after=1.0)
+        workers = worker_set(nodeset)
         wrong = invalid(nodeset)
         cluster = waits_for_cluster(self.world, nodeset)
-        self._links.need_reservations(key, needs=maintenance.asks(nodeset), of=nodeset)
-        if isinstance(cluster, Cluster) and self._seen_before(nodeset):
+        self._links.need_reservations(key, needs=maintenance.asks(workers), of=nodeset)
+        if isinstance(cluster, Cluster) and self._seen_before(nodeset, workers):
             # A process that has just started would tell that Slurm is silent, and take it back.
             return Result(requeue_after=1.0)
-        if await self._rollbacks.look(nodeset):
+        if await self._rollbacks.look(nodeset, workers):
             return Result(requeue_after=1.0)
         hold = _hold(wrong, cluster, self.world.sssd_of(nodeset))
         same = Same()
@@ -93,23 +96,24 @@ class NodeSetLoop(Reporter[NodeSet]):
         # A NodeSet that waits for its first pod makes nothing yet.
         if there and not nodeset.metadata.deleting:
             fixed = self._actor.refusals.gres(key)
-            same = await keep_revisions(self.client, self.world, nodeset, fixed)
+            same = await keep_revisions(self.client, self.world, nodeset, workers, fixed)
         if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
         if self.world.declared_anew(nodeset):
             # What was written took its time; what was wanted then is not decided on.
             return Result(requeue_after=AT_ONCE_S)
         link = self._links.of(nodeset)
-        view = self._view(nodeset, link, hold, same)
+        view = self._view(nodeset, workers, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, Quiet()))
         unready = [pod for pod in view.pods if not pod.ready]
         checks = [*wrong, *decided.checks, *self._rollbacks.checks(nodeset)]
-        checks += scale_in_order.cost_check(view.pods)
+        checks += scale_in_order.cost_check(workers.marks, view.pods)
         refused: Exception | None = None
         done = True
         try:
             done = await self._actor.act(
                 nodeset,
+                workers,
                 cluster if isinstance(cluster, Cluster) else None,
                 decided.actions,
                 link,
@@ -117,7 +121,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             )
             if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
                 checks += self._refused_partition(nodeset, cluster)
-                checks += await self._drifted(view, cluster, link)
+                checks += await self._drifted(nodeset, view, cluster, link)
                 checks += _outside(nodeset, cluster, link)
                 slurmd = worker_spec.container(cluster, nodeset)
                 checks += _container_rights(nodeset, slurmd)
@@ -146,11 +150,12 @@ class NodeSetLoop(Reporter[NodeSet]):
         ]
         return Result(requeue_after=min(filter(None, waits), default=None))
 
-    async def _drifted(self, view: NodeSetView, cluster: Cluster, link: Link | None) -> list[Check]:
+    async def _drifted(
+        self, nodeset: NodeSet, view: NodeSetView, cluster: Cluster, link: Link | None
+    ) -> list[Check]:
         """What was changed in Slurm of its nodes and of its own partition."""
-        nodeset = view.nodeset
         chosen, wrong = choice(nodeset.metadata.annotations)
-        of_nodes = await self._nodes.settle(view, link, chosen)
+        of_nodes = await self._nodes.settle(nodeset, view, link, chosen)
         own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
         of_partition = await self._drift.settle(nodeset, cluster, chosen) if own else []
         words = None
@@ -182,22 +187,22 @@ class NodeSetLoop(Reporter[NodeSet]):
         (self._shares.discard if found is None else self._shares.add)(key)
         return [found] if found is not None else []
 
-    def _seen_before(self, nodeset: NodeSet) -> bool:
+    def _seen_before(self, nodeset: NodeSet, workers: WorkerSet) -> bool:
         """Whether its status is from a process that had asked Slurm, while this one has not."""
-        asked = self._links.asked(nodeset, reservations=maintenance.asks(nodeset))
+        asked = self._links.asked(nodeset, reservations=maintenance.asks(workers))
         return bool(nodeset.status.observed_generation) and not asked
 
     def outdated(self, obj: NodeSet) -> frozenset[str]:
         """What is told of something that is no longer declared goes with it."""
         goes = {
             cgroups.SHARED: obj.metadata.key not in self._shares,
-            maintenance.CREATED: not maintenance.scheduled(obj),
+            maintenance.CREATED: not maintenance.scheduled(worker_set(obj)),
             ROLLED_BACK: ROLLBACK not in obj.metadata.annotations,
         }
         return frozenset(name for name, gone in goes.items() if gone)
 
     async def _tell(self, nodeset: NodeSet, decided: Plan, checks: list[Check]) -> None:
-        await self.report(nodeset, checks, decided.status)
+        await self.report(nodeset, checks, nodeset_status(nodeset.status, decided.status))
 
     async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
         """What the pods need beside themselves: Service, budget, files."""
@@ -231,14 +236,19 @@ class NodeSetLoop(Reporter[NodeSet]):
             await self.client.patch(BUDGETS, meta["namespace"], meta["name"], body)
 
     def _view(
-        self, nodeset: NodeSet, link: Link | None, hold: Check | None, same: Same
+        self,
+        nodeset: NodeSet,
+        workers: WorkerSet,
+        link: Link | None,
+        hold: Check | None,
+        same: Same,
     ) -> NodeSetView:
         meta = nodeset.metadata
         pods = self.world.pods_of.get(meta.uid)
         snapshot = link.mirror.snapshot if link is not None else None
         found = self._machines(nodeset, pods)
         return NodeSetView(
-            nodeset=nodeset,
+            workers=workers,
             controller=self._controller_state(nodeset),
             pods=pods,
             nodes=snapshot.nodes if snapshot is not None else UNCONNECTED,
@@ -255,7 +265,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             reservations=link.reservations.records if link is not None else UNCONNECTED,
             refused_reservation=self._actor.reservations.refused(meta.key),
             cannot_register=self._actor.registrations.unable(meta.key),
-            external=self._links.external(nodeset),
+            external=external_slurm(self._links.external(nodeset)),
             no_reservations=_no_reservations(link),
             refused_topologies=self._actor.refusals.of(meta.key, pods),
         )
@@ -320,6 +330,7 @@ def _topology(view: NodeSetView, cluster: Cluster) -> list[Check]:
     lines = [line for one in cluster.nodesets for line in nodeset_lines(one)]
     named = [f"Topology={one.spec.topology}" for one in cluster.partitions if one.spec.topology]
     found = default_topology.check(
+        view.workers.marks,
         files,
         (controller.extra_conf, *lines, *named),
         view.pods,

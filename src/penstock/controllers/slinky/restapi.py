@@ -24,6 +24,7 @@ from penstock.decide.pod.workload import crashed, workload
 from penstock.kube import NotFoundError, Result
 from penstock.render.config.content import config_hash
 from penstock.render.slinky.cluster import slurmrestd as render
+from penstock.translate.slinky.image_sources import image_sources
 
 
 class RestApiLoop(Loop[RestApi]):
@@ -88,7 +89,11 @@ class RestApiLoop(Loop[RestApi]):
         await chart_labels.label(self.client, obj, pods)
         listens = "slurmrestd listens on 6820"
         exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
-        return [workload("slurmrestd", obj.spec.replicas, pods, obj), *found.checks, *exposed]
+        return [
+            workload("slurmrestd", obj.spec.replicas, pods, image_sources(obj)),
+            *found.checks,
+            *exposed,
+        ]
 
     async def _after_change(self, obj: RestApi, pods: Iterable[Pod], wanted: str) -> None:
         """Let a slurmrestd that ended on a bad slurm.conf start at once on the next one."""

@@ -28,6 +28,8 @@ from penstock.decide.action import (
 from penstock.decide.drain.recheck import still_right
 from penstock.decide.drain.request import reason_to_send
 from penstock.decide.observed.slurm_view import SlurmView
+from penstock.model.worker_marks import WorkerMarks
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import BusyError, SlurmError
 from penstock.slurm.rest.errors import NotFoundError as NoSuchNodeError
@@ -47,6 +49,7 @@ class SlurmActor:
     async def tell(
         self,
         nodeset: NodeSet,
+        workers: WorkerSet,
         link: Link,
         client: Slurmrestd,
         actions: Sequence[Action],
@@ -68,25 +71,32 @@ class SlurmActor:
             if self._world.declared_anew(nodeset):
                 return [False]
             now = SlurmView.of(snapshot.nodes, snapshot.jobs)
-            done += await gather(self._change(client, one, now, told) for one in changes)
+            done += await gather(
+                self._change(workers.marks, client, one, now, told) for one in changes
+            )
         key = nodeset.metadata.key
         done += await gather(self._place(client, key, one, told) for one in places)
-        done += await gather(self._comment(client, key, one, told) for one in comments)
+        done += await gather(self._comment(workers, client, one, told) for one in comments)
         done += await gather(give_features(client, one, told) for one in features)
         # The next decision must be made on what Slurm says now, not on what it said before.
         await link.mirror.fresh()
         return done
 
     async def _change(
-        self, client: Slurmrestd, action: NodeAction, now: SlurmView, told: Told
+        self,
+        marks: WorkerMarks,
+        client: Slurmrestd,
+        action: NodeAction,
+        now: SlurmView,
+        told: Told,
     ) -> bool:
         node = now.node(action.node)
-        if node is None or not still_right(action, now):
+        if node is None or not still_right(marks, action, now):
             return False
         try:
             match action:
                 case DrainNode():
-                    reason = reason_to_send(node, action)
+                    reason = reason_to_send(marks, node, action)
                     await client.update_node(action.node, state=["DRAIN"], reason=reason)
                 case UndrainNode():
                     await client.update_node(action.node, state=["UNDRAIN"])
@@ -99,12 +109,12 @@ class SlurmActor:
         return True
 
     async def _comment(
-        self, client: Slurmrestd, key: str, action: SetNodeComment, told: Told
+        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: Told
     ) -> bool:
         # What somebody gave the node a moment ago would be lost.
         if action.features is not None and await self._features(client, action.node) != action.over:
             return False
-        if action.gres is not None and not await self._gres(client, key, action, told):
+        if action.gres is not None and not await self._gres(workers, client, action, told):
             return False
         try:
             await client.update_node(
@@ -130,13 +140,15 @@ class SlurmActor:
         except SlurmError:
             return None
 
-    async def _gres(self, client: Slurmrestd, key: str, action: SetNodeComment, told: Told) -> bool:
+    async def _gres(
+        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: Told
+    ) -> bool:
         wanted = action.gres or ""
         try:
-            return await change_gres(client, action.node, wanted)
+            return await change_gres(workers.marks, client, action.node, wanted)
         except SlurmError as error:
             if error.refusal:
-                self.refusals.gres_refused(key, wanted)
+                self.refusals.gres_refused(workers.metadata.key, wanted)
                 note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
                 told.warning("SlurmRefused", note, "UpdateNode")
             return False
@@ -158,6 +170,7 @@ class SlurmActor:
     async def forget(
         self,
         nodeset: NodeSet,
+        workers: WorkerSet,
         link: Link,
         client: Slurmrestd,
         records: Sequence[DeleteNodeRecord],
@@ -173,11 +186,17 @@ class SlurmActor:
             # slurmctld would take the node out of the reservation with its record. With its
             # NodeSet a node is gone for good.
             gone = nodeset.metadata.deleting
-            kept = frozenset[str]() if gone else await held_by_others(client, nodeset)
+            kept = (
+                frozenset[str]()
+                if gone
+                else await held_by_others(client, workers.names.reservation)
+            )
         except SlurmError as error:
             log.info("node records kept", error=str(error))
             return [False]
-        right = [one for one in records if one.node not in kept and still_right(one, now)]
+        right = [
+            one for one in records if one.node not in kept and still_right(workers.marks, one, now)
+        ]
         deleted = await gather(self._forget_one(client, one, told) for one in right)
         left = [one.node for one, done in zip(right, deleted, strict=True) if done]
         link.mirror.forget(left)

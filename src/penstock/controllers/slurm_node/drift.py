@@ -14,6 +14,7 @@ from penstock.decide.observed.view import NodeSetView
 from penstock.decide.slurm_node import drift as decide
 from penstock.decide.slurm_node.drift import NodeDrift
 from penstock.kube import Client
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
@@ -42,13 +43,14 @@ class NodeDrifts:
         return CONFIRM_S / 2 if watch.waits else AGAIN_S if watch.found else None
 
     async def settle(
-        self, view: NodeSetView, link: Link | None, chosen: Choice
+        self, nodeset: NodeSet, view: NodeSetView, link: Link | None, chosen: Choice
     ) -> list[str] | None:
         """Tell of changed nodes and do what is chosen with them; what is to be told of them.
 
         None while that is not known. Raises KubeError.
         """
-        nodeset, watch = view.nodeset, self._watch(view.nodeset)
+        workers = view.workers
+        watch = self._watch(nodeset)
         if isinstance(view.nodes, Unknown):
             return None
         drifted = self._compared(view, view.nodes)
@@ -61,9 +63,9 @@ class NodeDrifts:
             return None
         due = watch.due(self._client.clock.monotonic())
         if due and link is not None and link.client is not None and chosen == "Revert":
-            await self._revert(view, link, link.client, watch, due)
+            await self._revert(nodeset, view, link, link.client, watch, due)
         elif due and chosen == "Adopt":
-            await self._adopt(nodeset, watch, drifted)
+            await self._adopt(nodeset, workers, watch, drifted)
         if not found:
             return []
         acts = chosen != "Report"
@@ -72,11 +74,11 @@ class NodeDrifts:
 
     def _compared(self, view: NodeSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
         """Thousands of nodes are compared once for each answer of slurmctld."""
-        meta = view.nodeset.metadata
+        meta = view.workers.metadata
         when = (nodes.as_of, meta.generation)
         last = self._last.get(meta.key)
         if last is None or last[0] != when:
-            found = decide.drift(view.nodeset, view.pods, nodes.value, view.live_confs)
+            found = decide.drift(view.workers, view.pods, nodes.value, view.live_confs)
             last = self._last[meta.key] = when, found
         return last[1]
 
@@ -89,14 +91,20 @@ class NodeDrifts:
         return watch
 
     async def _revert(
-        self, view: NodeSetView, link: Link, client: Slurmrestd, watch: Watch, due: Iterable[str]
+        self,
+        nodeset: NodeSet,
+        view: NodeSetView,
+        link: Link,
+        client: Slurmrestd,
+        watch: Watch,
+        due: Iterable[str],
     ) -> None:
         gate, done = asyncio.Semaphore(AT_ONCE), list[str]()
         found = watch.found or {}
 
         async def one(name: str) -> None:
             async with gate:
-                why = await _put_back(view.nodeset, client, name)
+                why = await _put_back(view.workers, client, name)
             watch.tried(name, self._client.clock.monotonic(), why and f"not put back: {why}")
             if not why:
                 done.append(name)
@@ -105,11 +113,13 @@ class NodeDrifts:
         if done:
             part: Found = {name: found[name] for name in sorted(done)}
             note = f"Put back what was {decide.told(part)}"
-            self._events.normal(view.nodeset, "NodesReverted", note, "Revert")
+            self._events.normal(nodeset, "NodesReverted", note, "Revert")
         await link.mirror.fresh()
 
-    async def _adopt(self, nodeset: NodeSet, watch: Watch, drifted: NodeDrift) -> None:
-        text, why = decide.adopted(nodeset, drifted)
+    async def _adopt(
+        self, nodeset: NodeSet, workers: WorkerSet, watch: Watch, drifted: NodeDrift
+    ) -> None:
+        text, why = decide.adopted(workers, drifted)
         if not why:
             refused = await adopt(self._client, NODESETS, nodeset, {"extraConf": text or None})
             if refused is None:
@@ -122,11 +132,11 @@ class NodeDrifts:
             self._events.normal(nodeset, "NodesAdopted", note, "Adopt")
 
 
-async def _put_back(nodeset: NodeSet, client: Slurmrestd, name: str) -> str:
+async def _put_back(workers: WorkerSet, client: Slurmrestd, name: str) -> str:
     """Give one node what is declared; why that is not possible, or nothing."""
     try:
         node = await client.node(name)
-        wanted = decide.put_back(nodeset, node)
+        wanted = decide.put_back(workers, node)
         features = sorted(wanted.features) if wanted.features != frozenset(node.features) else None
         await client.update_node(
             name, features=features, active_features=features, weight=wanted.weight

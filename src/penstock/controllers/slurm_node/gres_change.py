@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.decide.slurm_node.gres_change import REASON, drained
+from penstock.decide.slurm_node.gres_change import drained, reason
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm import gres
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
 
 
-async def change_gres(client: Slurmrestd, name: str, wanted: str) -> bool:
+async def change_gres(marks: WorkerMarks, client: Slurmrestd, name: str, wanted: str) -> bool:
     """Whether it is done; not while jobs use what changes. Raises SlurmError.
 
     The node takes no job meanwhile, and none until its slurmd has registered again, for the sake of
@@ -16,11 +17,11 @@ async def change_gres(client: Slurmrestd, name: str, wanted: str) -> bool:
     once. `decide.drain.request` takes the drain back (`decide.slurm_node.gres_change`).
     """
     before = await client.node(name)
-    if before.drain and not drained(before):
+    if before.drain and not drained(marks, before):
         # Whoever drained it gives it back, which has slurmctld ask for a registration.
         return await _change_unused(client, name, wanted)
     if not before.drain:
-        await client.update_node(name, state=["DRAIN"], reason=REASON)
+        await client.update_node(name, state=["DRAIN"], reason=reason(marks))
     try:
         done = await _change_unused(client, name, wanted)
     except SlurmError as error:
@@ -30,7 +31,7 @@ async def change_gres(client: Slurmrestd, name: str, wanted: str) -> bool:
     if done or not before.drain:
         await client.update_node(name, state=["UNDRAIN"])
     if done and not (await client.node(name)).drain:
-        await client.update_node(name, state=["DRAIN"], reason=REASON)
+        await client.update_node(name, state=["DRAIN"], reason=reason(marks))
     return done
 
 

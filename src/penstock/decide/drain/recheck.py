@@ -10,16 +10,19 @@ from __future__ import annotations
 from penstock.decide.action import DeleteNodeRecord, DrainNode, ResumeNode, UndrainNode
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.slurm_node import drain_reason, records
+from penstock.model.worker_marks import WorkerMarks
 
 
 def still_right(
-    action: DrainNode | UndrainNode | ResumeNode | DeleteNodeRecord, slurm: SlurmView
+    marks: WorkerMarks,
+    action: DrainNode | UndrainNode | ResumeNode | DeleteNodeRecord,
+    slurm: SlurmView,
 ) -> bool:
     """Whether to go on. A silent Slurm is asked for nothing."""
     node = slurm.node(action.node)
     if node is None or slurm.silence is not None:
         return False
-    ours = drain_reason.is_ours(node.reason)
+    ours = drain_reason.is_ours(marks, node.reason)
     match action:
         case DrainNode():
             if action.while_idle and (node.busy or slurm.jobs(action.node)):
@@ -36,5 +39,5 @@ def still_right(
             idle = not node.busy and not slurm.jobs(action.node)
             if action.renews is not None:
                 former = node.slurmd_start_time == action.renews
-                return former and idle and records.may_renew(node)
+                return former and idle and records.may_renew(marks, node)
             return idle and (node.drain or "DOWN" in node.state)

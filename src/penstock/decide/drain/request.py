@@ -13,16 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.api.cluster import labels as app_labels
-from penstock.api.cluster import marks
+from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode, Why
 from penstock.decide.drain import resume
 from penstock.decide.slurm_node import drain_reason, records
 from penstock.decide.slurm_node import gres_change as gres_settle
+from penstock.model.worker_marks import TRUE, WorkerMarks
 from penstock.slurm.state import Node
 
 
@@ -65,42 +64,47 @@ class Wish:
     reason: str
     user: bool
     """Whether a user cordoned the pod as well."""
+    prefix: str
+    """Of `reason`: the mark of the operator."""
 
     @property
     def why(self) -> Why:
         """For the event."""
-        return Why(REASONS[self.cause], self.reason.removeprefix(slinky_labels.REASON_PREFIX))
+        return Why(REASONS[self.cause], self.reason.removeprefix(self.prefix))
 
 
-def cordoned_by_us(pod: Pod, node: Node | None) -> bool:
+def cordoned_by_us(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
     """Whether the pod's pod-cordon was set by an operator, not by a user.
 
     By our mark, or, on a pod that slurm-operator left to us, by a drain reason that only an
     operator's own cordon leads to.
     """
     annotations = pod.metadata.annotations
-    if marks.CORDONED_FOR in annotations:
+    if CORDONED_FOR in annotations:
         return _marked(pod) is not None
-    inherited = {drain_reason.plain_node_cordon(pod), *(told(pod) for told in CONDEMNED.values())}
+    inherited = {
+        drain_reason.plain_node_cordon(marks, pod),
+        *(told(marks, pod) for told in CONDEMNED.values()),
+    }
     return (
-        annotations.get(slinky_labels.POD_CORDON) == app_labels.TRUE
+        annotations.get(marks.cordon[0]) == TRUE
         and node is not None
         and node.drain
         and node.reason in inherited
     )
 
 
-def cordoned_by_user(pod: Pod, node: Node | None) -> bool:
-    """Whether a user cordoned the pod; the short spelling is always a user's."""
+def cordoned_by_user(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
+    """Whether a user cordoned the pod; any key but the first is always a user's."""
     annotations = pod.metadata.annotations
-    if annotations.get(slinky_labels.POD_CORDON_SHORT) == app_labels.TRUE:
+    own, *others = marks.cordon
+    if any(annotations.get(key) == TRUE for key in others):
         return True
-    return annotations.get(slinky_labels.POD_CORDON) == app_labels.TRUE and not cordoned_by_us(
-        pod, node
-    )
+    return annotations.get(own) == TRUE and not cordoned_by_us(marks, pod, node)
 
 
 def wish(
+    marks: WorkerMarks,
     pod: Pod,
     node: Node | None,
     machine: KubernetesNode | None,
@@ -112,43 +116,44 @@ def wish(
     The words of a user's own cordon go before the others, as that is the wish that is still there
     when the others are gone.
     """
-    user = cordoned_by_user(pod, node)
+    user = cordoned_by_user(marks, pod, node)
     cordoned = machine if machine is not None and machine.spec.unschedulable else None
     cause = condemned or (Cause.NODE if cordoned else Cause.POD if user else None)
     if cause is None:
         return None
     if user or (cordoned is None and not cause.condemns):
-        reason = drain_reason.pod_cordon(pod)
+        reason = drain_reason.pod_cordon(marks, pod)
     elif cordoned is None or cause.condemns:
-        reason = CONDEMNED[cause](pod)
+        reason = CONDEMNED[cause](marks, pod)
     else:
-        reason = drain_reason.node_cordon(pod, cordoned, propagated)
-    return Wish(cause, reason, user)
+        reason = drain_reason.node_cordon(marks, pod, cordoned, propagated)
+    return Wish(cause, reason, user, marks.drain_prefix)
 
 
 def cordon_changes(
-    pod: Pod, node: Node | None, wanted: Wish | None, now: float
+    marks: WorkerMarks, pod: Pod, node: Node | None, wanted: Wish | None, now: float
 ) -> dict[str, str | None]:
     """What must change at the pod's annotations so that they tell the wish, and whose it is."""
     have: Mapping[str, str] = pod.metadata.annotations
+    key = marks.cordon[0]
     mark = _marked(pod)
     if wanted is None or wanted.cause is Cause.POD:
-        if mark is None and not cordoned_by_us(pod, node):
+        if mark is None and not cordoned_by_us(marks, pod, node):
             return {}
-        return {slinky_labels.POD_CORDON: None, marks.CORDONED_FOR: RELEASED}
-    if mark is None and have.get(slinky_labels.POD_CORDON) == app_labels.TRUE and wanted.user:
+        return {key: None, CORDONED_FOR: RELEASED}
+    if mark is None and have.get(key) == TRUE and wanted.user:
         return {}
     changes: dict[str, str | None] = {}
-    if have.get(slinky_labels.POD_CORDON) != app_labels.TRUE:
-        changes[slinky_labels.POD_CORDON] = app_labels.TRUE
+    if have.get(key) != TRUE:
+        changes[key] = TRUE
     if mark != wanted.cause:
-        changes[marks.CORDONED_FOR] = f"{wanted.cause} since {times.write(now)}"
+        changes[CORDONED_FOR] = f"{wanted.cause} since {times.write(now)}"
     return changes
 
 
 def condemned_since(pod: Pod) -> str | None:
     """Since when the pod is to go, as its mark says."""
-    cause, _, since = pod.metadata.annotations.get(marks.CORDONED_FOR, "").partition(" since ")
+    cause, _, since = pod.metadata.annotations.get(CORDONED_FOR, "").partition(" since ")
     return since if since and cause in CONDEMNED else None
 
 
@@ -158,18 +163,18 @@ def marked_for_update(pod: Pod) -> bool:
 
 
 def step(
-    pod: Pod, node: Node, wanted: Wish | None, now: float
+    marks: WorkerMarks, pod: Pod, node: Node, wanted: Wish | None, now: float
 ) -> DrainNode | UndrainNode | ResumeNode | None:
     """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
-    ours = drain_reason.is_ours(node.reason)
-    forgotten = resume.foreign_drain_lost(node, records.read(node.comment))
+    ours = drain_reason.is_ours(marks, node.reason)
+    forgotten = resume.foreign_drain_lost(marks, node, records.read(node.comment))
     if forgotten is not None:
         why = Why("DrainRestored", f"Node {node.name} was drained before its pod was replaced")
         return DrainNode(node.name, forgotten, override=True, why=why)
     if wanted is None:
         if "DOWN" in node.state:
-            return resume.resume_action(pod, node)
-        if gres_settle.settles_in(node, now) is not None:
+            return resume.resume_action(marks, pod, node)
+        if gres_settle.settles_in(marks, node, now) is not None:
             return None
         # Before the new pod's slurmd is there, a job would be lost on it.
         if node.drain and ours and resume.registered(pod, node):
@@ -177,7 +182,7 @@ def step(
             return UndrainNode(node.name, why)
         return None
     if not node.drain:
-        if drain_reason.stands(node):
+        if drain_reason.stands(marks, node):
             # DOWN by somebody else: no job can land there. Only a pod that goes needs the drain.
             if not wanted.cause.condemns:
                 return None
@@ -185,30 +190,30 @@ def step(
         if "DOWN" in node.state and not ours and not wanted.cause.condemns:
             return None
         return DrainNode(node.name, wanted.reason, override=True, why=wanted.why)
-    if ours and node.reason != wanted.reason and _stale(pod, node.reason, wanted):
+    if ours and node.reason != wanted.reason and _stale(marks, pod, node.reason, wanted):
         return DrainNode(node.name, wanted.reason, override=True, why=wanted.why)
     return None
 
 
-def reason_to_send(node: Node, action: DrainNode) -> str:
+def reason_to_send(marks: WorkerMarks, node: Node, action: DrainNode) -> str:
     """The reason to put into the call, looking at the record as it is now.
 
     Somebody else's words are never replaced, also when they came after the decision.
     """
-    if node.reason and (not action.override or drain_reason.stands(node)):
+    if node.reason and (not action.override or drain_reason.stands(marks, node)):
         return node.reason
     return action.reason
 
 
 def _marked(pod: Pod) -> str | None:
     """The cause for which Penstock cordons the pod, by its mark; None when it does not."""
-    cause = pod.metadata.annotations.get(marks.CORDONED_FOR, RELEASED).partition(" ")[0]
+    cause = pod.metadata.annotations.get(CORDONED_FOR, RELEASED).partition(" ")[0]
     return None if cause == RELEASED else cause
 
 
-def _stale(pod: Pod, reason: str, wanted: Wish) -> bool:
+def _stale(marks: WorkerMarks, pod: Pod, reason: str, wanted: Wish) -> bool:
     """Whether a reason of ours tells another cause than the wanted one."""
     if wanted.cause.condemns and not wanted.user:
         return True
-    passing = {drain_reason.TERMINATING, gres_settle.REASON}
-    return reason in {*passing, *(told(pod) for told in CONDEMNED.values())}
+    passing = {drain_reason.terminating(marks), gres_settle.reason(marks)}
+    return reason in {*passing, *(told(marks, pod) for told in CONDEMNED.values())}

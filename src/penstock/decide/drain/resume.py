@@ -11,17 +11,18 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.action import ResumeNode, Why
 from penstock.decide.observed.pod import slurmd_began
 from penstock.decide.slurm_node import drain_reason, records
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
 SKEW_S = 2
 """Whole seconds on both sides of the comparison of two start times."""
 
 
-def resume_action(pod: Pod, node: Node) -> ResumeNode | None:
+def resume_action(marks: WorkerMarks, pod: Pod, node: Node) -> ResumeNode | None:
     """Bring the node back, if it is DOWN by us or because it fell silent and answers again."""
     if "DOWN" not in node.state or not registered(pod, node):
         return None
-    ours = drain_reason.is_ours(node.reason)
+    ours = drain_reason.is_ours(marks, node.reason)
     if node.drain and not ours:
         return None
     if not ours and not _was_silent(pod, node):
@@ -31,9 +32,9 @@ def resume_action(pod: Pod, node: Node) -> ResumeNode | None:
     return ResumeNode(node.name, Why("NodeResumed", f"Pod {pod.metadata.name} is ready again"))
 
 
-def foreign_drain_lost(node: Node, record: records.Record | None) -> str | None:
+def foreign_drain_lost(marks: WorkerMarks, node: Node, record: records.Record | None) -> str | None:
     """The reason, perhaps empty, of somebody's drain that the preStop hook wrote over."""
-    if record is None or not node.drain or node.reason != drain_reason.TERMINATING:
+    if record is None or not node.drain or node.reason != drain_reason.terminating(marks):
         return None
     return record.drain
 

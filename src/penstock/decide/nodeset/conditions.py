@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
@@ -51,13 +49,13 @@ def checks(
         _creation(view, roles),
         _places(view),
         _claims(view, roles),
-        _taken(roles),
+        _taken(view, roles),
         _deleting(view, roles),
         _waiting(roles, held),
         _terminating(roles),
         _not_ready(view, roles),
         _not_available(view, roles),
-        None if view.deleting else topology.check(refused),
+        None if view.deleting else topology.check(view.workers.marks, refused),
         _silent(view, slurm),
         _not_registered(view, roles, slurm),
         _updating(view, roles, held),
@@ -81,7 +79,7 @@ def _places(view: NodeSetView) -> Check | None:
         False,
         "HostnameInvalid",
         f"{len(told)} Kubernetes nodes get no pod of that name: {list_some(told, '; ')}. Correct "
-        f"their annotation {slinky_labels.HOSTNAME_OVERRIDE}",
+        f"their annotation {view.workers.marks.hostname}",
     )
 
 
@@ -103,22 +101,23 @@ def _nowhere(view: NodeSetView) -> Check | None:
         True,
         "NoNodeFits",
         f"None of {len(view.kubernetes_nodes)} Kubernetes nodes fits nodeSelector, affinity and "
-        "tolerations of spec.template.spec",
+        f"tolerations of {view.workers.wording.template_field}",
     )
 
 
 def _controller(view: NodeSetView) -> Check | None:
-    name = view.nodeset.spec.controller_ref.name
+    workers = view.workers
+    of = f"{workers.wording.cluster_kind} {workers.cluster}"
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        return Check(None, "ControllerGone", f"Controller {name} is gone or going: {_going(view)}")
+        return Check(None, "ControllerGone", f"{of} is gone or going: {_going(view)}")
     if view.controller is ControllerState.DELETING:
-        return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
+        return Check(False, "ControllerDeleting", f"{of} is being deleted")
     return Check(
         False,
         "ControllerNotFound",
-        f"spec.controllerRef: there is no Controller {name}; no pods are made before it",
+        f"{workers.wording.cluster_field}: there is no {of}; no pods are made before it",
     )
 
 
@@ -132,9 +131,8 @@ def _going(view: NodeSetView) -> str:
             "slurmctld is outside and goes on, so each pod is deleted once its Slurm node is "
             "drained and empty"
         )
-    meta, end = view.nodeset.metadata, times.write(since + PATIENCE_S)
-    labels = app_labels.selector_labels("slurmd", meta.name)
-    chosen = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    meta, end = view.workers.metadata, times.write(since + PATIENCE_S)
+    chosen = view.workers.selector_text
     return (
         f"slurmctld is outside and cannot be asked since {times.write(since)}, so pods that may "
         f"have jobs stay until {end}. To end the wait at once: kubectl delete pods "
@@ -151,15 +149,15 @@ def _creation(view: NodeSetView, roles: Roles) -> Check | None:
     return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
 
 
-def _taken(roles: Roles) -> Check | None:
+def _taken(view: NodeSetView, roles: Roles) -> Check | None:
     if not roles.taken:
         return None
     names = list_some([_owned(pod) for pod in roles.taken])
     return Check(
         False,
         "PodNameTaken",
-        f"Pods have names that this NodeSet needs and are not its own: {names}. Delete or rename "
-        "them",
+        f"Pods have names that this {view.workers.kind} needs and are not its own: {names}. Delete "
+        "or rename them",
     )
 
 
@@ -211,7 +209,7 @@ def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
     broken = [one for one in waiting if one.lasting]
     names = list_some([one.text for one in broken or waiting], "; ")
     message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
-    message += next_step(view.nodeset, broken)
+    message += next_step(view.workers.images, broken)
     return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
 
 
@@ -226,7 +224,7 @@ def _told(pod: Pod) -> Trouble:
 
 
 def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
-    seconds = view.nodeset.spec.min_ready_seconds
+    seconds = view.workers.min_ready_seconds
     if seconds <= 0:
         return None
     young = [p.metadata.name for p in roles.kept if (available_in(p, seconds, view.now) or 0) > 0]
@@ -254,7 +252,7 @@ def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check 
     if view.cannot_register is None:
         message += "They are led to register again"
     else:
-        by_hand = view.nodeset.spec.update_strategy.type == "OnDelete"
+        by_hand = view.workers.update.type == "OnDelete"
         then = "delete them" if by_hand else "they are replaced within maxUnavailable"
         message += f"They cannot be led to register again ({view.cannot_register}): {then}"
     return Check(None, "SlurmNodeNotRegistered", message)
@@ -280,7 +278,7 @@ def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> C
 
 def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
     names = _names(old_ones(view, roles.kept))
-    if not names or view.deleting or roles.update.budget or scheduled(view.nodeset):
+    if not names or view.deleting or roles.update.budget or scheduled(view.workers):
         return None
     message = (
         f"{len(names)} pods have an older template and keep it until they are deleted: "

@@ -26,7 +26,7 @@ def finalizer_action(
 
     `claimed` says that it would take claims along that shall stay.
     """
-    has = DRAIN_FINALIZER in view.nodeset.metadata.finalizers
+    has = DRAIN_FINALIZER in view.workers.metadata.finalizers
     if not view.deleting:
         return None if has else AddFinalizer(DRAIN_FINALIZER)
     if not has or view.pods or claimed:
@@ -44,8 +44,8 @@ def finalizer_action(
 
 def patience_in(view: NodeSetView) -> float | None:
     """Seconds until a silent Slurm is waited for no longer, None while pods are left."""
-    deleted = times.parse(view.nodeset.metadata.deletion_timestamp)
-    if deleted is None or view.pods or DRAIN_FINALIZER not in view.nodeset.metadata.finalizers:
+    deleted = times.parse(view.workers.metadata.deletion_timestamp)
+    if deleted is None or view.pods or DRAIN_FINALIZER not in view.workers.metadata.finalizers:
         return None
     return max(0.0, deleted + (GOING_S if view.going else PATIENCE_S) - view.now)
 

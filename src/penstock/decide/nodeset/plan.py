@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.nodeset import NodeSetStatus
 from penstock.base.text import list_some
 from penstock.decide.action import (
     Action,
@@ -57,6 +56,7 @@ from penstock.decide.slurm_node import features as node_features
 from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.decide.slurm_node import records, topology
 from penstock.decide.slurm_node import registration as node_registration
+from penstock.model.worker_status import WorkerSetStatus
 from penstock.slurm.state import Node
 
 _FORGOTTEN = "Slurm has no record of its node and cannot have it register again"
@@ -72,7 +72,7 @@ class Plan:
     """
 
     actions: tuple[Action, ...]
-    status: NodeSetStatus
+    status: WorkerSetStatus
     checks: tuple[Check, ...]
     wake_after: float | None
 
@@ -101,9 +101,8 @@ class _Pass:
 def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
     quiet = Quiet() if quiet is None else quiet
-    quiet.crowd = followed(quiet.crowd, view.nodeset.metadata.name, view.pods)
-    labels = chart_labels.chart_labels(view.nodeset)
-    view = dated(placed(replace(view, known=quiet.crowd, chart_labels=labels), quiet))
+    quiet.crowd = followed(quiet.crowd, view.workers.names, view.workers.marks, view.pods)
+    view = dated(placed(replace(view, known=quiet.crowd), quiet))
     slurm = SlurmView.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
     shared = view.crowd.shared
@@ -173,7 +172,10 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *(one for one in late if isinstance(one, SetReservation | DeleteReservation)),
         *(one for one in late if isinstance(one, RemoveFinalizer)),
     )
-    refused = topology.standing(view.refused_topologies, view.pods, view.kubernetes_nodes, slurm)
+    marks = view.workers.marks
+    refused = topology.standing(
+        marks, view.refused_topologies, view.pods, view.kubernetes_nodes, slurm
+    )
     said = checks(view, slurm, roles, held, refused, planned.check)
     if shared:
         said = (_shared(shared), *said)
@@ -191,12 +193,12 @@ def _moved(
     quiet: Quiet,
 ) -> Iterator[tuple[Pod, Looked]]:
     """The pods that must be looked at, with all that is looked at: those that are not quiet."""
-    spec, meta = view.nodeset.spec, view.nodeset.metadata
+    workers, meta = view.workers, view.workers.metadata
     quiet.under(
         (meta.namespace, meta.name, meta.uid),
-        (view.revision, view.same_revisions, view.live_confs, spec.update_strategy.type),
-        (spec.workload_disruption_protection, view.propagated_conditions, slurm.silence),
-        view.chart_labels,
+        (view.revision, view.same_revisions, view.live_confs, workers.update.type),
+        (workers.protect_busy_pods, view.propagated_conditions, slurm.silence),
+        view.workers.chart_labels,
         (
             shared,
             view.places.hosts if view.places is not None else None,
@@ -228,24 +230,25 @@ def _tend(
 
     `idle` are the names of pods that are drained only while their node is idle.
     """
+    workers, marks = view.workers, view.workers.marks
     name = slurm_node_name(pod)
     node = slurm.node(name)
     machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
-    wish = drain.wish(pod, node, machine, condemned, view.propagated_conditions)
-    cordon = drain.cordon_changes(pod, node, wish, view.now)
-    place = topology.annotation(pod, node, machine)
-    annotations = {**cordon, **deadline.changes(pod, slurm), **place}
+    wish = drain.wish(marks, pod, node, machine, condemned, view.propagated_conditions)
+    cordon = drain.cordon_changes(marks, pod, node, wish, view.now)
+    place = topology.annotation(marks, pod, node, machine)
+    annotations = {**cordon, **deadline.changes(marks, pod, slurm), **place}
     labels = {
-        **protect.labels(view.nodeset, pod, slurm),
-        **missing_labels(pod),
-        **chart_labels.changes(pod, view.chart_labels),
+        **protect.labels(workers, pod, slurm),
+        **missing_labels(marks, pod),
+        **chart_labels.changes(pod, view.workers.chart_labels),
     }
     if annotations or labels:
         why = wish.why if wish and cordon else None
         meta = pod.metadata
         version = meta.resource_version if cordon else ""
         doing.patches.append(PatchPod(meta.name, meta.uid, labels, annotations, why, version))
-    conditions = conditions_action(pod, slurm, view.now)
+    conditions = conditions_action(marks, pod, slurm, view.now)
     if conditions is not None:
         doing.conditions.append(conditions)
     if node is None or slurm.silence is not None or name in shared:
@@ -253,15 +256,15 @@ def _tend(
     _comment(view, pod, node, doing, going=condemned is not None)
     if condemned is None and (told := _place(view, node, machine)) is not None:
         doing.places.append(told)
-    if condemned is None and (given := node_features.step(node, machine)) is not None:
+    if condemned is None and (given := node_features.step(marks, node, machine)) is not None:
         doing.features.append(given)
     if cordon:
         # First the pod says whose cordon it is, then Slurm is told: in whatever order things fail,
         # a user's cordon is never taken for ours, nor ours for a user's.
         return
-    if wish is None and (left := gres_settle.settles_in(node, view.now)) is not None:
+    if wish is None and (left := gres_settle.settles_in(marks, node, view.now)) is not None:
         doing.waits.append(left)
-    step = drain.step(pod, node, wish, view.now)
+    step = drain.step(marks, pod, node, wish, view.now)
     if isinstance(step, DrainNode):
         doing.drains.append(replace(step, while_idle=pod.metadata.name in idle))
     elif step is not None:
@@ -285,13 +288,13 @@ def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bo
     confs = None if renew else view.live_confs
     machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
     comment = records.comment_action(
-        view.nodeset,
+        view.workers,
         pod,
         node,
         going=going,
         renew=renew,
         confs=confs,
-        place=topology.wanted(machine),
+        place=topology.wanted(view.workers.marks, machine),
     )
     if comment is not None:
         doing.comments.append(comment)
@@ -301,7 +304,9 @@ def _place(view: NodeSetView, node: Node, machine: KubernetesNode | None) -> Set
     record = records.read(node.comment)
     last = record.topology if record is not None else None
     refusal = view.refused_topologies.get(node.name)
-    return topology.step(node, topology.wanted(machine), last, refusal, view.now)
+    return topology.step(
+        node, topology.wanted(view.workers.marks, machine), last, refusal, view.now
+    )
 
 
 def _may_create(view: NodeSetView) -> bool:
@@ -331,7 +336,7 @@ def _shared(names: frozenset[str]) -> Check:
 
 
 def _wake_after(view: NodeSetView) -> float | None:
-    seconds = view.nodeset.spec.min_ready_seconds
+    seconds = view.workers.min_ready_seconds
     ended = [pod for pod in view.pods if pod.status.phase in ENDED] if view.crowd.ended else []
     waits = [wait for pod in ended if (wait := remake_in(pod, view.now))]
     if seconds > 0:

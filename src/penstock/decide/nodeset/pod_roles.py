@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.names import padded_name, pod_name, slurm_node_name
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide import ordinals
 from penstock.decide.drain.request import Cause
-from penstock.decide.observed.pod import DAEMON, is_daemon
+from penstock.decide.observed.pod import is_daemon
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
 from penstock.decide.placement import node_pins as pins
 from penstock.decide.placement.daemonset import place
 from penstock.decide.rollout.rolling_update import Rollout, rollout
 from penstock.decide.scale import victims
+from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_slot import Places, Slot
 
 
@@ -59,9 +58,10 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         return _daemons(view, slurm, view.places, alive, terminating)
     foreign: tuple[Pod, ...] = ()
     own = alive
-    if any(mode == DAEMON for _, mode in view.crowd.made_of):
-        foreign = tuple(pod for pod in alive if is_daemon(pod))
-        own = tuple(pod for pod in alive if not is_daemon(pod))
+    marks = view.workers.marks
+    if any(per_node for _, per_node in view.crowd.made_of):
+        foreign = tuple(pod for pod in alive if is_daemon(marks, pod))
+        own = tuple(pod for pod in alive if not is_daemon(marks, pod))
 
     numbers = view.crowd.ordinals
     sized = own
@@ -80,7 +80,7 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     others = {pod.metadata.name: pod for pod in view.others}
     unused = [number for number in wanted if number not in used]
     pinned = pins.pins(view) if unused else dict[str, str]()
-    free = [_slot(view.nodeset, number, pinned) for number in unused]
+    free = [_slot(view.workers.names, number, pinned) for number in unused]
     return Roles(
         kept=kept,
         condemned=gone,
@@ -88,8 +88,7 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
         terminating=terminating,
         missing=tuple(slot for slot in free if slot.pod not in others),
         taken=tuple(others[slot.pod] for slot in free if slot.pod in others),
-        wanted=_named(view.nodeset.metadata.name, view.nodeset.spec.ordinal_padding, wanted)
-        | _names(view, kept),
+        wanted=_named(view.workers.names, wanted) | _names(view, kept),
         update=update,
     )
 
@@ -105,8 +104,9 @@ def _daemons(
     daemons: Sequence[Pod] = alive
     foreign: tuple[Pod, ...] = ()
     if view.crowd.daemons < len(view.pods):
-        daemons = [pod for pod in alive if is_daemon(pod)]
-        foreign = tuple(pod for pod in alive if not is_daemon(pod))
+        marks = view.workers.marks
+        daemons = [pod for pod in alive if is_daemon(marks, pod)]
+        foreign = tuple(pod for pod in alive if not is_daemon(marks, pod))
     own = place(view, places, daemons)
     stays = (*own.kept, *foreign)
     update = rollout(view, slurm, stays)
@@ -133,12 +133,12 @@ def _names(view: NodeSetView, kept: tuple[Pod, ...]) -> frozenset[str]:
     return frozenset(pod.metadata.name for pod in kept)
 
 
-def _slot(nodeset: NodeSet, number: int, pinned: Mapping[str, str]) -> Slot:
+def _slot(names: WorkerNames, number: int, pinned: Mapping[str, str]) -> Slot:
     machine = pinned.get(str(number), "")
-    return Slot(pod_name(nodeset, number), slurm_node_name(nodeset, number), number, machine)
+    return Slot(names.pod(number), names.host(number), number, machine)
 
 
 @lru_cache(maxsize=64)
-def _named(nodeset: str, padding: int, numbers: tuple[int, ...]) -> frozenset[str]:
-    """Names of pods; a NodeSet that does not change its size has the same ones each time."""
-    return frozenset(padded_name(nodeset, padding, number) for number in numbers)
+def _named(names: WorkerNames, numbers: tuple[int, ...]) -> frozenset[str]:
+    """Names of pods; a set that does not change its size has the same ones each time."""
+    return frozenset(map(names.pod, numbers))

@@ -15,36 +15,32 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
-from penstock.api.kubernetes.meta import Json, OwnerReference
-from penstock.api.slinky import names
-from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.api.kubernetes.meta import OwnerReference
 from penstock.decide.action import CreateClaims, OwnClaim, Why
 from penstock.decide.drain.request import Cause
 from penstock.decide.nodeset.pod_roles import Roles
 from penstock.decide.observed.pod import is_daemon, machine_of, never_bound, slurm_node_name
 from penstock.decide.observed.view import NodeSetView
+from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import Slot
 
 
-def names_of(nodeset: NodeSet, slot: Slot) -> list[str]:
+def names_of(workers: WorkerSet, slot: Slot) -> list[str]:
     """Names of the claims of a place."""
-    metas: list[Json] = [
-        claim.get("metadata") or {} for claim in nodeset.spec.volume_claim_templates or ()
-    ]
-    templates = [str(meta.get("name") or "") for meta in metas]
+    names, templates = workers.names, workers.pvcs.templates
     if slot.ordinal is None:
-        return [names.daemon_claim(nodeset, one, slot.host) for one in templates if one]
-    return [names.worker_claim(nodeset, one, slot.ordinal) for one in templates if one]
+        return [names.pvc_on(one, slot.host) for one in templates]
+    return [names.pvc(one, slot.ordinal) for one in templates]
 
 
 def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
     """By pod that is to be made, the claim that must be gone before."""
-    if not view.nodeset.spec.volume_claim_templates:
+    if not view.workers.pvcs.templates:
         return {}
     living = {pod.metadata.uid for pod in view.pods}
     found: dict[str, str] = {}
     for slot in slots:
-        for name in names_of(view.nodeset, slot):
+        for name in names_of(view.workers, slot):
             claim = view.claims.get(name)
             if claim is None:
                 continue
@@ -55,15 +51,15 @@ def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
 
 def _gone(view: NodeSetView, owner: OwnerReference, living: Collection[str]) -> bool:
     """Whether an owner is gone, and takes the claim along: a pod, or a former NodeSet."""
-    meta = view.nodeset.metadata
+    meta = view.workers.metadata
     if _is_pod(owner):
         return owner.uid not in living
-    return _is_nodeset(owner) and owner.name == meta.name and owner.uid != meta.uid
+    return view.workers.owns_as(owner) and owner.name == meta.name and owner.uid != meta.uid
 
 
 def actions(view: NodeSetView, roles: Roles) -> tuple[CreateClaims | OwnClaim, ...]:
     """Claims that pods wait for, and claims whose owner is another one now."""
-    if not view.nodeset.spec.volume_claim_templates:
+    if not view.workers.pvcs.templates:
         return ()
     return (*_missing(view, roles), *_owned(view, roles))
 
@@ -73,10 +69,10 @@ def _missing(view: NodeSetView, roles: Roles) -> Iterator[CreateClaims]:
     if view.deleting:
         return
     for pod in roles.kept:
-        slot = _slot_of(view.nodeset, pod) if never_bound(pod) else None
+        slot = _slot_of(view.workers, pod) if never_bound(pod) else None
         if slot is None:
             continue
-        if any(name not in view.claims for name in names_of(view.nodeset, slot)):
+        if any(name not in view.claims for name in names_of(view.workers, slot)):
             told = f"Pod {pod.metadata.name} waits for claims that are not there"
             yield CreateClaims(slot, Why("CreateClaims", told))
 
@@ -85,18 +81,18 @@ def _owned(view: NodeSetView, roles: Roles) -> Iterator[OwnClaim]:
     scaled_in: set[str] = set()
     if roles.cause is Cause.SCALE_IN:
         scaled_in = {pod.metadata.uid for pod in roles.condemned}
-    if not scaled_in and not any(_astray(view.nodeset, one) for one in view.claims.values()):
+    if not scaled_in and not any(_astray(view.workers, one) for one in view.claims.values()):
         # Nearly always, and there may be thousands.
         return
     placed: set[str] = set()
     for pod in (*roles.kept, *roles.updating, *roles.condemned):
-        slot = _slot_of(view.nodeset, pod)
-        for name in names_of(view.nodeset, slot) if slot is not None else ():
+        slot = _slot_of(view.workers, pod)
+        for name in names_of(view.workers, slot) if slot is not None else ():
             placed.add(name)
             claim = view.claims.get(name)
             if claim is None or claim.metadata.deleting:
                 continue
-            wanted = owners(view.nodeset, claim, pod, scaled_in=pod.metadata.uid in scaled_in)
+            wanted = owners(view.workers, claim, pod, scaled_in=pod.metadata.uid in scaled_in)
             if {one.uid for one in wanted} != {one.uid for one in _owners(claim)}:
                 meta = claim.metadata
                 yield OwnClaim(
@@ -110,50 +106,47 @@ def _let_go(view: NodeSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
 
     None is given to it: whoever lets scale-in keep claims may want them after the NodeSet as well.
     """
-    policy = view.nodeset.spec.persistent_volume_claim_retention_policy
+    policy = view.workers.pvcs
     if policy.when_deleted == "Delete":
         return
     for name, claim in view.claims.items():
         meta = claim.metadata
-        wanted = tuple(one for one in _owners(claim) if one.uid != view.nodeset.metadata.uid)
+        wanted = tuple(one for one in _owners(claim) if one.uid != view.workers.metadata.uid)
         if name not in placed and not meta.deleting and len(wanted) < len(_owners(claim)):
             yield OwnClaim(name, meta.uid, meta.resource_version, wanted)
 
 
-def _astray(nodeset: NodeSet, claim: PersistentVolumeClaim) -> bool:
+def _astray(workers: WorkerSet, claim: PersistentVolumeClaim) -> bool:
     """Whether a claim may have other owners than that of a place that stays."""
-    policy = nodeset.spec.persistent_volume_claim_retention_policy
+    policy = workers.pvcs
     owned = policy.when_deleted == "Delete"
     # Written out, as it is asked of thousands.
     found = claim.metadata.owner_references
-    return len(found) != owned or (owned and found[0].uid != nodeset.metadata.uid)
+    return len(found) != owned or (owned and found[0].uid != workers.metadata.uid)
 
 
 def owners(
-    nodeset: NodeSet, claim: PersistentVolumeClaim, pod: Pod, *, scaled_in: bool
+    workers: WorkerSet, claim: PersistentVolumeClaim, pod: Pod, *, scaled_in: bool
 ) -> tuple[OwnerReference, ...]:
-    """Who shall own a claim; owners that are neither a NodeSet of ours nor a pod stay."""
-    policy = nodeset.spec.persistent_volume_claim_retention_policy
-    meta = nodeset.metadata
+    """Who shall own a claim; owners that are neither an object of that kind nor a pod stay."""
+    policy = workers.pvcs
+    meta = workers.metadata
     others = tuple(
         one
         for one in _owners(claim)
-        if one.uid not in (meta.uid, pod.metadata.uid) and not (_is_pod(one) or _is_nodeset(one))
+        if one.uid not in (meta.uid, pod.metadata.uid)
+        and not (_is_pod(one) or workers.owns_as(one))
     )
     if policy.when_scaled == "Delete" and scaled_in:
         return (*others, _reference("v1", "Pod", pod.metadata.name, pod.metadata.uid))
     if policy.when_deleted == "Delete":
-        version, kind = NODESETS.api_version, NODESETS.kind
+        version, kind = workers.api_version, workers.kind
         return (*others, _reference(version, kind, meta.name, meta.uid))
     return others
 
 
 def _is_pod(owner: OwnerReference) -> bool:
     return owner.is_kind("", "Pod")
-
-
-def _is_nodeset(owner: OwnerReference) -> bool:
-    return owner.is_kind(NODESETS.group, NODESETS.kind)
 
 
 def _reference(version: str, kind: str, name: str, uid: str) -> OwnerReference:
@@ -164,10 +157,10 @@ def _owners(claim: PersistentVolumeClaim) -> tuple[OwnerReference, ...]:
     return claim.metadata.owner_references
 
 
-def _slot_of(nodeset: NodeSet, pod: Pod) -> Slot | None:
+def _slot_of(workers: WorkerSet, pod: Pod) -> Slot | None:
     """The place of a pod that is there."""
     name = pod.metadata.name
-    if is_daemon(pod):
+    if is_daemon(workers.marks, pod):
         return Slot(name, slurm_node_name(pod), machine=machine_of(pod))
-    ordinal = names.ordinal_of(nodeset, name)
+    ordinal = workers.names.ordinal_of(name)
     return None if ordinal is None else Slot(name, slurm_node_name(pod), ordinal)

@@ -8,19 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 
-import msgspec
-
-from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky.nodeset import ExternalSlurm, NodeSetStatus
 from penstock.base import times
-from penstock.decide.observed.pod import DAEMON, is_daemon
+from penstock.decide.observed.pod import is_daemon
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
 from penstock.decide.placement import node_pins as pins
 from penstock.decide.placement.daemonset import misnamed
+from penstock.model.worker_status import ExternalSlurm, WorkerSetStatus
 from penstock.slurm import state as model
 from penstock.slurm.known import Unknown
 
@@ -40,19 +36,19 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
 
 def current(view: NodeSetView, pod: Pod) -> bool:
     """Whether the pod is as wanted: of that revision, or of one that means the same, and mode."""
-    found = slinky_labels.revision_hash(pod.metadata.labels)
+    found = view.workers.marks.revision_of(pod.metadata.labels)
     return (found == view.revision or found in view.same_revisions) and in_place(view, pod)
 
 
 def in_place(view: NodeSetView, pod: Pod) -> bool:
     """Whether the pod is of the wanted scaling mode, and called as its machine is."""
-    daemons = view.nodeset.spec.scaling_mode == DAEMON
-    return is_daemon(pod) == daemons and not (daemons and misnamed(view, pod))
+    daemons = view.workers.per_node
+    return is_daemon(view.workers.marks, pod) == daemons and not (daemons and misnamed(view, pod))
 
 
 def dated(view: NodeSetView) -> NodeSetView:
     """The view with the pods that are not `current`: several questions are about them."""
-    daemons = view.nodeset.spec.scaling_mode == DAEMON
+    daemons = view.workers.per_node
     if daemons and _renamed(view):
         others = (pod.metadata.uid for pod in view.pods if not current(view, pod))
         return replace(view, old=frozenset(others))
@@ -60,7 +56,7 @@ def dated(view: NodeSetView) -> NodeSetView:
     made_otherwise = (
         uids
         for (revision, mode), uids in view.crowd.made_of.items()
-        if revision not in wanted or (mode == DAEMON) != daemons
+        if revision not in wanted or mode != daemons
     )
     return replace(view, old=frozenset(chain.from_iterable(made_otherwise)))
 
@@ -80,22 +76,19 @@ def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.metadata.uid in old] if old else []
 
 
-def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> NodeSetStatus:
+def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> WorkerSetStatus:
     """The new status, with conditions made of `checks`.
 
     What Slurm says is kept from the old status while Slurm is silent. `unavailableReplicas` is
     relative to the wanted number. A node counts by its base state, and as drained besides.
     """
-    old = view.nodeset.status
-    spec = view.nodeset.spec
-    meta = view.nodeset.metadata
-    crowd = view.crowd
-    available, seconds = crowd.ready, spec.min_ready_seconds
+    workers, crowd = view.workers, view.crowd
+    old, meta = workers.last, workers.metadata
+    available, seconds = crowd.ready, workers.min_ready_seconds
     if seconds > 0:
         available = sum(1 for pod in view.pods if available_in(pod, seconds, view.now) == 0)
     idle, allocated, down, drain = _slurm_counts(view, slurm)
-    labels = app_labels.selector_labels("slurmd", meta.name)
-    return msgspec.structs.replace(
+    return replace(
         old,
         observed_generation=meta.generation,
         replicas=crowd.phased,
@@ -108,10 +101,10 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Node
         slurm_allocated=allocated,
         slurm_down=down,
         slurm_drain=drain,
-        node_set_hash=view.revision,
+        revision=view.revision,
         ordinal_to_node=pins.pins(view),
-        external_slurm=_external(view),
-        selector=",".join(f"{key}={labels[key]}" for key in sorted(labels)),
+        external=_external(view),
+        selector=workers.selector_text,
         conditions=set_conditions(
             old.conditions,
             conditions(checks),
@@ -126,11 +119,11 @@ def _external(view: NodeSetView) -> ExternalSlurm | None:
         return None
     since = view.silent_since
     told = times.write(since) if since is not None else ""
-    return msgspec.structs.replace(view.external, silent_since=told)
+    return replace(view.external, silent_since=told)
 
 
 def _slurm_counts(view: NodeSetView, slurm: SlurmView) -> tuple[int, int, int, int]:
-    old = view.nodeset.status
+    old = view.workers.last
     if isinstance(slurm.nodes, Unknown):
         return old.slurm_idle, old.slurm_allocated, old.slurm_down, old.slurm_drain
     found = map(slurm.nodes.value.get, view.crowd.hosts)

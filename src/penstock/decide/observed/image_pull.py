@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.loginset import LoginSet
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
 from penstock.decide.observed.job_text import printable
-
-Staffed = Controller | NodeSet | LoginSet | RestApi | Accounting
-"""Kinds that have pods."""
+from penstock.model.image_sources import ImageSources
 
 REASONS = frozenset({"ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 """Waiting reasons of a container that are about its image. Source: kubelet."""
@@ -28,7 +20,6 @@ _WRAPPING = re.compile(
     # The port of the asking side is another one at each attempt.
     r"|(?<=tcp )\S+:\d+->|(?<=udp )\S+:\d+->"
 )
-_MANAGED_BY = "app.kubernetes.io/managed-by"
 _LOCAL = "localhost/"
 
 
@@ -55,9 +46,9 @@ class Pull:
         return host if named else "docker.io"
 
 
-def advice(obj: Staffed, pull: Pull) -> str:
+def advice(of: ImageSources, pull: Pull) -> str:
     """The next step, as one sentence without its full stop."""
-    value, said = _value(obj, pull.container), pull.message.lower()
+    value, said = _value(of, pull.container), pull.message.lower()
     if pull.reason == "InvalidImageName":
         return f"Correct {value}"
     if pull.reason == "ErrImageNeverPull":
@@ -75,7 +66,7 @@ def advice(obj: Staffed, pull: Pull) -> str:
     if pull.image.startswith(_LOCAL):
         return f"Load the image into the Kubernetes nodes, or set {value}"
     if re.search(r"unauthorized|authori[sz]ation|authentication|denied|forbidden|\b40[13]\b", said):
-        return _login(obj, pull)
+        return _login(of, pull)
     if re.search(r"not found|manifest unknown|name unknown|\b404\b", said):
         return f"Push the image, or set {value}"
     if "no space left" in said:
@@ -83,11 +74,11 @@ def advice(obj: Staffed, pull: Pull) -> str:
     return f"Make registry {pull.host} reachable from the Kubernetes nodes, or set {value}"
 
 
-def _login(obj: Staffed, pull: Pull) -> str:
-    secrets = [str(one.get("name")) for one in _items(obj.spec.template.spec, "imagePullSecrets")]
+def _login(of: ImageSources, pull: Pull) -> str:
+    secrets = [str(one.get("name")) for one in _items(of.template, "imagePullSecrets")]
     field = "spec.template.spec.imagePullSecrets"
-    value = f"imagePullSecrets of the chart slurm ({field})" if _by_chart(obj) else field
-    space = obj.metadata.namespace
+    value = f"imagePullSecrets of the chart slurm ({field})" if of.by_chart else field
+    space = of.namespace
     if not secrets:
         return (
             f"If {pull.host} wants a login, name a Secret of type kubernetes.io/dockerconfigjson "
@@ -99,14 +90,14 @@ def _login(obj: Staffed, pull: Pull) -> str:
     )
 
 
-def _value(obj: Staffed, container: str) -> str:
+def _value(of: ImageSources, container: str) -> str:
     """What says which image it is: a chart's value, a field of the kind, the operator's setting."""
-    spec = obj.spec.template.spec
+    spec = of.template
     for part in ("containers", "initContainers"):
         for one in _items(spec, part):
             if one.get("name") == container and one.get("image"):
                 return f"image of container {container} in spec.template.spec.{part}"
-    fields = _fields(obj)
+    fields = of.fields
     daemon = next(iter(fields))
     named = container if container in fields and fields[container].get("image") else daemon
     field = f"spec.{named}.image"
@@ -117,27 +108,9 @@ def _value(obj: Staffed, container: str) -> str:
             "global.imageRegistry of the chart slurm-operator (argument --slurm-image), which "
             f"chose it, or {field}"
         )
-    if _by_chart(obj):
+    if of.by_chart:
         return f"global.imageRegistry of the chart slurm, or the image in its values ({field})"
     return field
-
-
-def _fields(obj: Staffed) -> Mapping[str, Json]:
-    """Fields of the kind that say something of its containers, the daemon's first."""
-    if isinstance(obj, NodeSet):
-        return {"slurmd": obj.spec.slurmd, "logfile": obj.spec.logfile}
-    if isinstance(obj, Controller):
-        found = {"slurmctld": obj.spec.slurmctld, "reconfigure": obj.spec.reconfigure}
-        return {**found, "logfile": obj.spec.logfile}
-    if isinstance(obj, LoginSet):
-        return {"login": obj.spec.login, "initconf": obj.spec.initconf}
-    if isinstance(obj, RestApi):
-        return {"slurmrestd": obj.spec.slurmrestd}
-    return {"slurmdbd": obj.spec.slurmdbd}
-
-
-def _by_chart(obj: Staffed) -> bool:
-    return (obj.metadata.labels or {}).get(_MANAGED_BY) == "Helm"
 
 
 def _items(spec: Json, field: str) -> list[Json]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from penstock.api.kubernetes.kinds import ContainerStatus, Pod
-from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
+from penstock.model.worker_marks import WorkerMarks
 
 SLURMD = "slurmd"
-DAEMON = "DaemonSet"
 ENDED = frozenset({"Failed", "Succeeded"})
 """Phases of pods all of whose containers ended for good."""
 
@@ -20,9 +19,9 @@ def slurm_node_name(pod: Pod) -> str:
     return pod.host
 
 
-def is_daemon(pod: Pod) -> bool:
-    """Whether a pod was made in DaemonSet mode, as its label says."""
-    return pod.metadata.labels.get(slinky_labels.SCALING_MODE) == DAEMON
+def is_daemon(marks: WorkerMarks, pod: Pod) -> bool:
+    """Whether a pod was made for one Kubernetes node, as its label says."""
+    return pod.metadata.labels.get(marks.per_node) == marks.per_node_value
 
 
 def machine_of(pod: Pod) -> str:
@@ -39,10 +38,10 @@ def machine_of(pod: Pod) -> str:
     return ""
 
 
-def missing_labels(pod: Pod) -> dict[str, str | None]:
-    """What users look for a worker by, and slurm-operator does not give it."""
-    given = slinky_labels.COMPONENT in pod.metadata.labels
-    return {} if given else {slinky_labels.COMPONENT: SLURMD}
+def missing_labels(marks: WorkerMarks, pod: Pod) -> dict[str, str | None]:
+    """Labels that users find a worker by and that another operator did not give it."""
+    has = pod.metadata.labels
+    return {key: value for key, value in marks.labels.items() if key not in has}
 
 
 def slurmd_container(pod: Pod) -> ContainerStatus | None:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky.names import ordinal_in
-from penstock.decide.observed.pod import DAEMON, ENDED, is_daemon, machine_of
+from penstock.decide.observed.pod import ENDED, is_daemon, machine_of
+from penstock.model.worker_marks import WorkerMarks
+from penstock.model.worker_names import WorkerNames, ordinal_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Crowd:
 
     `hosts` are their Slurm nodes, of which several living pods claim the `shared` ones. `ordinals`
     are those of their names, of pods that have one. `made_of` are uids by the template's hash and
-    the scaling mode, as labels say. `daemons` were made in DaemonSet mode, and `machines` has the
-    Slurm node of each machine of theirs. `ready` counts those that do not terminate, `phased` those
-    that the kubelet or the scheduler said something of.
+    whether the pod is of one Kubernetes node, as labels say. `daemons` counts those, and `machines`
+    has the Slurm node of each machine of theirs. `ready` counts those that do not terminate,
+    `phased` those that the kubelet or the scheduler said something of.
     """
 
     pods: tuple[Pod, ...]
@@ -31,7 +31,7 @@ class Crowd:
     hosts: frozenset[str]
     shared: frozenset[str]
     ordinals: Mapping[str, int]
-    made_of: Mapping[tuple[str | None, str | None], tuple[str, ...]]
+    made_of: Mapping[tuple[str | None, bool], tuple[str, ...]]
     machines: Mapping[str, str]
     daemons: int
     terminating: bool
@@ -40,12 +40,12 @@ class Crowd:
     phased: int
 
 
-def crowd(nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
-    """Of the pods of the NodeSet of that name."""
-    made_of: defaultdict[tuple[str | None, str | None], list[str]] = defaultdict(list)
+def crowd(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) -> Crowd:
+    """Of the pods of one worker set."""
+    made_of: defaultdict[tuple[str | None, bool], list[str]] = defaultdict(list)
     for pod in pods:
         labels = pod.metadata.labels
-        key = (slinky_labels.revision_hash(labels), labels.get(slinky_labels.SCALING_MODE))
+        key = (marks.revision_of(labels), is_daemon(marks, pod))
         made_of[key].append(pod.metadata.uid)
     alive = [pod for pod in pods if not pod.metadata.deleting]
     hosts = [pod.host for pod in alive]
@@ -54,8 +54,9 @@ def crowd(nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
     if len(claimed) < len(hosts):
         shared = frozenset(name for name, count in Counter(hosts).items() if count > 1)
     names = [pod.metadata.name for pod in pods]
-    ordinals = ((name, ordinal_in(nodeset, name)) for name in names)
-    daemons = [pod for pod in pods if is_daemon(pod)]
+    prefix = names_.pod_prefix
+    ordinals = ((name, ordinal_in(prefix, name)) for name in names)
+    daemons = [pod for pod in pods if is_daemon(marks, pod)]
     everyone = len(alive) == len(pods)
     return Crowd(
         pods=pods,
@@ -73,26 +74,28 @@ def crowd(nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
     )
 
 
-def followed(before: Crowd | None, nodeset: str, pods: tuple[Pod, ...]) -> Crowd:
-    """The same as `crowd`; cheap when `before` is of the same NodeSet and little has changed.
+def followed(
+    before: Crowd | None, names: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]
+) -> Crowd:
+    """The same as `crowd`; cheap when `before` is of the same set and little has changed.
 
     Caches keep the objects that did not change, so identity tells which did.
     """
     if before is None or len(before.pods) != len(pods):
-        return crowd(nodeset, pods)
+        return crowd(names, marks, pods)
     for old, new in zip(before.pods, pods, strict=True):
-        if old is not new and _asked(old) != _asked(new):
-            return crowd(nodeset, pods)
+        if old is not new and _asked(marks, old) != _asked(marks, new):
+            return crowd(names, marks, pods)
     return replace(before, pods=pods)
 
 
-def _asked(pod: Pod) -> tuple[object, ...]:
+def _asked(marks: WorkerMarks, pod: Pod) -> tuple[object, ...]:
     """All of one pod that `crowd` looks at."""
     meta = pod.metadata
     labels = meta.labels
     return (
         (meta.uid, meta.name, meta.deleting, pod.host, pod.ready, pod.status.phase),
-        slinky_labels.revision_hash(labels),
-        mode := labels.get(slinky_labels.SCALING_MODE),
-        machine_of(pod) if mode == DAEMON else "",
+        marks.revision_of(labels),
+        per_node := is_daemon(marks, pod),
+        machine_of(pod) if per_node else "",
     )

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import ContainerStatus, ContainerWaiting, Pod
-from penstock.decide.observed.image_pull import REASONS, Pull, Staffed, advice
+from penstock.decide.observed.image_pull import REASONS, Pull, advice
 from penstock.decide.observed.job_text import printable
+from penstock.model.image_sources import ImageSources
 
 BROKEN = frozenset(
     {
@@ -64,7 +65,7 @@ def trouble(pod: Pod) -> Trouble | None:
     return None
 
 
-def next_step(of: Staffed | None, found: Iterable[Trouble]) -> str:
+def next_step(of: ImageSources | None, found: Iterable[Trouble]) -> str:
     """What to do about the first image that cannot be got, as a second sentence of a message."""
     pull = next((one.pull for one in found if one.pull is not None), None)
     return f". {advice(of, pull)}" if of is not None and pull is not None else ""

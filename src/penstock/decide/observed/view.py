@@ -9,13 +9,14 @@ from enum import Enum
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
-from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
 from penstock.base import times
 from penstock.decide.action import RefusedReservation
 from penstock.decide.observed.pod_aggregates import Crowd
 from penstock.decide.observed.pod_aggregates import crowd as sums
 from penstock.decide.slurm_node.topology import Refusal
+from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import Places
+from penstock.model.worker_status import ExternalSlurm
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.state import Job, Node
@@ -47,8 +48,6 @@ class NodeSetView:
     `old` are the uids of pods that are not as wanted, worked out by
     `penstock.decide.nodeset.status`, and `known` is what is asked of all pods together, worked out
     by `penstock.decide.observed.pod_aggregates`.
-    `chart_labels` are those of its chart's release, worked out by
-    `penstock.decide.pod.chart_labels`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
     `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `live_confs` has by hash).
@@ -63,7 +62,7 @@ class NodeSetView:
     `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
     """
 
-    nodeset: NodeSet
+    workers: WorkerSet
     controller: ControllerState
     pods: tuple[Pod, ...]
     nodes: Fact[Mapping[str, Node]]
@@ -82,7 +81,6 @@ class NodeSetView:
     places: Places | None = None
     old: frozenset[str] | None = None
     known: Crowd | None = None
-    chart_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     claims: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
@@ -96,12 +94,12 @@ class NodeSetView:
     @property
     def crowd(self) -> Crowd:
         """What is asked of all pods together."""
-        return self.known or sums(self.nodeset.metadata.name, self.pods)
+        return self.known or sums(self.workers.names, self.workers.marks, self.pods)
 
     @property
     def deleting(self) -> bool:
         """Whether the NodeSet itself is being deleted."""
-        return self.nodeset.metadata.deleting
+        return self.workers.metadata.deleting
 
     @property
     def going(self) -> bool:
@@ -143,4 +141,4 @@ class NodeSetView:
         """Pods wanted now."""
         if self.deleting:
             return 0
-        return self.nodeset.spec.replicas if self.places is None else len(self.places.slots)
+        return self.workers.replicas if self.places is None else len(self.places.slots)

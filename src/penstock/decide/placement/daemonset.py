@@ -16,28 +16,26 @@ from types import MappingProxyType
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky.names import daemon_pod_name
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide.observed.pod import DAEMON, is_daemon, machine_of, slurm_node_name
+from penstock.decide.observed.pod import is_daemon, machine_of, slurm_node_name
 from penstock.decide.observed.view import NodeSetView
-from penstock.decide.placement.node_fit import Fit, fit, wishes
+from penstock.decide.placement.node_fit import Fit, fit
 from penstock.decide.plan_cache import Quiet
 from penstock.decide.slurm_node import records
+from penstock.model.worker_marks import WorkerMarks
+from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import Places, Slot
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 
-STATEFUL = "StatefulSet"
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-def host_of(machine: KubernetesNode, *, host_network: bool = False) -> str:
+def host_of(marks: WorkerMarks, machine: KubernetesNode, *, host_network: bool = False) -> str:
     """What the Slurm node of a machine is called. In the host's network nobody can choose it."""
     name = machine.metadata.name.partition(".")[0]
     if host_network:
         return name
-    return machine.metadata.annotations.get(slinky_labels.HOSTNAME_OVERRIDE, "").strip() or name
+    return machine.metadata.annotations.get(marks.hostname, "").strip() or name
 
 
 def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
@@ -45,14 +43,15 @@ def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
 
     They are those of the last time while machines and pods are where they were then.
     """
-    if view.nodeset.spec.scaling_mode != DAEMON or view.deleting:
+    workers = view.workers
+    if not workers.per_node or view.deleting:
         return view
     machines = list(view.kubernetes_nodes.values())
-    meta, template = view.nodeset.metadata, view.nodeset.spec.template.spec
-    given = (meta.name, meta.uid, template, machines, view.crowd.machines)
+    declared = (workers.names, workers.placement, workers.host_network)
+    given = (*declared, machines, view.crowd.machines)
     if quiet.places is None or quiet.places[0] != given:
         nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
-        found = places(view.nodeset, machines, view.pods, nodes)
+        found = places(workers, machines, view.pods, nodes)
         # Who gets a name that several want is for Slurm's records to say, too.
         quiet.places = None if found.problems else (given, found)
         return replace(view, places=found)
@@ -60,7 +59,7 @@ def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
 
 
 def places(
-    nodeset: NodeSet,
+    workers: WorkerSet,
     machines: Iterable[KubernetesNode],
     pods: Sequence[Pod],
     nodes: Mapping[str, Node] = MappingProxyType({}),
@@ -69,9 +68,8 @@ def places(
 
     Slurm's `nodes` say whose a name was whose pod is gone.
     """
-    wished = wishes(nodeset)
-    having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(pod)}
-    network = bool(nodeset.spec.template.spec.get("hostNetwork"))
+    wished, marks = workers.placement, workers.marks
+    having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(marks, pod)}
     hosts: dict[str, str] = {}
     last: set[str] = set()
     for machine in sorted(machines, key=lambda one: one.metadata.name):
@@ -79,22 +77,20 @@ def places(
         # A template that is written wrong says nothing about any machine.
         fits = fit(wished, machine) if wished is not None else Fit.KEPT
         if fits is Fit.WANTED or (fits is Fit.KEPT and name in having):
-            hosts[name] = host_of(machine, host_network=network)
+            hosts[name] = host_of(marks, machine, host_network=workers.host_network)
         if fits is Fit.KEPT:
             last.add(name)
-    problems = _problems(nodeset, hosts, having, nodes)
+    problems = _problems(workers, hosts, having, nodes)
     if problems:
         # What is there goes on under the name that it has.
         hosts |= {name: having.get(name, "") for name in problems}
         hosts = {name: host for name, host in hosts.items() if host}
-    slots = (
-        Slot(daemon_pod_name(nodeset, name), host, machine=name) for name, host in hosts.items()
-    )
+    slots = (Slot(workers.names.pod_on(name), host, machine=name) for name, host in hosts.items())
     return Places(tuple(slots), hosts, problems, frozenset(last | problems.keys()))
 
 
 def _problems(
-    nodeset: NodeSet,
+    workers: WorkerSet,
     hosts: Mapping[str, str],
     having: Mapping[str, str],
     nodes: Mapping[str, Node],
@@ -121,7 +117,7 @@ def _problems(
         if len(many) == 1:
             continue
         record = records.read(nodes[host].comment) if host in nodes else None
-        last = record.node if record is not None and records.belongs(record, nodeset) else ""
+        last = record.node if record is not None and records.belongs(record, workers) else ""
         # Whose pod is there works, under another name.
         first, *rest = sorted(many, key=lambda name: (name != last, name in having, name))
         found |= dict.fromkeys(rest, f"{host!r} is what the node of {first} is called")
@@ -177,7 +173,9 @@ def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
 
 def last_there(view: NodeSetView, pod: Pod) -> bool:
     """Whether a pod is in its place, and no other one would come there if it went."""
-    return view.places is not None and is_daemon(pod) and machine_of(pod) in view.places.last
+    if view.places is None or not is_daemon(view.workers.marks, pod):
+        return False
+    return machine_of(pod) in view.places.last
 
 
 def misnamed(view: NodeSetView, pod: Pod) -> bool:

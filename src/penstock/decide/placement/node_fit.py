@@ -8,16 +8,10 @@ Source: Kubernetes documentation, "DaemonSet", "Assigning Pods to Nodes", "Taint
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
-import msgspec
-
-from penstock.api.kubernetes.kinds import Node, NodeTerm, NodeTerms, Requirement, Taint
-from penstock.api.kubernetes.meta import Json, KubeStruct
-from penstock.api.slinky import tolerations
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.kubernetes.kinds import Node, NodeTerm, Requirement
+from penstock.model.worker_set import Placement
 
 
 class Fit(Enum):
@@ -29,54 +23,7 @@ class Fit(Enum):
     NOT = "not"
 
 
-class Toleration(KubeStruct, frozen=True):
-    """A taint that a pod does not mind; what is empty stands for anything."""
-
-    key: str | None = None
-    operator: str | None = None
-    value: str | None = None
-    effect: str | None = None
-
-    def holds(self, taint: Taint) -> bool:
-        """Whether it is about that taint."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.operator == "Exists":
-            return not self.key or self.key == taint.key
-        equal = self.operator in (None, "", "Equal")
-        return equal and self.key == taint.key and (self.value or "") == (taint.value or "")
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a template asks of a machine; `terms` is None when any affinity will do."""
-
-    labels: Mapping[str, str]
-    terms: tuple[NodeTerm, ...] | None
-    tolerated: tuple[Toleration, ...]
-
-
-def wishes(nodeset: NodeSet) -> Wishes | None:
-    """What a NodeSet's template asks; None when it is written wrong, which its check tells."""
-    spec = nodeset.spec.template.spec
-    affinity: Json = spec.get("affinity") or {}
-    nodes: Json = affinity.get("nodeAffinity") or {}
-    required: Any = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
-    tolerated = [tolerations.WORKER, *tolerations.DAEMON]
-    if spec.get("hostNetwork"):
-        tolerated.append(tolerations.HOST_NETWORK)
-    try:
-        terms = msgspec.convert(required, NodeTerms | None)
-        return Wishes(
-            msgspec.convert(spec.get("nodeSelector") or {}, dict[str, str]),
-            (terms.node_selector_terms or ()) if terms is not None else None,
-            msgspec.convert([*tolerated, *(spec.get("tolerations") or ())], tuple[Toleration, ...]),
-        )
-    except msgspec.ValidationError:
-        return None
-
-
-def fit(wished: Wishes, machine: Node) -> Fit:
+def fit(wished: Placement, machine: Node) -> Fit:
     """Judge one machine."""
     labels = machine.metadata.labels
     if wished.labels and not wished.labels.items() <= labels.items():

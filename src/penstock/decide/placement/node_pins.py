@@ -9,29 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.api.slinky.names import ordinal_of
 from penstock.decide.observed.pod import is_daemon
 from penstock.decide.observed.view import NodeSetView
-from penstock.decide.placement.node_fit import Fit, fit, wishes
+from penstock.decide.placement.node_fit import Fit, fit
 
 
 def pins(view: NodeSetView) -> Mapping[str, str]:
     """Machine by ordinal. `view.kubernetes_nodes` needs the machines that the status names."""
-    spec = view.nodeset.spec
-    if not spec.pin_to_node or spec.scaling_mode != "StatefulSet":
+    workers = view.workers
+    if not workers.pin_to_node or workers.per_node:
         return {}
-    told, machines = view.nodeset.status.ordinal_to_node, view.kubernetes_nodes
+    told, machines = workers.last.ordinal_to_node, view.kubernetes_nodes
     runs: dict[str, str] = {}
     for pod in view.pods:
         name = pod.spec.node_name
-        if name and pod.status.phase == "Running" and not is_daemon(pod):
-            ordinal = ordinal_of(view.nodeset, pod.metadata.name)
+        if name and pod.status.phase == "Running" and not is_daemon(workers.marks, pod):
+            ordinal = workers.names.ordinal_of(pod.metadata.name)
             if ordinal is not None:
                 runs[str(ordinal)] = name
     if runs == told:
         # Nearly always, and there may be thousands.
         return told
-    wished = wishes(view.nodeset)
+    wished = workers.placement
     found: dict[str, str] = {}
     for ordinal, name in told.items():
         machine = machines.get(name)

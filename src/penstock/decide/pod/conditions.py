@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from penstock.api.cluster.marks import SLURMD_FAILING
 from penstock.api.kubernetes.kinds import Pod, PodCondition
-from penstock.api.slinky.labels import NODE_STATE_PREFIX
 from penstock.base import times
 from penstock.decide.action import SetPodConditions
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container
 from penstock.decide.observed.pod_failure import last_words
 from penstock.decide.observed.slurm_view import SlurmView
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
 BASES = {
@@ -86,21 +86,23 @@ def failing(pod: Pod) -> str | None:
     return last_words(slurmd) or f"slurmd ended with status {ended.exit_code}"
 
 
-def conditions_action(pod: Pod, slurm: SlurmView, now: float) -> SetPodConditions | None:
+def conditions_action(
+    marks: WorkerMarks, pod: Pod, slurm: SlurmView, now: float
+) -> SetPodConditions | None:
     """What must change, None for nothing. While Slurm is silent its last word stays."""
     wanted: dict[str, str] = {}
     if slurm.silence is None:
         node = slurm.node(slurm_node_name(pod))
         for shown in shown_states(node) if node else ():
             # An empty message is sent, not left out: a strategic merge would keep the old one.
-            wanted[f"{NODE_STATE_PREFIX}{shown}"] = node.reason if node else ""
+            wanted[f"{marks.state_prefix}{shown}"] = node.reason if node else ""
     if not pod.ready and (why := failing(pod)) is not None:
         wanted[SLURMD_FAILING] = why
     have = {
         condition.type: condition
         for condition in pod.status.conditions or ()
         if condition.type == SLURMD_FAILING
-        or (slurm.silence is None and condition.type.startswith(NODE_STATE_PREFIX))
+        or (slurm.silence is None and condition.type.startswith(marks.state_prefix))
     }
     changed: list[PodCondition] = []
     for type_, message in wanted.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
 from penstock.base import times
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Job
 
 UNLIMITED_S = (2**63 - 1) // 10**9
@@ -29,21 +29,21 @@ def deadline_of(jobs: Sequence[Job]) -> int | None:
     return max(ends, default=None)
 
 
-def changes(pod: Pod, slurm: SlurmView) -> dict[str, str | None]:
+def changes(marks: WorkerMarks, pod: Pod, slurm: SlurmView) -> dict[str, str | None]:
     """What must change at the pod; nothing while Slurm's jobs are unknown."""
     jobs = slurm.jobs(slurm_node_name(pod))
-    if jobs is None:
+    if jobs is None or not marks.deadline:
         return {}
     end = deadline_of(jobs)
     wanted = None if end is None else times.write(end)
-    if pod.metadata.annotations.get(slinky_labels.POD_DEADLINE) == wanted:
+    if pod.metadata.annotations.get(marks.deadline) == wanted:
         return {}
-    return {slinky_labels.POD_DEADLINE: wanted}
+    return {marks.deadline: wanted}
 
 
-def sort_key(pod: Pod, slurm: SlurmView) -> float:
+def sort_key(marks: WorkerMarks, pod: Pod, slurm: SlurmView) -> float:
     """The deadline for scale-in: Slurm's own answer, else the last one that was written down."""
     jobs = slurm.jobs(slurm_node_name(pod))
     if jobs is None:
-        return times.parse(pod.metadata.annotations.get(slinky_labels.POD_DEADLINE)) or 0.0
+        return times.parse(pod.metadata.annotations.get(marks.deadline)) or 0.0
     return float(deadline_of(jobs) or 0)

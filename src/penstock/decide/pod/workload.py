@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
-from penstock.decide.observed.image_pull import Staffed
 from penstock.decide.observed.pod_failure import last_words, next_step, trouble
+from penstock.model.image_sources import ImageSources
 
 _REVISION = "controller-revision-hash"
 _BY_OTHERS = frozenset({0, 137, 143})
@@ -17,7 +17,7 @@ _SIGNALLED = 128
 """Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
 
 
-def workload(what: str, wanted: int, pods: Sequence[Pod], of: Staffed | None = None) -> Check:
+def workload(what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | None = None) -> Check:
     """`what` (slurmctld, slurmrestd, login) should have `wanted` ready pods.
 
     A pod counts as soon as its container of that name is ready: one beside it that is started again

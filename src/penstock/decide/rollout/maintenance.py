@@ -23,9 +23,6 @@ from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import names
-from penstock.api.slinky.labels import RESERVATION_FINALIZER
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.base import times
 from penstock.decide.action import (
     AddFinalizer,
@@ -39,6 +36,7 @@ from penstock.decide.nodeset.finalizer import PATIENCE_S
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
 from penstock.slurm.known import Unknown
 from penstock.slurm.reservation import Reservation
@@ -49,7 +47,6 @@ from penstock.slurm.reservation_schedule import (
     OURS,
     Schedule,
     Window,
-    schedule,
 )
 
 CREATED = "ReservationCreated"
@@ -72,14 +69,14 @@ class Maintenance:
     wake: float | None = None
 
 
-def scheduled(nodeset: NodeSet) -> bool:
+def scheduled(workers: WorkerSet) -> bool:
     """Whether its workers are replaced in a reservation."""
-    return nodeset.spec.update_strategy.type == "ScheduledUpdate"
+    return workers.update.type == "ScheduledUpdate"
 
 
-def asks(nodeset: NodeSet) -> bool:
+def asks(workers: WorkerSet) -> bool:
     """Whether anything about it depends on Slurm's reservations."""
-    return scheduled(nodeset) or RESERVATION_FINALIZER in nodeset.metadata.finalizers
+    return scheduled(workers) or workers.marks.reservation_finalizer in workers.metadata.finalizers
 
 
 def free(view: NodeSetView, old: Sequence[Pod]) -> frozenset[str]:
@@ -91,10 +88,10 @@ def free(view: NodeSetView, old: Sequence[Pod]) -> frozenset[str]:
         held = {name for name, node in nodes.value.items() if node.drain}
         marked = (pod for pod in old if drain.marked_for_update(pod))
         return frozenset(pod.metadata.name for pod in marked if slurm_node_name(pod) in held)
-    seen = found.value.get(names.reservation(view.nodeset))
+    seen = found.value.get(view.workers.names.reservation)
     runs = seen is not None and seen.start <= view.now < seen.end
     reserved = seen.nodes if seen is not None and runs else frozenset[str]()
-    plan = _schedule(view)
+    plan = view.workers.update.schedule
     window = plan.window(view.now) if plan is not None else None
     in_time = window is not None and window.start <= view.now
     names_: set[str] = set()
@@ -108,9 +105,9 @@ def free(view: NodeSetView, old: Sequence[Pod]) -> frozenset[str]:
 
 def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Maintenance:
     """Decide about the reservation; `old` are the pods to be replaced, those under way too."""
-    if view.deleting or not scheduled(view.nodeset):
+    if view.deleting or not scheduled(view.workers):
         return Maintenance(_none(view, "No update is scheduled"), wake=_patience(view))
-    plan = _schedule(view)
+    plan = view.workers.update.schedule
     if plan is None or view.controller is not ControllerState.PRESENT or view.hold_creation:
         return Maintenance()
     if not old:
@@ -130,7 +127,7 @@ def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Main
     refused = view.refused_reservation
     if refused is None or not found.actions:
         return found
-    told = f"slurmctld refused it for reservation {names.reservation(view.nodeset)}: "
+    told = f"slurmctld refused it for reservation {view.workers.names.reservation}: "
     check = Check(False, "ReservationRefused", f"{told}{refused.words}", type=CREATED)
     left = max(0.0, refused.again_at - view.now)
     return Maintenance(() if left else found.actions, check, left or found.wake)
@@ -143,11 +140,12 @@ def _planned(
     old: Sequence[Pod],
     known: Mapping[str, Reservation],
 ) -> Maintenance:
-    name, now = names.reservation(view.nodeset), view.now
+    name, now = view.workers.names.reservation, view.now
     nodes = sorted({slurm_node_name(pod) for pod in old} & slurm.records.keys())
-    marked = RESERVATION_FINALIZER in view.nodeset.metadata.finalizers
+    finalizer = view.workers.marks.reservation_finalizer
+    marked = finalizer in view.workers.metadata.finalizers
     count = f"{len(old)} pods have an older template"
-    case = _Case(name, plan, tuple(nodes), now, marked, count)
+    case = _Case(name, plan, tuple(nodes), now, marked, finalizer, count)
     window, seen = plan.window(now), known.get(name)
     if window is None:
         words = f"{count}, and the window {_span(plan.first)} is over: set another startTime"
@@ -171,6 +169,7 @@ class _Case:
     now: float
     marked: bool
     """Whether the finalizer is there."""
+    finalizer: str
     count: str
 
     @property
@@ -209,7 +208,7 @@ def _made(case: _Case, window: Window) -> Maintenance:
     told = f"Reservation {case.name}: {case.listed} are replaced {_span(window)}"
     check = Check(None, "CreatingReservation", f"{case.count}. {told}", type=CREATED)
     if not case.marked:
-        return Maintenance((AddFinalizer(RESERVATION_FINALIZER),), check)
+        return Maintenance((AddFinalizer(case.finalizer),), check)
     flags = tuple(filter(None, (*OURS, *case.plan.flags, case.plan.every)))
     start = window.start
     if start <= case.now:
@@ -238,18 +237,19 @@ def _right(case: _Case, window: Window, seen: Reservation) -> bool:
 
 def _none(view: NodeSetView, ground: str) -> tuple[ReservationAction, ...]:
     """There shall be no reservation, and no finalizer once there is none."""
-    name = names.reservation(view.nodeset)
-    has = RESERVATION_FINALIZER in view.nodeset.metadata.finalizers
-    if not asks(view.nodeset):
+    name = view.workers.names.reservation
+    finalizer = view.workers.marks.reservation_finalizer
+    has = finalizer in view.workers.metadata.finalizers
+    if not asks(view.workers):
         return ()
     if view.abandoned:
         why = Why("ReservationLeft", f"There is no Slurm left to delete reservation {name} in")
-        return (RemoveFinalizer(RESERVATION_FINALIZER, why),) if has else ()
+        return (RemoveFinalizer(finalizer, why),) if has else ()
     if isinstance(view.reservations, Unknown):
         if not has or _patience(view) != 0.0:
             return ()
         told = f"Reservation {name} may be left in Slurm: {view.reservations.why}"
-        return (RemoveFinalizer(RESERVATION_FINALIZER, Why("ReservationLeft", told)),)
+        return (RemoveFinalizer(finalizer, Why("ReservationLeft", told)),)
     if name in view.reservations.value:
         refused = view.refused_reservation
         if refused is not None and refused.again_at > view.now:
@@ -257,16 +257,16 @@ def _none(view: NodeSetView, ground: str) -> tuple[ReservationAction, ...]:
         why = Why("ReservationDeleted", f"{ground}: reservation {name} is deleted")
         return (DeleteReservation(name, why),)
     why = Why("ReservationGone", f"{ground}: there is no reservation {name}")
-    return (RemoveFinalizer(RESERVATION_FINALIZER, why),) if has else ()
+    return (RemoveFinalizer(finalizer, why),) if has else ()
 
 
 def _patience(view: NodeSetView) -> float | None:
     """Seconds for which a deleted NodeSet without pods still waits for a silent Slurm."""
-    deleted = times.parse(view.nodeset.metadata.deletion_timestamp)
+    deleted = times.parse(view.workers.metadata.deletion_timestamp)
     if (
         deleted is None
         or view.pods
-        or RESERVATION_FINALIZER not in view.nodeset.metadata.finalizers
+        or view.workers.marks.reservation_finalizer not in view.workers.metadata.finalizers
     ):
         return None
     return max(0.0, deleted + PATIENCE_S - view.now)
@@ -279,17 +279,6 @@ def _unknown(old: Sequence[Pod], why: str) -> Maintenance:
 
 def _absent(reason: str, words: str) -> Check:
     return Check(True, reason, words, type=CREATED, negative=True)
-
-
-def _schedule(view: NodeSetView) -> Schedule | None:
-    """What is declared; None while that cannot be read, which the NodeSet's condition says."""
-    update = view.nodeset.spec.update_strategy.scheduled_update
-    try:
-        if update is None:
-            return None
-        return schedule(update.start_time, update.duration, update.flags)
-    except ValueError:
-        return None
 
 
 def _wake(window: Window | None, now: float) -> float | None:

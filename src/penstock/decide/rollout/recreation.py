@@ -36,7 +36,7 @@ def outdated(view: NodeSetView, slurm: SlurmView, pod: Pod) -> Ground | None:
     Its template is what keeps it from starting, for all that is known: an image that does not
     exist, an option that slurmd refuses. With strategy OnDelete users replace pods themselves.
     """
-    if current(view, pod) or view.nodeset.spec.update_strategy.type == "OnDelete":
+    if current(view, pod) or view.workers.update.type == "OnDelete":
         return None
     ground = may_delete(pod, slurm).ground
     return ground if ground in _USELESS else None

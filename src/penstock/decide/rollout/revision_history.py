@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.api.cluster import marks
+from penstock.api.cluster.marks import SAME_REVISIONS
 from penstock.api.kubernetes.kinds import ControllerRevision, Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.model.worker_set import WorkerSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +35,20 @@ class History:
 
 
 def history(
-    nodeset: NodeSet, wanted: str, records: Sequence[ControllerRevision], pods: Iterable[Pod]
+    workers: WorkerSet, wanted: str, records: Sequence[ControllerRevision], pods: Iterable[Pod]
 ) -> History:
     """Decide for the template whose hash is `wanted`; `records` are all that the NodeSet owns."""
-    found = next((one for one in records if hash_of(nodeset, one) == wanted), None)
+    found = next((one for one in records if hash_of(workers, one) == wanted), None)
     noted = same_as(found) if found is not None else ()
-    same = tuple(sorted({*noted, *_told(nodeset)} - {wanted}))
+    same = tuple(sorted({*noted, *_told(workers)} - {wanted}))
     highest = max((one.revision for one in records if one is not found), default=0)
     number = found.revision if found is not None and found.revision > highest else highest + 1
-    used = {slinky_labels.revision_hash(pod.metadata.labels) for pod in pods} | {wanted, *same}
+    used = {workers.marks.revision_of(pod.metadata.labels) for pod in pods} | {wanted, *same}
     old = sorted(
-        (one for one in records if used.isdisjoint({hash_of(nodeset, one), *same_as(one)})),
+        (one for one in records if used.isdisjoint({hash_of(workers, one), *same_as(one)})),
         key=lambda one: (one.revision, one.metadata.name),
     )
-    kept = max(0, nodeset.spec.revision_history_limit)
+    kept = max(0, workers.revision_history_limit)
     return History(
         same=same,
         number=number,
@@ -59,19 +58,19 @@ def history(
     )
 
 
-def hash_of(nodeset: NodeSet, record: ControllerRevision) -> str:
+def hash_of(workers: WorkerSet, record: ControllerRevision) -> str:
     """The hash of the template that a ControllerRevision records; its name ends with it."""
-    return record.metadata.name.removeprefix(f"{nodeset.metadata.name}-")
+    return record.metadata.name.removeprefix(f"{workers.metadata.name}-")
 
 
 def same_as(record: ControllerRevision) -> tuple[str, ...]:
     """Hashes that mean the same, as noted."""
-    text = record.metadata.annotations.get(marks.SAME_REVISIONS, "")
+    text = record.metadata.annotations.get(SAME_REVISIONS, "")
     return tuple(sorted(filter(None, text.split(","))))
 
 
-def _told(nodeset: NodeSet) -> tuple[str, ...]:
-    status = nodeset.status
-    if not status.node_set_hash or status.observed_generation != nodeset.metadata.generation:
+def _told(workers: WorkerSet) -> tuple[str, ...]:
+    last = workers.last
+    if not last.revision or last.observed_generation != workers.metadata.generation:
         return ()
-    return (status.node_set_hash,)
+    return (last.revision,)

@@ -9,29 +9,16 @@ told once and is not tried later, when a revision of that number may have come t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
-from penstock.api.cluster import marks
+from penstock.api.cluster.marks import ROLLBACK, ROLLED_BACK
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.base.text import list_some
+from penstock.model.worker_set import WorkerSet
 
-_EMPTY_SAYS = frozenset({"emptyDir", "labelSelector", "namespaceSelector"})
-"""Fields whose empty value says something."""
 PREVIOUS = ("0", "previous")
-FIELDS = (
-    "template",
-    "slurmd",
-    "logfile",
-    "ssh",
-    "extraConf",
-    "ordinalPadding",
-    "oversubscribeNode",
-)
-"""What a ControllerRevision of a NodeSet records of its spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +33,26 @@ class Rollback:
     why: str = ""
 
 
-def asked(nodeset: NodeSet) -> str | None:
+def asked(workers: WorkerSet) -> str | None:
     """The value that was not done yet."""
-    notes = nodeset.metadata.annotations
-    value = notes.get(marks.ROLLBACK, "").strip()
-    done = notes.get(marks.ROLLED_BACK)
-    return value if value and value != done and not nodeset.metadata.deleting else None
+    notes = workers.metadata.annotations
+    value = notes.get(ROLLBACK, "").strip()
+    done = notes.get(ROLLED_BACK)
+    return value if value and value != done and not workers.metadata.deleting else None
 
 
 def rollback(
-    nodeset: NodeSet,
+    workers: WorkerSet,
     value: str,
     declared: Json,
     records: Sequence[ControllerRevision],
     means: Callable[[Json], bytes],
+    recorded: Callable[[Json], Json | None],
 ) -> Rollback:
     """Decide; `declared` is the data of a revision of what is declared now.
 
-    `means` gives what such data mean: the same bytes for the same pods.
+    `means` gives what such data mean: the same bytes for the same pods. `recorded` gives the fields
+    that such data record, as they are declared; None for data that record no template.
     """
     ordered = sorted(records, key=lambda one: (-one.revision, one.metadata.name))
     now = means(declared)
@@ -71,14 +60,14 @@ def rollback(
         others = (one for one in ordered if means(one.data) != now)
         found = next(others, None)
         if found is None:
-            return Rollback(value, why=f"no older template is recorded{_limit(nodeset)}")
+            return Rollback(value, why=f"no older template is recorded{_limit(workers)}")
     else:
         named = (one for one in ordered if value in {str(one.revision), one.metadata.name})
         found = next(named, None)
         if found is None:
             there = list_some([f"{one.revision} ({one.metadata.name})" for one in ordered])
             told = f"there is no revision {value}, but {there or 'none at all'}"
-            return Rollback(value, why=f"{told}{_limit(nodeset)}")
+            return Rollback(value, why=f"{told}{_limit(workers)}")
     spec = recorded(found.data)
     number, name = found.revision, found.metadata.name
     if spec is None:
@@ -86,81 +75,6 @@ def rollback(
     return Rollback(value, number, name, spec)
 
 
-def recorded(data: Json) -> Json | None:
-    """The fields that a ControllerRevision records, as they are declared."""
-    found: Any = data.get("spec")
-    if not isinstance(found, dict) or "template" not in found:
-        return None
-    fields: Json = _plain(found)
-    template: Json = fields["template"] or {}
-    # Written out in every record, and hardly ever declared.
-    fields["template"] = _said({**template, "metadata": _said(template.get("metadata") or {})})
-    return {name: fields[name] for name in FIELDS if name in fields and not _empty(fields[name])}
-
-
-def patch(nodeset: NodeSet, live: Json, back: Rollback) -> list[Json]:
-    """The JSON patch; `live` is the NodeSet's spec as the API server has it.
-
-    A field that means what is recorded is left as it is written.
-    """
-    meta = nodeset.metadata
-    steps: list[Json] = [
-        # A replaced one that is another meanwhile is a conflict, a failed test an invalid request.
-        {"op": "replace", "path": "/metadata/uid", "value": meta.uid},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {
-            "op": "add",
-            "path": f"/metadata/annotations/{marks.ROLLED_BACK.replace('/', '~1')}",
-            "value": back.value,
-        },
-    ]
-    if back.spec is None:
-        return steps
-    for name in FIELDS:
-        wanted, have = back.spec.get(name), live.get(name)
-        if (_empty(wanted) and _empty(have)) or _bare(wanted) == _bare(have):
-            continue
-        if wanted is None:
-            steps.append({"op": "remove", "path": f"/spec/{name}"})
-        else:
-            steps.append({"op": "add", "path": f"/spec/{name}", "value": wanted})
-    return steps
-
-
-def _said(fields: Json) -> Json:
-    return {key: one for key, one in fields.items() if one}
-
-
-def _limit(nodeset: NodeSet) -> str:
-    limit = nodeset.spec.revision_history_limit
+def _limit(workers: WorkerSet) -> str:
+    limit = workers.revision_history_limit
     return f"; spec.revisionHistoryLimit is {limit}: so many are kept besides those that pods have"
-
-
-def _plain(value: Any) -> Any:
-    """Without the marks of strategic merge patches, and without fields that say nothing."""
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, Any]", value)
-        found = {key: _plain(one) for key, one in fields.items() if key != "$patch"}
-        return {key: one for key, one in found.items() if one is not None}
-    if isinstance(value, list):
-        return [_plain(one) for one in cast("list[Any]", value)]
-    return value
-
-
-def _bare(value: Any) -> Any:
-    """For comparing: without what is empty at any depth of mappings."""
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, Any]", value)
-        found = {key: _bare(one) for key, one in fields.items()}
-        return {key: one for key, one in found.items() if key in _EMPTY_SAYS or not _void(one)}
-    if isinstance(value, list):
-        return [_bare(one) for one in cast("list[Any]", value)]
-    return value
-
-
-def _void(value: Any) -> bool:
-    return value is None or value in ("", {}, [])
-
-
-def _empty(value: Any) -> bool:
-    return _void(value) or value is False or value == 0

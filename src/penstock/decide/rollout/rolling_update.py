@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.resume import registered
 from penstock.decide.nodeset.status import available_in, current, in_place, old_ones
@@ -41,6 +40,7 @@ from penstock.decide.observed.view import ControllerState, NodeSetView
 from penstock.decide.placement.daemonset import last_there
 from penstock.decide.rollout import maintenance
 from penstock.decide.scale import rank
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm.state import Node
 
 _OUT = frozenset(
@@ -73,9 +73,9 @@ class Rollout:
     last: tuple[Pod, ...] = ()
 
 
-def max_unavailable(nodeset: NodeSet, wanted: int) -> int:
+def max_unavailable(workers: WorkerSet, wanted: int) -> int:
     """How many pods may be out: percentages are of those wanted and rounded up; at least 1."""
-    most = nodeset.spec.update_strategy.rolling_update.max_unavailable
+    most = workers.update.max_unavailable
     if isinstance(most, str):
         most = math.ceil(wanted * int(most.removesuffix("%")) / 100)
     return max(1, most)
@@ -96,9 +96,9 @@ def to_replace(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
     What is of the other scaling mode, or called as its machine no more, goes with any strategy.
     """
     old = old_ones(view, pods)
-    if not old or view.nodeset.spec.update_strategy.type == "RollingUpdate":
+    if not old or view.workers.update.type == "RollingUpdate":
         return old
-    free = maintenance.free(view, old) if maintenance.scheduled(view.nodeset) else frozenset[str]()
+    free = maintenance.free(view, old) if maintenance.scheduled(view.workers) else frozenset[str]()
     return [pod for pod in old if pod.metadata.name in free or not in_place(view, pod)]
 
 
@@ -109,7 +109,7 @@ def absent(view: NodeSetView, kept: Sequence[Pod]) -> int:
 
 def works(view: NodeSetView, slurm: SlurmView, pod: Pod) -> bool:
     """Whether a pod is in use: by Kubernetes' word and by Slurm's."""
-    if available_in(pod, view.nodeset.spec.min_ready_seconds, view.now) != 0:
+    if available_in(pod, view.workers.min_ready_seconds, view.now) != 0:
         return False
     node = slurm.node(slurm_node_name(pod))
     return node is not None and not node.state & _OUT and registered(pod, node)
@@ -120,7 +120,7 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
     old = to_replace(view, kept)
     if not old or not serves(view):
         return Rollout()
-    budget = max_unavailable(view.nodeset, view.replicas)
+    budget = max_unavailable(view.workers, view.replicas)
     last: list[Pod] = []
     left: list[Pod] = []
     going: list[Pod] = []
@@ -130,7 +130,7 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
             last.append(pod)
             continue
         node = slurm.node(slurm_node_name(pod))
-        cordoned = drain.cordoned_by_user(pod, node)
+        cordoned = drain.cordoned_by_user(view.workers.marks, pod, node)
         (left if cordoned else going if _under_way(pod, node) else rest).append(pod)
     if slurm.silence is not None:
         return Rollout(tuple(going), budget=budget, left=tuple(left), last=tuple(last))

@@ -18,11 +18,11 @@ from typing import Any, Final, cast
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
 from penstock.base.text import list_some
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import topology, topology_file
 from penstock.decide.slurm_node.topology_file import FILE
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.hostlist import LIMIT, HostListError, expand
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
@@ -50,6 +50,7 @@ class Topology:
 
 
 def check(
+    marks: WorkerMarks,
     files: Mapping[str, str],
     declared: Iterable[str],
     pods: Iterable[Pod],
@@ -75,7 +76,7 @@ def check(
     for pod in pods:
         node = nodes.value.get(slurm_node_name(pod))
         machine = pod.spec.node_name or ""
-        place = topology.wanted(machines.get(machine))
+        place = topology.wanted(marks, machines.get(machine))
         # A node that is to be told another place than it has is on its way, or refused elsewhere.
         if (
             node is None
@@ -89,7 +90,7 @@ def check(
     if not outside:
         return None
     first = min(outside)
-    place = f"{slinky_labels.TOPOLOGY}={default.name}:{default.example or default.unit.upper()}"
+    place = f"{marks.topology}={default.name}:{default.example or default.unit.upper()}"
     return Check(
         False,
         "TopologyMissing",

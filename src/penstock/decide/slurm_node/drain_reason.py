@@ -12,70 +12,76 @@ from collections.abc import Sequence
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import NODE_CORDON_REASON, REASON_PREFIX
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
-TERMINATING = f"{REASON_PREFIX}Pod is terminating"
-"""What the preStop hook of worker pods writes, with state DOWN."""
 NOT_RESPONDING = "Not responding"
 """What slurmctld itself writes when it sets a silent node DOWN. It is nobody's decision."""
 LONGEST = 256
 """Characters that are kept of an administrator's reason."""
 
 
-def is_ours(reason: str) -> bool:
-    """Whether a reason carries our mark."""
-    return reason.startswith(REASON_PREFIX)
+def terminating(marks: WorkerMarks) -> str:
+    """What the preStop hook of worker pods writes, with state DOWN."""
+    return f"{marks.drain_prefix}Pod is terminating"
 
 
-def stands(node: Node) -> bool:
+def is_ours(marks: WorkerMarks, reason: str) -> bool:
+    """Whether a reason carries the operator's mark."""
+    return reason.startswith(marks.drain_prefix)
+
+
+def stands(marks: WorkerMarks, node: Node) -> bool:
     """Whether the node's reason is somebody else's word about its state, so not to be reworded."""
     if node.drain:
-        return not is_ours(node.reason)
+        return not is_ours(marks, node.reason)
     meant = node.state & {"DOWN", "FAIL", "ERROR"}
     return (
         bool(meant and node.reason)
-        and not is_ours(node.reason)
+        and not is_ours(marks, node.reason)
         and not node.reason.startswith(NOT_RESPONDING)
     )
 
 
-def scale_in(pod: Pod) -> str:
+def scale_in(marks: WorkerMarks, pod: Pod) -> str:
     """The pod goes because fewer are wanted."""
-    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for scale-in"
+    return f"{marks.drain_prefix}Pod ({pod.metadata.key}) is pending termination for scale-in"
 
 
-def deletion(pod: Pod) -> str:
-    """The pod goes because its NodeSet does."""
-    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for NodeSet deletion"
+def deletion(marks: WorkerMarks, pod: Pod) -> str:
+    """The pod goes because its worker set does."""
+    pending = f"Pod ({pod.metadata.key}) is pending termination"
+    return f"{marks.drain_prefix}{pending} for {marks.kind} deletion"
 
 
-def update(pod: Pod) -> str:
+def update(marks: WorkerMarks, pod: Pod) -> str:
     """The pod goes because one of a newer template takes its place."""
-    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) is pending termination for update"
+    return f"{marks.drain_prefix}Pod ({pod.metadata.key}) is pending termination for update"
 
 
-def pod_cordon(pod: Pod) -> str:
+def pod_cordon(marks: WorkerMarks, pod: Pod) -> str:
     """A user cordoned the pod."""
-    return f"{REASON_PREFIX}Pod ({pod.metadata.key}) was cordoned"
+    return f"{marks.drain_prefix}Pod ({pod.metadata.key}) was cordoned"
 
 
-def node_cordon(pod: Pod, node: KubernetesNode, propagated: Sequence[str] = ()) -> str:
+def node_cordon(
+    marks: WorkerMarks, pod: Pod, node: KubernetesNode, propagated: Sequence[str] = ()
+) -> str:
     """The Kubernetes node was cordoned: its annotation's words, its conditions', or plain ones."""
-    words = _clean(node.metadata.annotations.get(NODE_CORDON_REASON, ""))
+    words = _clean(node.metadata.annotations.get(marks.cordon_reason, ""))
     if not words:
         words = "; ".join(
             f"({c.reason or c.type}: {_clean(c.message or '')})"
             for c in node.status.conditions or ()
             if c.type in propagated and c.status == "True"
         )
-    return f"{REASON_PREFIX}{words}" if words else plain_node_cordon(pod)
+    return f"{marks.drain_prefix}{words}" if words else plain_node_cordon(marks, pod)
 
 
-def plain_node_cordon(pod: Pod) -> str:
+def plain_node_cordon(marks: WorkerMarks, pod: Pod) -> str:
     """The Kubernetes node was cordoned, and nobody said why."""
     return (
-        f"{REASON_PREFIX}Node ({pod.spec.node_name}) was cordoned, "
+        f"{marks.drain_prefix}Node ({pod.spec.node_name}) was cordoned, "
         f"Pod ({pod.metadata.key}) must be cordoned"
     )
 

@@ -12,22 +12,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky import names
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.base.text import list_some
 from penstock.decide.drift import Found
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.decide.slurm_node import records
+from penstock.decide.slurm_node.features import FEATURE_PREFIX
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
 from penstock.slurm.partition.declaration import MARK, Difference
 from penstock.slurm.state import Node
 
 FEATURES, WEIGHT = "Features", "Weight"
-_OTHERS = (f"{MARK}/", marks.FEATURE_PREFIX)
+_OTHERS = (f"{MARK}/", FEATURE_PREFIX)
 _WORD = re.compile(r"\S+")
 _KEYS = {"feature": FEATURES, "features": FEATURES, "weight": WEIGHT}
 
@@ -41,14 +39,14 @@ class NodeDrift:
 
 
 def drift(
-    nodeset: NodeSet, pods: Iterable[Pod], nodes: Mapping[str, Node], confs: Mapping[str, str]
+    workers: WorkerSet, pods: Iterable[Pod], nodes: Mapping[str, Node], confs: Mapping[str, str]
 ) -> NodeDrift:
     """Compare the nodes of pods; `confs` are the extraConf of revisions by hash.
 
     Left out are nodes that are on their way: without a comment of ours, as a slurmd has just
     registered, about to be given what is declared, or of a pod with another template.
     """
-    declared = live_conf.wanted(nodeset)
+    declared = live_conf.wanted(workers)
     wanted = (_own(declared.features), declared.weight)
     alike: dict[tuple[tuple[str, ...], int], bool] = {}
     found: dict[str, tuple[Difference, ...]] = {}
@@ -64,7 +62,7 @@ def drift(
             same = alike[shown] = (_own(node.features), node.weight) == wanted
         if same:
             compared.add(node.name)
-        elif _settled(nodeset, pod, node, confs):
+        elif _settled(workers, pod, node, confs):
             compared.add(node.name)
             found[node.name] = _differences(node, *wanted)
     return NodeDrift(found, frozenset(compared))
@@ -83,40 +81,40 @@ def told(found: Found) -> str:
     return f"changed in Slurm: {list_some(parts, '; ')}"
 
 
-def put_back(nodeset: NodeSet, node: Node) -> live_conf.LiveConf:
+def put_back(workers: WorkerSet, node: Node) -> live_conf.LiveConf:
     """What a node is to have again; features of other owners stay."""
-    declared = live_conf.wanted(nodeset)
+    declared = live_conf.wanted(workers)
     others = frozenset(one for one in node.features if one.startswith(_OTHERS))
     return replace(declared, features=declared.features | others)
 
 
-def adopted(nodeset: NodeSet, drifted: NodeDrift) -> tuple[str, str]:
+def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
     """The extraConf that declares what all nodes show, or why there is none."""
     kinds = set(drifted.found.values())
     if len(kinds) != 1 or drifted.compared - drifted.found.keys():
         return "", "the nodes of the set differ from each other"
-    own = names.partition_name(nodeset)
+    own = workers.names.feature
     words: dict[str, str] = {}
     for one in next(iter(kinds)):
         words[one.key] = one.live
         if one.key == FEATURES:
             features = set(filter(None, one.live.split(",")))
             if own not in features:
-                return "", f"feature {own} is that of the NodeSet itself"
+                return "", f"feature {own} is that of the {workers.kind} itself"
             words[FEATURES] = ",".join(sorted(features - {own}))
         elif one.live == str(live_conf.USUAL_WEIGHT):
             words[WEIGHT] = ""
-    return _with(nodeset.spec.extra_conf, words), ""
+    return _with(workers.parameters, words), ""
 
 
-def _settled(nodeset: NodeSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
+def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
     """Whether a node was given what is declared, and nothing is on its way to it."""
     record = records.read(node.comment)
-    if record is None or not records.belongs(record, nodeset):
+    if record is None or not records.belongs(record, workers):
         return False
-    known = slinky_labels.revision_hash(pod.metadata.labels) in confs
+    known = workers.marks.revision_of(pod.metadata.labels) in confs
     ours = known and record.pod == pod.metadata.name
-    return ours and live_conf.change(nodeset, pod, node, record.live, confs) is None
+    return ours and live_conf.change(workers, pod, node, record.live, confs) is None
 
 
 def _own(features: Iterable[str]) -> frozenset[str]:

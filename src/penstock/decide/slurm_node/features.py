@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.api.cluster.marks import FEATURE_PREFIX
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
-from penstock.api.slinky.labels import FEATURES
 from penstock.decide.action import SetNodeFeatures, Why
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
+FEATURE_PREFIX = "k8s/"
+"""Slurm features that come from Kubernetes nodes begin with this; all others are left alone."""
 
-def wanted(machine: KubernetesNode) -> frozenset[str]:
+
+def wanted(marks: WorkerMarks, machine: KubernetesNode) -> frozenset[str]:
     """The features that a machine's annotation asks for, with their prefix."""
-    words = machine.metadata.annotations.get(FEATURES, "").split(",")
+    words = machine.metadata.annotations.get(marks.features, "").split(",")
     return frozenset(f"{FEATURE_PREFIX}{word.strip()}" for word in words if word.strip())
 
 
-def step(node: Node, machine: KubernetesNode | None) -> SetNodeFeatures | None:
+def step(marks: WorkerMarks, node: Node, machine: KubernetesNode | None) -> SetNodeFeatures | None:
     """What is to be told to slurmctld now; nothing of a machine that is not known."""
     if machine is None:
         return None
-    want = wanted(machine)
+    want = wanted(marks, machine)
     if _ours(node.features) == want == _ours(node.active_features):
         return None
     told = ", ".join(sorted(want)) or "none"

@@ -8,22 +8,26 @@ that it has registered: an answer to an earlier question counts as one. Seen wit
 
 from __future__ import annotations
 
-from penstock.api.slinky import labels as slinky_labels
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
-REASON = f"{slinky_labels.REASON_PREFIX}GRES changes"
-"""As every reason of ours: the drain is taken back, also by an operator that finds it."""
+_REASON = "GRES changes"
 SETTLE_S = 4.0
 """slurmctld asks for a registration within a second, and counts answers to earlier questions up to
 two seconds later; its times are whole seconds."""
 
 
-def drained(node: Node) -> bool:
+def reason(marks: WorkerMarks) -> str:
+    """The reason of such a drain. It has the mark of the operator, so any process ends it."""
+    return f"{marks.drain_prefix}{_REASON}"
+
+
+def drained(marks: WorkerMarks, node: Node) -> bool:
     """Whether the node takes no jobs because its counts change."""
-    return node.drain and node.reason == REASON
+    return node.drain and node.reason == reason(marks)
 
 
-def settles_in(node: Node, now: float) -> float | None:
+def settles_in(marks: WorkerMarks, node: Node, now: float) -> float | None:
     """Seconds for which such a drain still stands, None when there is none or it may end."""
     left = node.reason_since + SETTLE_S - now
-    return min(left, SETTLE_S) if drained(node) and left > 0 else None
+    return min(left, SETTLE_S) if drained(marks, node) and left > 0 else None

@@ -15,17 +15,17 @@ from typing import Any
 
 from penstock.api.kubernetes.kinds import ControllerRevision, Pod
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky import names
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.rollout.revision_history import hash_of
-from penstock.slurm import daemons, gres
+from penstock.model.worker_set import WorkerSet
+from penstock.slurm import gres
 from penstock.slurm.state import Node
 
 _FEATURES = frozenset({"feature", "features"})
 _WEIGHT = "weight"
 _LONGEST_WEIGHT = 10
 _GRES = "gres"
+NOT_FOR_SLURMD = ("comment", "extra")
+"""Words that slurmctld keeps of a node and slurmd's `--conf` refuses."""
 USUAL_WEIGHT = 1
 """That of a node for which nobody says otherwise. Source: slurm.conf(5), Weight."""
 
@@ -73,7 +73,7 @@ def read(text: str) -> LiveConf:
     features: set[str] = set()
     weight = USUAL_WEIGHT
     resources: list[str] = []
-    told: dict[str, str] = dict.fromkeys(daemons.NOT_FOR_SLURMD, "")
+    told: dict[str, str] = dict.fromkeys(NOT_FOR_SLURMD, "")
     for word in text.replace("'", "").replace('"', "").split():
         key, _, value = word.partition("=")
         if key.lower() in _FEATURES:
@@ -88,14 +88,14 @@ def read(text: str) -> LiveConf:
     return LiveConf(frozenset(features), weight, counts, told["extra"], told["comment"])
 
 
-def wanted(nodeset: NodeSet, extra_conf: str | None = None) -> LiveConf:
-    """What the nodes of a NodeSet are given, by its own extraConf or by that of a revision."""
-    found = read(nodeset.spec.extra_conf if extra_conf is None else extra_conf)
-    return replace(found, features=found.features | {names.partition_name(nodeset)})
+def wanted(workers: WorkerSet, extra_conf: str | None = None) -> LiveConf:
+    """What the nodes of a set are given, by its own parameters or by those of a revision."""
+    found = read(workers.parameters if extra_conf is None else extra_conf)
+    return replace(found, features=found.features | {workers.names.feature})
 
 
 def alike(
-    nodeset: NodeSet,
+    workers: WorkerSet,
     data: Json,
     records: Iterable[ControllerRevision],
     fixed: Collection[str] = (),
@@ -108,7 +108,7 @@ def alike(
     """
     form, most = meaning(_without_live_words(data)), read(_extra_conf(data)).gres
     return {
-        hash_of(nodeset, one): conf
+        hash_of(workers, one): conf
         for one in records
         if meaning(_without_live_words(one.data)) == form
         if (has := read(conf := _extra_conf(one.data)).gres) == most
@@ -117,7 +117,7 @@ def alike(
 
 
 def change(
-    nodeset: NodeSet, pod: Pod, node: Node, last: str | None, confs: Mapping[str, str]
+    workers: WorkerSet, pod: Pod, node: Node, last: str | None, confs: Mapping[str, str]
 ) -> Change | None:
     """What a node is to be given now, None when it has it.
 
@@ -126,12 +126,12 @@ def change(
     `last` is what its comment says that it was given, `confs` the extraConf of revisions by hash. A
     pod of a revision that nobody knows is left alone.
     """
-    own = confs.get(slinky_labels.revision_hash(pod.metadata.labels) or "")
+    own = confs.get(workers.marks.revision_of(pod.metadata.labels) or "")
     if last is None and own is None:
         return None
-    after = wanted(nodeset)
+    after = wanted(workers)
     # No slurmd says extra and comment.
-    before = read(last) if last is not None else replace(wanted(nodeset, own), extra="", comment="")
+    before = read(last) if last is not None else replace(wanted(workers, own), extra="", comment="")
     if not before.gres:
         # Comments of earlier versions do not tell it; slurmd did, then.
         before = replace(before, gres=after.gres if own is None else read(own).gres)
@@ -161,7 +161,7 @@ def _live(word: str) -> bool:
     key = key.lower()
     if key == _WEIGHT:
         return _is_weight(value)
-    return key in _FEATURES or key == _GRES or key in daemons.NOT_FOR_SLURMD
+    return key in _FEATURES or key == _GRES or key in NOT_FOR_SLURMD
 
 
 def _is_weight(value: str) -> bool:

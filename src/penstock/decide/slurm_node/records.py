@@ -12,19 +12,22 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky.names import ordinal_of
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
 from penstock.decide.slurm_node import drain_reason, topology
 from penstock.decide.slurm_node import parameters as live_conf
+from penstock.model.worker_marks import TRUE, WorkerMarks
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Unknown
 from penstock.slurm.state import Node
 
+COMMENT_NAMESPACE = "namespace"
+COMMENT_POD = "podName"
+COMMENT_NODE = "node"
+COMMENT_NODESET = "nodeSetName"
+COMMENT_NODESET_UID = "nodeSetUID"
 DRAIN = "drain"
 """Our own key: the reason of somebody else's drain, remembered while the pod lives.
 
@@ -65,16 +68,16 @@ class Record:
     def text(self) -> str:
         """The comment as it is written to Slurm."""
         found = {
-            slinky_labels.COMMENT_NAMESPACE: self.namespace,
-            slinky_labels.COMMENT_POD: self.pod,
-            slinky_labels.COMMENT_NODE: self.node,
-            slinky_labels.COMMENT_NODESET: self.nodeset,
-            slinky_labels.COMMENT_NODESET_UID: self.nodeset_uid,
+            COMMENT_NAMESPACE: self.namespace,
+            COMMENT_POD: self.pod,
+            COMMENT_NODE: self.node,
+            COMMENT_NODESET: self.nodeset,
+            COMMENT_NODESET_UID: self.nodeset_uid,
         }
         if self.drain is not None:
             found[DRAIN] = self.drain
         if self.renew:
-            found[RENEW] = app_labels.TRUE
+            found[RENEW] = TRUE
         if self.live is not None:
             found[LIVE] = self.live
         if self.topology is not None:
@@ -96,11 +99,11 @@ def read(comment: str) -> Record | None:
     parts = [
         values.get(key, "")
         for key in (
-            slinky_labels.COMMENT_NAMESPACE,
-            slinky_labels.COMMENT_POD,
-            slinky_labels.COMMENT_NODE,
-            slinky_labels.COMMENT_NODESET,
-            slinky_labels.COMMENT_NODESET_UID,
+            COMMENT_NAMESPACE,
+            COMMENT_POD,
+            COMMENT_NODE,
+            COMMENT_NODESET,
+            COMMENT_NODESET_UID,
         )
     ]
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
@@ -109,15 +112,15 @@ def read(comment: str) -> Record | None:
     return Record(
         *parts,
         drain=drained if isinstance(drained, str) else None,
-        renew=values.get(RENEW) == app_labels.TRUE,
+        renew=values.get(RENEW) == TRUE,
         live=live if isinstance(live, str) else None,
         topology=place if isinstance(place, str) else None,
     )
 
 
-def belongs(record: Record, nodeset: NodeSet) -> bool:
-    """Whether a record is of exactly this NodeSet, not of a namesake before it."""
-    meta = nodeset.metadata
+def belongs(record: Record, workers: WorkerSet) -> bool:
+    """Whether a record is of exactly this object, not of a namesake before it."""
+    meta = workers.metadata
     return (record.namespace, record.nodeset, record.nodeset_uid) == (
         meta.namespace,
         meta.name,
@@ -126,7 +129,7 @@ def belongs(record: Record, nodeset: NodeSet) -> bool:
 
 
 def comment_action(
-    nodeset: NodeSet,
+    workers: WorkerSet,
     pod: Pod,
     node: Node,
     *,
@@ -144,28 +147,28 @@ def comment_action(
     `renew` says that the record is not for the next pod.
     """
     old = read(node.comment)
-    meta = nodeset.metadata
+    meta = workers.metadata
     machine = pod.spec.node_name or ""
     current = Record(meta.namespace, pod.metadata.name, machine, meta.name, meta.uid)
     if pod.ready:
         new = current
-    elif old is not None and belongs(old, nodeset):
+    elif old is not None and belongs(old, workers):
         new = old
     elif going:
         new = current
     else:
         return None
-    last = old.live if old is not None and belongs(old, nodeset) else None
+    last = old.live if old is not None and belongs(old, workers) else None
     new = replace(
         new,
-        drain=_remembered(node, old),
+        drain=_remembered(workers.marks, node, old),
         renew=new.renew or renew,
         live=last,
         topology=topology.remembered(node, place, old.topology if old is not None else None),
     )
     change = None
     if confs is not None and pod.ready and not going:
-        change = live_conf.change(nodeset, pod, node, last, confs)
+        change = live_conf.change(workers, pod, node, last, confs)
     if change is None:
         return None if new == old else SetNodeComment(node.name, new.text)
     given = change.given
@@ -181,12 +184,12 @@ def comment_action(
     )
 
 
-def _remembered(node: Node, old: Record | None) -> str | None:
+def _remembered(marks: WorkerMarks, node: Node, old: Record | None) -> str | None:
     if not node.drain:
         return None
-    if node.reason == drain_reason.TERMINATING:
+    if node.reason == drain_reason.terminating(marks):
         return old.drain if old else None
-    return None if drain_reason.is_ours(node.reason) else node.reason
+    return None if drain_reason.is_ours(marks, node.reason) else node.reason
 
 
 def renewals(
@@ -198,25 +201,25 @@ def renewals(
     """
     if slurm.silence is not None:
         return ()
-    nodeset, in_use = view.nodeset, view.crowd.hosts
+    workers, in_use = view.workers, view.crowd.hosts
     found: list[DeleteNodeRecord] = []
     for name in missing:
         node = slurm.node(name)
         record = read(node.comment) if node is not None else None
         if node is None or record is None or name in in_use:
             continue
-        if not record.renew or not belongs(record, nodeset) or record.drain is not None:
+        if not record.renew or not belongs(record, workers) or record.drain is not None:
             continue
-        if may_renew(node) and not slurm.jobs(name):
+        if may_renew(workers.marks, node) and not slurm.jobs(name):
             why = Why("SlurmNodeRecordDeleted", f"Node {name} comes back with another template")
             found.append(DeleteNodeRecord(name, why, renews=node.slurmd_start_time))
     return tuple(found)
 
 
-def may_renew(node: Node) -> bool:
+def may_renew(marks: WorkerMarks, node: Node) -> bool:
     """Whether a record takes no jobs, has none, and nobody's word about it would be lost."""
     out = node.drain or "DOWN" in node.state
-    return out and not node.busy and not drain_reason.stands(node)
+    return out and not node.busy and not drain_reason.stands(marks, node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +243,13 @@ def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -
     if view.places is not None:
         unused -= set(view.places.hosts.values())
     alive = view.crowd.names | set(wanted_pods) if unused else set[str]()
+    marks = view.workers.marks
     left: list[str] = []
     actions: list[DrainNode | DeleteNodeRecord] = []
     for name in sorted(unused):
         node = slurm.nodes.value[name]
         record = read(node.comment)
-        if record is None or not belongs(record, view.nodeset):
+        if record is None or not belongs(record, view.workers):
             continue
         if record.pod in alive and not _moved_on(view, record):
             continue
@@ -254,9 +258,11 @@ def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -
         of_gone = _of_gone_machine(view, record)
         if not node.drain and "DOWN" not in node.state:
             why = Why("SlurmNodeWithoutPod", gone)
-            reason = f"{slinky_labels.REASON_PREFIX}{gone}"
-            actions.append(DrainNode(name, reason, override=not drain_reason.stands(node), why=why))
-        elif of_gone and view.nodeset.spec.prune_slurm_node_records == "Never":
+            reason = f"{marks.drain_prefix}{gone}"
+            actions.append(
+                DrainNode(name, reason, override=not drain_reason.stands(marks, node), why=why)
+            )
+        elif of_gone and not view.workers.prune_missing_nodes:
             continue
         elif not node.busy and not slurm.jobs(name):
             event = "DefunctSlurmNodePruned" if of_gone else "SlurmNodeRecordDeleted"
@@ -269,11 +275,11 @@ def _moved_on(view: NodeSetView, record: Record) -> bool:
 
     In DaemonSet mode a machine's pod always has the same name; in the other one, the same node.
     """
-    return view.places is not None and ordinal_of(view.nodeset, record.pod) is None
+    return view.places is not None and view.workers.names.ordinal_of(record.pod) is None
 
 
 def _of_gone_machine(view: NodeSetView, record: Record) -> bool:
     """Whether a pod in DaemonSet mode made it, and its machine is gone or called otherwise."""
-    if view.places is None or ordinal_of(view.nodeset, record.pod) is not None:
+    if view.places is None or view.workers.names.ordinal_of(record.pod) is not None:
         return False
     return record.node not in view.kubernetes_nodes or record.node in view.places.hosts

@@ -22,7 +22,7 @@ from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.observed.view import NodeSetView
 from penstock.decide.placement.daemonset import last_there
 from penstock.decide.rollout.rolling_update import max_unavailable, serves
-from penstock.slurm import daemons
+from penstock.slurm.daemons import SLURMD_PORT
 from penstock.slurm.stand_in import stand_ins
 
 STARTS_S = 30.0
@@ -65,15 +65,15 @@ def to_replace(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> tupl
     """
     if view.cannot_register is None or slurm.silence is not None or not serves(view):
         return ()
-    if view.nodeset.spec.update_strategy.type == "OnDelete":
+    if view.workers.update.type == "OnDelete":
         return ()
     ready = sum(1 for pod in kept if pod.ready and not pod.metadata.deleting)
-    free = max_unavailable(view.nodeset, view.replicas) - (view.replicas - ready)
+    free = max_unavailable(view.workers, view.replicas) - (view.replicas - ready)
     due = [
         pod
         for pod in kept
         if _registers_in(pod, slurm, view) == 0
-        and not drain.cordoned_by_user(pod, None)
+        and not drain.cordoned_by_user(view.workers.marks, pod, None)
         and not last_there(view, pod)
         and may_delete(pod, slurm, forgotten=True).ground is Ground.FORGOTTEN
     ]
@@ -94,7 +94,7 @@ def _registers_in(pod: Pod, slurm: SlurmView, view: NodeSetView) -> float | None
 def _register(pod: Pod, view: NodeSetView) -> RegisterNode:
     name = slurm_node_name(pod)
     why = Why("SlurmNodeRegistered", f"Node {name} registered again: Slurm had no record of it")
-    return RegisterNode(name, pod.status.pod_ip or "", _port(view.nodeset.spec.extra_conf), why)
+    return RegisterNode(name, pod.status.pod_ip or "", _port(view.workers.parameters), why)
 
 
 def _port(extra_conf: str) -> int:
@@ -103,4 +103,4 @@ def _port(extra_conf: str) -> int:
         key, _, value = word.strip("'\"").partition("=")
         if key.lower() == "port" and value.isdecimal():
             return int(value)
-    return daemons.SLURMD_PORT
+    return SLURMD_PORT

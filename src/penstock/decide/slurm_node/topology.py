@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import labels as slinky_labels
 from penstock.base.text import list_some
 from penstock.decide.action import SetNodeTopology, Why
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmView
 from penstock.decide.slurm_node import topology_file
+from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
 
@@ -34,27 +34,27 @@ class Refusal:
     again_at: float
 
 
-def wanted(machine: KubernetesNode | None) -> str | None:
+def wanted(marks: WorkerMarks, machine: KubernetesNode | None) -> str | None:
     """What a machine says of its place; empty when it says nothing, None when it is not known."""
     if machine is None:
         return None
-    return machine.metadata.annotations.get(slinky_labels.TOPOLOGY, "").strip()
+    return machine.metadata.annotations.get(marks.topology, "").strip()
 
 
 def annotation(
-    pod: Pod, node: Node | None, machine: KubernetesNode | None
+    marks: WorkerMarks, pod: Pod, node: Node | None, machine: KubernetesNode | None
 ) -> dict[str, str | None]:
     """What is to be copied to the pod; nothing when it has it, or Slurm has not.
 
     None removes the annotation where the Kubernetes node has none any more.
     """
-    place = wanted(machine)
+    place = wanted(marks, machine)
     if place is None or pod.metadata.deleting:
         return {}
     if place and (node is None or node.topology != place):
         return {}
-    same = pod.metadata.annotations.get(slinky_labels.TOPOLOGY, "") == place
-    return {} if same else {slinky_labels.TOPOLOGY: place or None}
+    same = pod.metadata.annotations.get(marks.topology, "") == place
+    return {} if same else {marks.topology: place or None}
 
 
 def remembered(node: Node, place: str | None, last: str | None) -> str | None:
@@ -83,6 +83,7 @@ def step(
 
 
 def standing(
+    marks: WorkerMarks,
     refusals: Mapping[str, Refusal],
     pods: Iterable[Pod],
     machines: Mapping[str, KubernetesNode],
@@ -93,13 +94,13 @@ def standing(
     for pod in pods if refusals else ():
         name = slurm_node_name(pod)
         refusal, node = refusals.get(name), slurm.node(name)
-        place = wanted(machines.get(pod.spec.node_name or ""))
+        place = wanted(marks, machines.get(pod.spec.node_name or ""))
         if refusal is not None and node is not None and refusal.topology == place != node.topology:
             found[name] = refusal
     return found
 
 
-def check(refusals: Mapping[str, Refusal]) -> Check | None:
+def check(marks: WorkerMarks, refusals: Mapping[str, Refusal]) -> Check | None:
     """What a user is told of them."""
     if not refusals:
         return None
@@ -107,8 +108,8 @@ def check(refusals: Mapping[str, Refusal]) -> Check | None:
     return Check(
         False,
         "TopologyRefused",
-        f"Slurm refuses the annotation {slinky_labels.TOPOLOGY} of {len(shown)} machines; their "
-        f"nodes stay where they were: {list_some(shown, '; ')}",
+        f"Slurm refuses the annotation {marks.topology} of {len(shown)} machines; their nodes "
+        f"stay where they were: {list_some(shown, '; ')}",
     )
 
 

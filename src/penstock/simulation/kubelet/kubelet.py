@@ -14,7 +14,7 @@ from functools import partial
 from typing import cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.slurm_node.drain_reason import TERMINATING
+from penstock.decide.slurm_node import drain_reason
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.status import RefusedError
 from penstock.simulation.kubelet.mounts import Mounts
@@ -43,6 +43,7 @@ from penstock.simulation.slurm.auth_keys import read as keys_in
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import HANGS, fatal
 from penstock.simulation.slurm.slurmdbd import Slurmdbds
+from penstock.translate.slinky.worker_set import MARKS
 
 NODES = "/nodes"
 MISSING = "missing:1"
@@ -352,7 +353,7 @@ class Machines:
             self._lives.later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
             return
         if self.runs_slurmd(pod):
-            self._slurm(pod).pre_stop(node_name(pod), TERMINATING)
+            self._slurm(pod).pre_stop(node_name(pod), drain_reason.terminating(MARKS))
         self._lives.later(life, self._pace.end, lambda: self._end(key, life.uid))
 
     def _end(self, key: str, uid: str) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.api.kubernetes.kinds import Taint
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.placement.node_fit import Toleration
+from penstock.model.worker_set import Toleration
 
 
 def takes(machine: Json, pod: Json) -> bool:

@@ -1,0 +1,47 @@
+"""Status of a worker set, as it is counted for each API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.api.kubernetes.meta import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalSlurm:
+    """How an external slurmctld is asked once the object of its cluster is gone.
+
+    `silent_since` is RFC 3339: since when it cannot be asked, while both objects are deleted.
+    """
+
+    rest_api_url: str = ""
+    jwt_secret: str = ""
+    jwt_secret_key: str = ""
+    silent_since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetStatus:
+    """Counts of pods and Slurm nodes, and what the next decision needs of this one.
+
+    `replicas` are pods that the scheduler or a kubelet reported on, `revision` the hash that pods
+    should have, `ordinal_to_node` the Kubernetes node of each ordinal where pods are pinned.
+    """
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+    desired: int = 0
+    slurm_idle: int = 0
+    slurm_allocated: int = 0
+    slurm_down: int = 0
+    slurm_drain: int = 0
+    revision: str = ""
+    selector: str = ""
+    ordinal_to_node: Mapping[str, str] = field(default_factory=dict[str, str])
+    external: ExternalSlurm | None = None
+    conditions: tuple[Condition, ...] = ()

@@ -1,0 +1,1 @@
+"""From the objects of `slinky.slurm.net` to the model, and back."""

@@ -1,0 +1,98 @@
+"""What a ControllerRevision records of a NodeSet's spec, and the patch that declares it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from penstock.api.cluster.marks import ROLLED_BACK
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky.nodeset import NodeSet
+
+_EMPTY_SAYS = frozenset({"emptyDir", "labelSelector", "namespaceSelector"})
+"""Fields whose empty value says something."""
+FIELDS = (
+    "template",
+    "slurmd",
+    "logfile",
+    "ssh",
+    "extraConf",
+    "ordinalPadding",
+    "oversubscribeNode",
+)
+"""What a ControllerRevision of a NodeSet records of its spec."""
+
+
+def recorded(data: Json) -> Json | None:
+    """The fields that a ControllerRevision records, as they are declared."""
+    found: Any = data.get("spec")
+    if not isinstance(found, dict) or "template" not in found:
+        return None
+    fields: Json = _plain(found)
+    template: Json = fields["template"] or {}
+    # Written out in every record, and hardly ever declared.
+    fields["template"] = _said({**template, "metadata": _said(template.get("metadata") or {})})
+    return {name: fields[name] for name in FIELDS if name in fields and not _empty(fields[name])}
+
+
+def patch(nodeset: NodeSet, live: Json, value: str, spec: Json | None) -> list[Json]:
+    """The JSON patch; `live` is the NodeSet's spec as the API server has it.
+
+    A field that means what is recorded is left as it is written.
+    """
+    meta = nodeset.metadata
+    steps: list[Json] = [
+        # A replaced one that is another meanwhile is a conflict, a failed test an invalid request.
+        {"op": "replace", "path": "/metadata/uid", "value": meta.uid},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
+        {
+            "op": "add",
+            "path": f"/metadata/annotations/{ROLLED_BACK.replace('/', '~1')}",
+            "value": value,
+        },
+    ]
+    if spec is None:
+        return steps
+    for name in FIELDS:
+        wanted, have = spec.get(name), live.get(name)
+        if (_empty(wanted) and _empty(have)) or _bare(wanted) == _bare(have):
+            continue
+        if wanted is None:
+            steps.append({"op": "remove", "path": f"/spec/{name}"})
+        else:
+            steps.append({"op": "add", "path": f"/spec/{name}", "value": wanted})
+    return steps
+
+
+def _said(fields: Json) -> Json:
+    return {key: one for key, one in fields.items() if one}
+
+
+def _plain(value: Any) -> Any:
+    """Without the marks of strategic merge patches, and without fields that say nothing."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        found = {key: _plain(one) for key, one in fields.items() if key != "$patch"}
+        return {key: one for key, one in found.items() if one is not None}
+    if isinstance(value, list):
+        return [_plain(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def _bare(value: Any) -> Any:
+    """For comparing: without what is empty at any depth of mappings."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        found = {key: _bare(one) for key, one in fields.items()}
+        return {key: one for key, one in found.items() if key in _EMPTY_SAYS or not _void(one)}
+    if isinstance(value, list):
+        return [_bare(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def _void(value: Any) -> bool:
+    return value is None or value in ("", {}, [])
+
+
+def _empty(value: Any) -> bool:
+    return _void(value) or value is False or value == 0
