@@ -173,6 +173,7 @@ class Operator:
         loop.watches(world.nodesets, cluster_keys, when=_declared_or_fits_more)
         loop.watches(world.secrets, self._controllers_of_secret)
         loop.watches(world.config_maps, self._references.users_of_config_map)
+        loop.watches(world.config_maps, self._references.recorded_in)
         for cache in _any(world.services, world.config_maps, world.stateful_sets, world.monitors):
             loop.watches(cache, owned_by(CONTROLLERS))
         loop.watches(world.pods, pod_to_controller)

@@ -56,6 +56,8 @@ class Promises:
         self._wanted: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
         self._templates: dict[str, tuple[float, Json]] = {}
         """By uid of a NodeSet, since when its pods are wanted as they are, and how."""
+        self._restarts: defaultdict[str, set[str]] = defaultdict(set)
+        """By uid of a pod of slurmctld, hashes of files that take effect by a restart."""
         self._taken_at: dict[str, float] = {}
         """By uid of a pod, when somebody else than the operator had it deleted."""
         for space, slurm in slurms.items():
@@ -78,6 +80,10 @@ class Promises:
             self.broken.append(f"{identity} sent {what} while {holder} held the Lease")
 
     def _changed(self, change: Change) -> None:
+        if change.resource == PODS:
+            marked = _notes(change.last.obj).get(CONFIG_RESTART)
+            if marked:
+                self._restarts[change.last.obj["metadata"]["uid"]].add(marked)
         if change.resource != NODESETS:
             return
         meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
@@ -105,7 +111,7 @@ class Promises:
             if resource != REVISIONS:
                 self.broken.append(f"{resource} {name} was deleted")
             return
-        if self._machines.runs_daemon(obj) and not _restarts(obj):
+        if self._machines.runs_daemon(obj) and not self._is_restart(obj):
             app = obj["metadata"]["labels"][APP_NAME]
             self.broken.append(f"pod {name} was deleted though its {app} runs")
         if not self._machines.runs_slurmd(obj) or self._abandoned(obj):
@@ -233,6 +239,13 @@ class Promises:
                 self.broken.append(f"the drain of {name} ({reason!r}) became {after.reason!r}")
         return found
 
+    def _is_restart(self, pod: Json) -> bool:
+        """Whether a pod of slurmctld has files that take effect by a restart.
+
+        The mark of the candidate that comes after them may be on the pod already.
+        """
+        return _notes(pod).get(CONFIG_HASH) in self._restarts[pod["metadata"]["uid"]]
+
     def _abandoned(self, pod: Json) -> bool:
         """Whether its NodeSet goes and its Controller is gone: nothing to ask, nothing to keep."""
         space = pod["metadata"]["namespace"]
@@ -250,11 +263,8 @@ class Promises:
         return False
 
 
-def _restarts(pod: Json) -> bool:
-    """Whether a pod of slurmctld has files that take effect by a restart."""
-    notes: Json = pod["metadata"].get("annotations") or {}
-    marked = notes.get(CONFIG_RESTART, "")
-    return bool(marked) and marked == notes.get(CONFIG_HASH)
+def _notes(obj: Json) -> Json:
+    return obj["metadata"].get("annotations") or {}
 
 
 def _now() -> float:

@@ -54,6 +54,17 @@ class References:
             in config_maps_read(Cluster(one, self._world.settings.images))
         ]
 
+    def recorded_in(self, config_map: KubeObject) -> list[str]:
+        """Keys of the Controllers whose partitions this ConfigMap records; it has no owner.
+
+        A write of it that arrives late, or an edit by hand, is put right by the next reconcile.
+        """
+        return [
+            one.metadata.key
+            for one in beside(config_map, self._world.controllers)
+            if config_map.metadata.name == names.partition_record(one)
+        ]
+
     def accounted_by(self, accounting: Accounting) -> list[str]:
         """Keys of the Controllers whose records an Accounting keeps."""
         return [
