@@ -11,7 +11,7 @@ CORES = -n auto --maxprocesses 4
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
-.PHONY: help venv check lint types layers bytecode unit model crds manifests test parts storm cert-manager plans demo down bench bench-check lock clean
+.PHONY: help venv check lint wording types layers bytecode unit model crds manifests test parts storm cert-manager plans demo down bench bench-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -25,6 +25,10 @@ check: venv ## lint, types, import layers, generated files, unit tests (under a 
 lint: venv
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	@PYTHONPATH=tests $(PY) -m wording
+
+wording: venv ## list the words to avoid that are left (BELOW=src/penstock/kube)
+	@PYTHONPATH=tests $(PY) -m wording --list $(BELOW)
 
 types: venv
 	.venv/bin/pyright
