@@ -129,7 +129,17 @@ PARTICIPLES = frozenset(
 """One-word class names that do not name a thing."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_PROSE = tuple((term, re.compile(term.prose, re.IGNORECASE)) for term in TERMS if term.prose)
+_LOOKBEHIND = re.compile(r"(\(\?<![^)]*\))")
+
+
+def _over_lines(prose: str) -> re.Pattern[str]:
+    """Compile a pattern so that its blanks match line breaks; a lookbehind has a fixed width."""
+    parts = _LOOKBEHIND.split(prose)
+    spread = (p if _LOOKBEHIND.match(p) else p.replace(" ", r"\s+") for p in parts)
+    return re.compile("".join(spread).replace(r"\s+?", r"\s*"), re.IGNORECASE)
+
+
+_PROSE = tuple((term, _over_lines(term.prose)) for term in TERMS if term.prose)
 # Identifiers of upstream APIs that contain one of the words.
 _UPSTREAM = re.compile(
     r"persistent volume claims?|volume claims?|resource claims?|existing claim"

@@ -22,7 +22,12 @@ from wording.terms import TERMS, words_in_name, words_in_prose
 ROOT = Path(__file__).parents[3]
 
 OFFENCES = {
-    "look": ["One look at a NodeSet.", "Looked at again after a second.", "the events of one pass"],
+    "look": [
+        "One look at a NodeSet.",
+        "The next\n    turn.",
+        "Looked at again after a second.",
+        "the events of one pass",
+    ],
     "wake": ["The operator is woken by the pod."],
     "what is there": ["Keeps what was heard.", "Compares with what is there."],
     "wish": ["A wish of the user.", "Compares with what is declared."],
@@ -61,6 +66,7 @@ def test_each_term_is_found_in_prose() -> None:
         "A state machine with hostNetwork and a host name.",
         "connection refused by the registry",
         "It refuses connections on that port.",
+        "An error, a refused\n    connection or a timeout.",
         "The PersistentVolumeClaim of volumeClaimTemplates.",
         "Token claims name the user; a resource claim names a device.",
         "Slurm passes the flag on, in turn.",
