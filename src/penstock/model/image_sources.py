@@ -14,7 +14,7 @@ class ImageSources:
 
     `namespace` is that of the pods. `template` is the declared pod spec, whose containers may name
     images, and `fields` are the object's own fields for containers, the daemon's first. `by_chart`
-    says whether a Helm chart wrote the object.
+    means that a Helm chart wrote the object.
     """
 
     namespace: str

@@ -23,8 +23,8 @@ class Toleration(KubeStruct, frozen=True):
     value: str | None = None
     effect: str | None = None
 
-    def holds(self, taint: Taint) -> bool:
-        """Whether it matches that taint."""
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether a pod with it tolerates that taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.operator == "Exists":

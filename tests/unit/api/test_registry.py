@@ -19,7 +19,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import ObjectKey, Resource
 from penstock.api.registry import GROUPS, KINDS, REGISTRY, rules_of
-
+from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
 from penstock.controllers.runtime.caches import World

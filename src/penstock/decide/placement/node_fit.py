@@ -33,7 +33,7 @@ def fit(wished: Placement, machine: Node) -> Fit:
     effects = {
         taint.effect
         for taint in machine.spec.taints or ()
-        if not any(one.holds(taint) for one in wished.tolerated)
+        if not any(one.tolerates(taint) for one in wished.tolerated)
     }
     if "NoExecute" in effects:
         return Fit.NOT

@@ -26,6 +26,6 @@ def takes(machine: Json, pod: Json) -> bool:
         taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     tolerated = msgspec.convert(pod["spec"].get("tolerations", ()), tuple[Toleration, ...])
     return all(
-        any(one.holds(taint) for one in tolerated)
+        any(one.tolerates(taint) for one in tolerated)
         for taint in msgspec.convert(taints, tuple[Taint, ...])
     )

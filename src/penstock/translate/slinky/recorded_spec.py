@@ -10,7 +10,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NodeSet
 
 _EMPTY_SAYS = frozenset({"emptyDir", "labelSelector", "namespaceSelector"})
-"""Fields whose empty value says something."""
+"""Fields whose empty value has a meaning."""
 FIELDS = (
     "template",
     "slurmd",
@@ -24,14 +24,14 @@ FIELDS = (
 
 
 def recorded(data: Json) -> Json | None:
-    """The fields that a ControllerRevision records, as they are declared."""
+    """The fields that a ControllerRevision records, in the form of a NodeSet's spec."""
     found: Any = data.get("spec")
     if not isinstance(found, dict) or "template" not in found:
         return None
     fields: Json = _plain(found)
     template: Json = fields["template"] or {}
     # Written out in every record, and hardly ever declared.
-    fields["template"] = _said({**template, "metadata": _said(template.get("metadata") or {})})
+    fields["template"] = _without_empty({**template, "metadata": _without_empty(template.get("metadata") or {})})
     return {name: fields[name] for name in FIELDS if name in fields and not _empty(fields[name])}
 
 
@@ -64,12 +64,12 @@ def patch(nodeset: NodeSet, live: Json, value: str, spec: Json | None) -> list[J
     return steps
 
 
-def _said(fields: Json) -> Json:
+def _without_empty(fields: Json) -> Json:
     return {key: one for key, one in fields.items() if one}
 
 
 def _plain(value: Any) -> Any:
-    """Without the marks of strategic merge patches, and without fields that say nothing."""
+    """Without the marks of strategic merge patches, and without fields that are null."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         found = {key: _plain(one) for key, one in fields.items() if key != "$patch"}
