@@ -120,7 +120,7 @@ def refuses_state(version: Version, state: Version) -> str:
 
 
 def refusal(wanted: Version | None, state: Version | None, *, persistent: bool) -> str:
-    """Why slurmctld is not replaced by that release; empty when it may, or when a release is unknown.
+    """Why slurmctld is not replaced by that release; empty when it may or none is known.
 
     `state` is the release of the slurmctld that served last, whose state stays where it is
     `persistent`.

@@ -31,7 +31,8 @@ def recorded(data: Json) -> Json | None:
     fields: Json = _plain(found)
     template: Json = fields["template"] or {}
     # Written out in every record, and hardly ever declared.
-    fields["template"] = _without_empty({**template, "metadata": _without_empty(template.get("metadata") or {})})
+    metadata = _without_empty(template.get("metadata") or {})
+    fields["template"] = _without_empty({**template, "metadata": metadata})
     return {name: fields[name] for name in FIELDS if name in fields and not _empty(fields[name])}
 
 
