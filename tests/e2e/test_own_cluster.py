@@ -244,8 +244,8 @@ def test_a_push_that_was_killed_goes_on(place: Place) -> None:
 @pytest.mark.parametrize(
     ("address", "login", "words"),
     [
-        ("{private}", "wrong", "refuses the login"),
-        ("{private}", "", "refuses the login"),
+        ("{private}", "wrong", "rejects the login"),
+        ("{private}", "", "rejects the login"),
         ("nowhere.invalid", "", "There is no registry nowhere.invalid: correct the name"),
         ("127.0.0.1:1", "", "Registry 127.0.0.1:1 does not answer"),
     ],

@@ -1,4 +1,4 @@
-"""`penstock demo`: an empty machine, or a cluster of yours, to a Slurm job's output."""
+"""`penstock demo`: a Slurm cluster for trials, on the built-in node or on your cluster."""
 
 import time
 from typing import Annotated
@@ -9,7 +9,7 @@ from penstock.local import demo, progress
 from penstock.local.errors import LocalError
 from penstock.local.target import choose
 
-app = typer.Typer(no_args_is_help=True, help="A whole Slurm cluster to look at, and its end.")
+app = typer.Typer(no_args_is_help=True, help="Create and remove a Slurm cluster for trials.")
 
 ContextName = Annotated[str | None, typer.Option(metavar="NAME", help="Use this kubectl context.")]
 Registry = Annotated[
@@ -23,10 +23,10 @@ def up(
     context: ContextName = None,
     registry: Registry = None,
     reset: Annotated[
-        bool, typer.Option("--reset", help="Set back what was changed of the demo's Slurm cluster.")
+        bool, typer.Option("--reset", help="Revert changes of the demo's Slurm cluster.")
     ] = False,
 ) -> None:
-    """Bring everything up, run a job on two nodes, print what it wrote."""
+    """Create the cluster, run a job on two nodes and print its output."""
     started = time.monotonic()
     try:
         target = choose(context, registry)
@@ -44,7 +44,7 @@ def up(
 
 @app.command()
 def down(context: ContextName = None) -> None:
-    """Stop and remove all that `up` made, and only that."""
+    """Remove all that `up` created, and nothing else."""
     try:
         demo.down(choose(context))
     except LocalError as error:

@@ -91,7 +91,9 @@ class Kubectl:
                 timeout=EXEC_S,
             )
         except FileNotFoundError as error:
-            raise KubectlError("kubectl is not installed, and the ways are tried by it") from error
+            raise KubectlError(
+                "kubectl is not installed; connections are tested with kubectl exec"
+            ) from error
         except subprocess.TimeoutExpired as error:
             raise KubectlError(f"no answer within {EXEC_S:g} s") from error
         if done.returncode:
@@ -108,9 +110,8 @@ class Kubectl:
 def network(namespace: Namespace = "", kubeconfig: Kubeconfig = "", context: Context = "") -> None:
     """Print which daemon has to reach which port, and whether it does.
 
-    What begins in a pod is tried from there, by `kubectl exec`. What begins on a host outside is
-    told by what slurmctld says of it, or with the command to run there. Exits 1 when a way is
-    closed.
+    Connections from a pod are tested there, by `kubectl exec`. For external hosts, slurmctld's
+    node states are shown, or the command to run there. Exits 1 when a connection fails.
     """
     options = [f"--namespace={namespace}"] if namespace else []
     options += [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
@@ -126,7 +127,7 @@ def network(namespace: Namespace = "", kubeconfig: Kubeconfig = "", context: Con
         for line in (*lines(one.ways), *filter(None, (one.remark,))):
             typer.echo(f"  {line}")
     if not found:
-        typer.echo("There is no Controller in this namespace.")
+        typer.echo("No Controller in this namespace: name another one with -n.")
     if any(way.closed for one in found for way in one.ways):
         raise typer.Exit(1)
 

@@ -28,7 +28,7 @@ Namespace = Annotated[str, typer.Option("-n", "--namespace", help="For objects t
 Kubeconfig = Annotated[str, typer.Option(help="Default: $KUBECONFIG, or ~/.kube/config.")]
 Context = Annotated[str, typer.Option(help="Another context of the kubeconfig.")]
 Live = Annotated[
-    bool, typer.Option("--live", help="Without a file: what is still to be done as things are.")
+    bool, typer.Option("--live", help="Without a file: pending actions of the operator.")
 ]
 Detailed = Annotated[
     bool, typer.Option("--detailed-exitcode", help=f"Exit {CHANGES} when something would change.")
@@ -43,21 +43,21 @@ def plan(
     live: Live = False,
     detailed_exitcode: Detailed = False,
 ) -> None:
-    """Say what a file would change, once applied: objects, Slurm's configuration, pods, jobs.
+    """Preview a change: objects, Slurm's configuration, pods and jobs.
 
-    The operator's own code works on a copy of what is there, so nothing is changed, and it needs
-    no more than the right to read.
+    The operator's code works on a copy of the cluster. Nothing is changed, and read access is
+    enough.
     """
     if bool(filename) == live:
         raise typer.BadParameter("give either a file with -f or --live")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     try:
-        found = asyncio.run(_look(_documents(filename), namespace, kubeconfig, context))
+        found = asyncio.run(_load(_documents(filename), namespace, kubeconfig, context))
         done = effects(found[0], rehearse(found[0], found[1]))
     except (KubeError, ConfigError, RefusedError, yaml.YAMLError, OSError) as error:
         typer.echo(f"penstock plan: {error}", err=True)
         raise typer.Exit(1) from error
-    _tell(done, found[2])
+    _print_effects(done, found[2])
     for failure in done.failed:
         typer.echo(f"penstock plan: the plan is not complete: {failure}", err=True)
     if done.failed:
@@ -66,13 +66,15 @@ def plan(
         raise typer.Exit(CHANGES)
 
 
-def _tell(done: Effects, unread: list[str]) -> None:
+def _print_effects(done: Effects, unread: list[str]) -> None:
     typer.echo(words(done))
     if unread:
-        typer.echo(f"Not looked at, since the operator never does: {', '.join(unread)}")
+        typer.echo(
+            f"Not compared, because the operator does not read these kinds: {', '.join(unread)}"
+        )
 
 
-async def _look(documents: list[Json], namespace: str, kubeconfig: str, context: str) -> Any:
+async def _load(documents: list[Json], namespace: str, kubeconfig: str, context: str) -> Any:
     """The copy of the cluster, the objects as they would be, and the kinds that are not read."""
     default = Path.home() / ".kube/config"
     given = kubeconfig or os.environ.get("KUBECONFIG", "") or str(default)

@@ -40,7 +40,7 @@ class Waiter:
                 raise LocalError(f"The node ended while waiting for {what}:\n{log}")
             if time.monotonic() > self.deadline:
                 raise LocalError(
-                    f"Waited for {what} in vain. Its logs are in "
+                    f"Timed out waiting for {what}. Its logs are in "
                     f"{self._layout.logs}; init.log ends with:\n{log}"
                 )
             time.sleep(tick)

@@ -65,7 +65,7 @@ def up(target: Target, progress: Progress = default, *, reset: bool = False) -> 
         if kept:
             # Before the wait: what was changed may be why it never becomes ready.
             found = ", ".join(kept)
-            progress.say(f"kept as you changed it: {found} (RESET=1 or --reset sets it back)")
+            progress.say(f"kept as you changed it: {found} (RESET=1 or --reset reverts it)")
         wait_ready(target)
     workers = _workers(target)
     if not workers:

@@ -116,7 +116,7 @@ class Node:
             if names and there.node_name != wanted[0]:
                 raise LocalError(
                     f"The first node of cluster {self.name} is called {there.node_name}, not "
-                    f"{wanted[0]}. Take the cluster down first to name it anew."
+                    f"{wanted[0]}. To rename it, take the cluster down first."
                 )
             for name in wanted[1:]:
                 further.add(further.Cluster(self._layout, there, first), name)

@@ -1,4 +1,4 @@
-"""What a registry refuses, in words that say what to do."""
+"""Explains errors of a registry, with the next step."""
 
 import re
 
@@ -12,7 +12,7 @@ _HELP: tuple[tuple[str, str], ...] = (
     (
         r"server gave HTTP response to HTTPS client|http: server gave HTTP",
         "Registry {host} serves plain HTTP: add --plain-http if that is meant. The Kubernetes "
-        "nodes must be told as well, and passwords and images then travel unencrypted",
+        "nodes need the same setting, and passwords and images then travel unencrypted",
     ),
     (
         r"x509|certificate",
@@ -26,7 +26,7 @@ _HELP: tuple[tuple[str, str], ...] = (
     ),
     (
         r"immutable|ImageTagAlreadyExists",
-        "Registry {host} lets no tag be replaced: push under another --version",
+        "Registry {host} does not replace tags: push under another --version",
     ),
     (
         r"no space left|quota|insufficient storage|\b507\b|\b413\b|entity too large",
@@ -34,13 +34,13 @@ _HELP: tuple[tuple[str, str], ...] = (
     ),
     (
         r"name unknown|name_unknown|repository .*(does not|not) (exist|found)|RepositoryNotFound",
-        "Registry {host} makes no repository by itself: create {repository}, and one for each "
+        "Registry {host} creates no repositories: create {repository}, and one for each "
         "other image that `penstock images list --prefix {prefix}` names",
     ),
     (
         r"unable to retrieve auth token: invalid username/password|unauthorized|authentication "
         r"required|no basic auth|\b401\b",
-        "Registry {host} refuses the login{user}: `docker login {host}` (or podman, skopeo), or "
+        "Registry {host} rejects the login{user}: `docker login {host}` (or podman, skopeo), or "
         "give --username with the password in PENSTOCK_REGISTRY_PASSWORD",
     ),
     (
@@ -49,7 +49,7 @@ _HELP: tuple[tuple[str, str], ...] = (
         "create the repository first where the registry makes none by itself",
     ),
 )
-"""Patterns of errors of skopeo and of registries, the one that says most first."""
+"""Patterns of errors of skopeo and of registries, the most specific one first."""
 
 
 def explain(said: str, prefix: ImagePrefix, name: str, username: str) -> str:

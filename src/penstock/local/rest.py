@@ -55,5 +55,5 @@ class Rest:
                 return
             if (status and status not in RETRIED) or time.monotonic() > deadline:
                 name = obj["metadata"]["name"]
-                raise LocalError(f"The API server refused {obj['kind']} {name}: {status} {body}")
+                raise LocalError(f"The API server rejected {obj['kind']} {name}: {status} {body}")
             time.sleep(RETRY)

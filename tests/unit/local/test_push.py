@@ -122,7 +122,7 @@ def test_a_second_push_sends_nothing(skopeo: Path, images: list[ImageArchive]) -
 def test_a_registry_that_refuses_is_said_before_anything_is_built(skopeo: Path) -> None:
     Push(PREFIX).reach()  # has nothing yet, which is well
     (skopeo / "refusal").write_text("unauthorized: authentication required")
-    with pytest.raises(LocalError, match="refuses the login"):
+    with pytest.raises(LocalError, match="rejects the login"):
         Push(PREFIX).reach()
     (skopeo / "refusal").write_text("denied: requested access to the resource is denied")
     Push(PREFIX).reach()  # as Docker Hub says of what is not there
@@ -193,7 +193,7 @@ def test_the_file_with_a_password_is_the_owners_and_goes() -> None:
     [
         (
             "unable to retrieve auth token: invalid username/password: unauthorized: x",
-            "refuses the login of ann: `docker login registry.example.com`",
+            "rejects the login of ann: `docker login registry.example.com`",
         ),
         ("lookup registry.example.com on 1.1.1.1:53: no such host", "There is no registry"),
         ("dial tcp 10.0.0.1:443: connect: connection refused", "does not answer"),
@@ -201,7 +201,7 @@ def test_the_file_with_a_password_is_the_owners_and_goes() -> None:
         ("x509: certificate signed by unknown authority", "is not trusted"),
         (
             "name unknown: The repository with name 'team/slurmd' does not exist",
-            "makes no repository by itself: create registry.example.com/team/slurmd",
+            "creates no repositories: create registry.example.com/team/slurmd",
         ),
         ("denied: requested access to the resource is denied", "does not let ann push to"),
         ("write /data: no space left on device", "has no room for"),
