@@ -10,6 +10,7 @@ import pytest
 from fault_plans.plan import Layout
 from fault_plans.promises import final_state as expected
 from fault_plans.world import GROUP, NODESET, SPACE, World
+from penstock.kube.cache.own_writes import OwnWrites
 from penstock.simulation.event_loop import simulate
 
 OLD = "PartitionName=old Nodes=ALL\n"
@@ -177,10 +178,15 @@ def test_a_removed_partition_goes_while_slurmctld_refuses_another_one() -> None:
     simulate(scenario())
 
 
+@pytest.mark.parametrize("often", [False, True], ids=["seldom", "often"])
 @pytest.mark.parametrize("key", ["", "SchedulerTimeSlice=11\n"], ids=["rest", "reconfigure"])
 def test_a_partition_that_was_declared_again_is_not_taken_for_the_empty_one_of_before(
-    key: str,
+    key: str, often: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With more reconciles: a call before the file that declares it again counts no more."""
+    if often:
+        monkeypatch.setattr(OwnWrites, "is_own", lambda *_: False)
+
     async def scenario() -> None:
         world = await _settled()
         ctld = world.slurm.ctld

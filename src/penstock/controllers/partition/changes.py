@@ -232,6 +232,7 @@ class PartitionChanges:
             state.by_file = ""
         elif changed:
             told, before = Told(events, controller, wanted), state.base(old)
+            state.file = old
             done = await self._call(told, link, changed, members, state)
             partition_gone.tell(world, events, controller, (before, wanted), only=done)
         world.kept_partitions[uid] = invalid | state.refused.keys(), state.base(old)
@@ -276,6 +277,7 @@ class PartitionChanges:
         if not empty(waiting, link.mirror.snapshot.jobs):
             return False
         gone: list[str] = []
+        state.file = old
         for name in empty(waiting, (await link.mirror.fresh()).jobs):
             try:
                 await client.delete_partition(name)
@@ -375,6 +377,9 @@ class PartitionChanges:
     def _tidy(self, state: State, old: str, wanted: str) -> None:
         """Forget what the file shows by now, and refusals of what nobody asks for any more."""
         before, now = declared_in(old), declared_in(wanted)
+        if state.sent and not live_only(state.file, old):
+            # A change by the file: slurmctld reads it whole, whatever the calls before it changed.
+            state.sent.clear()
         for name in [n for n, sent in state.sent.items() if before.get(n) == sent]:
             del state.sent[name]
         # Of one that was declared again since, nobody knows whether a job is in it.

@@ -46,6 +46,8 @@ class State:
     refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
     sent: dict[str, Declared | None] = field(default_factory=dict[str, Declared | None])
     """What slurmctld was told and the file does not show yet."""
+    file: str = ""
+    """The slurm.conf beside which the last of these calls was made."""
     lines: dict[str, str] = field(default_factory=dict[str, str])
     """Of these partitions a slurm.conf that says the same."""
 

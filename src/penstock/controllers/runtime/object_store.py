@@ -63,6 +63,8 @@ class Objects:
     def _seen(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if (one := gone(old, new)) is not None:
             self._applier.forget(one.metadata.uid)
+            if isinstance(one, ConfigMap):
+                self._config_maps.forget(one.metadata.key)
             self._settled.pop(one.metadata.uid, None)
             self._written.pop(one.metadata.uid, None)
 
@@ -100,6 +102,9 @@ class Objects:
             )
             if seen.uid and applied.done == "unchanged":
                 self._settled[seen.uid] = (seen.resource_version, manifest)
+            if applied.done != "unchanged" and resource is CONFIG_MAPS:
+                made = applied.live["metadata"].get("resourceVersion", "")
+                self._config_maps.note(key, version_of(made))
             told = f"{resource.kind} {meta['name']}"
             if applied.done == "created":
                 events.normal(of, "CreateSucceeded", f"Created {told}", "Create")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.api.kubernetes.kinds import Secret
+from penstock.api.kubernetes.kinds import ConfigMap, Secret
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
@@ -54,11 +54,14 @@ class References:
             in config_maps_read(Cluster(one, self._world.settings.images))
         ]
 
-    def recorded_in(self, config_map: KubeObject) -> list[str]:
+    def recorded_in(self, config_map: ConfigMap) -> list[str]:
         """Keys of the Controllers whose partitions this ConfigMap records; it has no owner.
 
-        A write of it that arrives late, or an edit by hand, is put right by the next reconcile.
+        The next reconcile corrects a write that arrived late and an edit by hand. Our own writes
+        need none.
         """
+        if self._world.own_config_maps.is_own(config_map):
+            return []
         return [
             one.metadata.key
             for one in beside(config_map, self._world.controllers)

@@ -20,10 +20,24 @@ class OwnWrites(Generic[T]):
 
     def __init__(self) -> None:
         self._answers: dict[str, T] = {}
+        self._versions: dict[str, int] = {}
 
     def wrote(self, obj: T) -> None:
         """Remember the object as the API server has answered."""
         self._answers[obj.metadata.key] = obj
+
+    def note(self, key: str, version: int) -> None:
+        """Remember the resourceVersion of our last write of an object, new ones included."""
+        self._versions[key] = version
+
+    def is_own(self, obj: T) -> bool:
+        """Whether our last write has made an object what it is, or something newer."""
+        version = version_of(obj.metadata.resource_version)
+        return version <= self._versions.get(obj.metadata.key, 0)
+
+    def forget(self, key: str) -> None:
+        """The object is gone."""
+        self._versions.pop(key, None)
 
     def latest(self, key: str, seen: T | None) -> T | None:
         """The object as it was seen, or as our own write has left it since."""
