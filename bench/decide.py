@@ -12,8 +12,8 @@ from bench.registry import Bench, Given
 from bench.settled import NOW, Shape, fleet
 from penstock.decide.auth.key_rotation import Seen, step
 from penstock.decide.nodeset.plan import plan
-from penstock.decide.observed.view import NodeSetView
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.plan_cache import PlanCache
 from penstock.slurm.auth.key_rotation import Phase, Ring
 
 SIZES = (10, 100, 1000, 5000)
@@ -29,7 +29,7 @@ def run(given: Given) -> Result:
         name = f"{size}{shape.value and f', {shape.value}'}"
         view = fleet(size, shape)
         for _ in range(given.runs):
-            quiet = Quiet()
+            quiet = PlanCache()
             first.setdefault(name, []).append(_milliseconds(view, quiet))
             changed.setdefault(name, []).append(_milliseconds(_one_changed(view), quiet))
     steps = tuple(_key_step(SIZES[-1]) for _ in range(given.runs))
@@ -47,7 +47,7 @@ def run(given: Given) -> Result:
 BENCH = Bench("decide", "one decision about a NodeSet, CPU only", 10, None, run)
 
 
-def _milliseconds(view: NodeSetView, quiet: Quiet) -> float:
+def _milliseconds(view: WorkerSetView, quiet: PlanCache) -> float:
     began = time.process_time()
     decided = plan(view, quiet)
     taken = time.process_time() - began
@@ -69,6 +69,6 @@ def _key_step(size: int) -> float:
     return 1000 * taken
 
 
-def _one_changed(view: NodeSetView) -> NodeSetView:
+def _one_changed(view: WorkerSetView) -> WorkerSetView:
     pod = msgspec.structs.replace(view.pods[-1])
     return dataclasses.replace(view, pods=(*view.pods[:-1], pod))

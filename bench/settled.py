@@ -13,7 +13,7 @@ from penstock.api.kubernetes.kinds import Node, PersistentVolumeClaim, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
 from penstock.slurm.known import Known
@@ -38,7 +38,7 @@ class Shape(Enum):
     SCHEDULED = "scheduled update"
 
 
-def fleet(size: int, shape: Shape = Shape.PLAIN) -> NodeSetView:
+def fleet(size: int, shape: Shape = Shape.PLAIN) -> WorkerSetView:
     """A NodeSet of that size, about which there is nothing to do."""
     nodeset = _nodeset(size, shape)
     pods = tuple(_pod(nodeset, number, shape) for number in range(size))
@@ -55,7 +55,7 @@ def fleet(size: int, shape: Shape = Shape.PLAIN) -> NodeSetView:
         start=int(NOW) + START_S,
         end=int(NOW) + 2 * START_S,
     )
-    return NodeSetView(
+    return WorkerSetView(
         workers=worker_set(nodeset),
         controller=ControllerState.PRESENT,
         pods=pods,
@@ -64,7 +64,7 @@ def fleet(size: int, shape: Shape = Shape.PLAIN) -> NodeSetView:
         now=NOW,
         revision=REVISION,
         kubernetes_nodes={f"machine-{n}": _machine(n) for n in range(size)},
-        claims=_claims(nodeset, size) if shape is Shape.STORED else {},
+        pvcs=_claims(nodeset, size) if shape is Shape.STORED else {},
         reservations=Known({maintenance.name: maintenance} if reserved else {}, 1.0),
     )
 
@@ -149,5 +149,5 @@ def _record(pod: Pod) -> model.Node:
     name, host = pod.metadata.name, str(pod.spec.hostname)
     old = pod.metadata.labels[slinky_labels.REVISION_HASH] == OLDER
     machine = pod.spec.node_name or ""
-    comment = records.Record("fleet", name, machine, "worker", "nodeset", renew=old).text
+    comment = records.NodeComment("fleet", name, machine, "worker", "nodeset", renew=old).text
     return model.Node(host, frozenset({"IDLE", "DYNAMIC_NORM"}), comment=comment)

@@ -143,8 +143,8 @@ class Site:
 
     async def until_ready(self, space: str, count: int) -> float:
         """Wait for so many Ready workers."""
-        crowd = self.crowds[space]
-        return await self.until(lambda: len(crowd.ready) == count, f"{count} Ready in {space}")
+        aggregates = self.crowds[space]
+        return await self.until(lambda: len(aggregates.ready) == count, f"{count} Ready in {space}")
 
     async def until_gone(self, space: str) -> float:
         """Wait until there is no worker pod."""
@@ -183,16 +183,16 @@ class Site:
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        crowd = self.crowds.get(pod.metadata.namespace) if pod else None
-        if pod is None or crowd is None:
+        aggregates = self.crowds.get(pod.metadata.namespace) if pod else None
+        if pod is None or aggregates is None:
             return
         name = pod.metadata.name
         if new is None:
-            crowd.there.discard(name)
+            aggregates.there.discard(name)
         else:
-            crowd.there.add(name)
+            aggregates.there.add(name)
         runs = new is not None and new.ready and not new.metadata.deleting
-        (crowd.ready.add if runs else crowd.ready.discard)(name)
+        (aggregates.ready.add if runs else aggregates.ready.discard)(name)
         if pod.metadata.namespace == SPACE:
             if runs and not (old and old.ready):
                 self.slurm.started(pod)

@@ -113,7 +113,8 @@ async def quarters(place: Site, pods: Sequence[bytes]) -> Took:
 
 
 async def _there(place: Site, count: int) -> float:
-    crowd = place.crowds[BARE]
+    aggregates = place.crowds[BARE]
     return await place.until(
-        lambda: len(crowd.there) == len(crowd.ready) == count, f"{count} are there and Ready"
+        lambda: len(aggregates.there) == len(aggregates.ready) == count,
+        f"{count} are there and Ready",
     )

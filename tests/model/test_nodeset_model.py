@@ -31,7 +31,7 @@ from penstock.api.slinky.labels import (
     REVISION_HASH,
 )
 from penstock.decide.nodeset.plan import plan
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.state import Job
 from support import nodesets
 from support.world import World, encoded
@@ -45,7 +45,7 @@ class NodeSetLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(nodesets.nodeset(0))
-        self.old: NodeSetView = self.world.view()
+        self.old: WorkerSetView = self.world.view()
         self.writes_then = 0
         self.last_job = 0
 

@@ -178,6 +178,10 @@ def test_a_removed_partition_goes_while_slurmctld_refuses_another_one() -> None:
     simulate(scenario())
 
 
+def _never(*_: object) -> bool:
+    return False
+
+
 @pytest.mark.parametrize("often", [False, True], ids=["seldom", "often"])
 @pytest.mark.parametrize("key", ["", "SchedulerTimeSlice=11\n"], ids=["rest", "reconfigure"])
 def test_a_partition_that_was_declared_again_is_not_taken_for_the_empty_one_of_before(
@@ -185,7 +189,7 @@ def test_a_partition_that_was_declared_again_is_not_taken_for_the_empty_one_of_b
 ) -> None:
     """With more reconciles: a call before the file that declares it again counts no more."""
     if often:
-        monkeypatch.setattr(OwnWrites, "is_own", lambda *_: False)
+        monkeypatch.setattr(OwnWrites, "is_own", _never)
 
     async def scenario() -> None:
         world = await _settled()

@@ -26,19 +26,19 @@ from penstock.controllers.runtime import slurm_connections as links
 from penstock.controllers.slinky.references import References
 from penstock.controllers.slinky.token import TokenLoop
 from penstock.controllers.slurm_node import actor as act_slurm
-from penstock.decide.action import DrainNode, Ground
+from penstock.decide.action import DeletionGround, DrainNode
 from penstock.decide.auth import key_rotation as key_ring
 from penstock.decide.config.acknowledgement import Acks
 from penstock.decide.config.transaction import ConfigView, Decision
 from penstock.decide.drain import deletion_guard as guard
 from penstock.decide.drain import resume
-from penstock.decide.drain.deletion_guard import Verdict
+from penstock.decide.drain.deletion_guard import DeletionVerdict
 from penstock.decide.nodeset import plan as nodeset
 from penstock.decide.nodeset import pod_roles as roles
 from penstock.decide.nodeset import pvc as claims
 from penstock.decide.nodeset import status
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.rollout import maintenance
 from penstock.decide.rollout import recreation as remake
 from penstock.decide.rollout import revision_history as history
@@ -59,7 +59,7 @@ from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.state import Node
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
-real = guard.may_delete
+real = guard.can_delete
 
 
 def always(value: Any) -> Callable[..., Any]:
@@ -72,14 +72,14 @@ def always(value: Any) -> Callable[..., Any]:
 
 
 def _judge(patch: pytest.MonkeyPatch, blind_to: frozenset[str]) -> None:
-    def judge(pod: Pod, slurm: SlurmView, **how: bool) -> Verdict:
+    def judge(pod: Pod, slurm: SlurmSnapshot, **how: bool) -> DeletionVerdict:
         verdict = real(pod, slurm, **how)
         if verdict.why.reason in blind_to:
-            return Verdict(Ground.DRAINED, verdict.why)
+            return DeletionVerdict(DeletionGround.DRAINED, verdict.why)
         return verdict
 
     for module in (act, nodeset, remake):
-        patch.setattr(module, "may_delete", judge)
+        patch.setattr(module, "can_delete", judge)
 
 
 def forgotten_workers_are_left(patch: pytest.MonkeyPatch) -> None:
@@ -124,10 +124,10 @@ def slurm_is_not_asked_again(patch: pytest.MonkeyPatch) -> None:
 def every_drain_is_ours(patch: pytest.MonkeyPatch) -> None:
     """Drains of others are undone and reworded."""
 
-    def ours(_: str) -> bool:
+    def ours(*_: object) -> bool:
         return True
 
-    patch.setattr(drain_reason, "is_ours", ours)
+    patch.setattr(drain_reason, "is_own_reason", ours)
 
 
 def edits_are_left(patch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def deletes_name_no_version(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_looked_at_again(patch: pytest.MonkeyPatch) -> None:
     """What was decided is sent to Slurm, whatever it says now."""
-    patch.setattr(act_slurm, "still_right", always(True))
+    patch.setattr(act_slurm, "is_still_valid", always(True))
 
     def as_decided(_: Node, action: DrainNode) -> str:
         return action.reason
@@ -189,7 +189,7 @@ def drains_are_not_remembered(patch: pytest.MonkeyPatch) -> None:
 
 def records_are_left(patch: pytest.MonkeyPatch) -> None:
     """Nodes of pods that are gone stay in Slurm."""
-    patch.setattr(records, "defunct", always(records.Defunct()))
+    patch.setattr(records, "orphaned_records", always(records.OrphanedRecords()))
 
 
 def nodesets_are_not_held(patch: pytest.MonkeyPatch) -> None:
@@ -204,12 +204,12 @@ def nodes_stay_down(patch: pytest.MonkeyPatch) -> None:
 
 def one_worker_less(patch: pytest.MonkeyPatch) -> None:
     """One pod more than asked for is taken away."""
-    replicas = NodeSetView.replicas
+    replicas = WorkerSetView.replicas
 
-    def less(self: NodeSetView) -> int:
+    def less(self: WorkerSetView) -> int:
         return max(0, replicas.__get__(self) - 1)
 
-    patch.setattr(NodeSetView, "replicas", property(less))
+    patch.setattr(WorkerSetView, "replicas", property(less))
 
 
 def the_lease_is_not_heeded(patch: pytest.MonkeyPatch) -> None:
@@ -360,13 +360,13 @@ def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
 
 def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
     """A Slurm node is called as its machine was when its pod was made."""
-    patch.setattr(status, "misnamed", always(False))
+    patch.setattr(status, "has_wrong_node_name", always(False))
     patch.setattr(status, "_renamed", always(False))
 
 
 def workers_go_that_cannot_come_back(patch: pytest.MonkeyPatch) -> None:
     """An update takes a worker whose machine takes no new one."""
-    patch.setattr(rollout, "last_there", always(False))
+    patch.setattr(rollout, "is_last_on_node", always(False))
 
 
 def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
@@ -375,7 +375,7 @@ def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     def at_once(_: object, old: Sequence[Pod]) -> frozenset[str]:
         return frozenset(pod.metadata.name for pod in old)
 
-    patch.setattr(maintenance, "free", at_once)
+    patch.setattr(maintenance, "replaceable_now", at_once)
 
 
 def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
@@ -407,7 +407,7 @@ def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
     """Only the template says which pods are old."""
     old_ones = rollout.old_ones
 
-    def by_template(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
+    def by_template(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
         found = old_ones(view, pods)
         return [one for one in found if one.metadata.labels.get(REVISION_HASH) != view.revision]
 
@@ -464,13 +464,13 @@ def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> dict[str, str]:
         return {}
 
-    patch.setattr(live_conf, "alike", none)
+    patch.setattr(live_conf, "equal_revisions", none)
     patch.setattr(history, "_told", always(()))
 
 
 def external_slurmctlds_end_with_their_controller(patch: pytest.MonkeyPatch) -> None:
     """Nothing is asked any more once the Controller goes, though slurmctld is outside."""
-    patch.setattr(NodeSetView, "abandoned", property(lambda view: view.going))
+    patch.setattr(WorkerSetView, "is_orphaned", property(lambda view: view.is_deleted_with_cluster))
 
 
 MUTATIONS: tuple[Mutation, ...] = (

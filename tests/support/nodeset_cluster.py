@@ -21,9 +21,9 @@ from penstock.api.slinky.labels import POD_CORDON_SHORT, REASON_PREFIX, REVISION
 from penstock.api.slinky.names import ordinal_of
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.base import times
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import ControllerState, NodeSetView
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import ControllerState, WorkerSetView
+from penstock.decide.plan_cache import PlanCache
 from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
@@ -63,14 +63,14 @@ class Cluster:
     own_writes: int = 0
     """Writes of the operator to pods."""
     budget: int = 1
-    quiet: Quiet = field(default_factory=Quiet)
+    quiet: PlanCache = field(default_factory=PlanCache)
     upkeep: Upkeep = field(default_factory=Upkeep)
     unclaimed: set[str] = field(default_factory=set[str])
     """Node records whose pod was killed before anybody could note whose they are."""
 
     # What the operator sees
 
-    def view(self) -> NodeSetView:
+    def view(self) -> WorkerSetView:
         nodes: Known[dict[str, model.Node]] | Unknown
         jobs: Known[tuple[Job, ...]] | Unknown = Known(tuple(self.jobs.values()), self.now)
         self.upkeep.pass_time(self.now)
@@ -85,7 +85,7 @@ class Cluster:
             jobs = Unknown("slurmrestd does not answer")
         if self.fault == "empty":
             nodes, jobs = Known({}, self.now), Known((), self.now)
-        return NodeSetView(
+        return WorkerSetView(
             workers=worker_set(self.nodeset),
             controller=self.controller,
             pods=tuple(self.pods.values()),
@@ -97,9 +97,9 @@ class Cluster:
             reservations=reservations,
         )
 
-    def slurm(self) -> SlurmView:
+    def slurm(self) -> SlurmSnapshot:
         found = self.view()
-        return SlurmView.of(found.nodes, found.jobs)
+        return SlurmSnapshot.of(found.nodes, found.jobs)
 
     # The operator
     def in_use(self, name: str) -> bool:

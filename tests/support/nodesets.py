@@ -29,7 +29,7 @@ from penstock.api.slinky.labels import COMPONENT, REVISION_HASH, SCALING_MODE
 from penstock.api.slinky.names import daemon_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.base import times
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job
@@ -167,10 +167,10 @@ def view(
     jobs: tuple[Job, ...] | Unknown = (),
     controller: ControllerState = ControllerState.PRESENT,
     **more: Any,
-) -> NodeSetView:
+) -> WorkerSetView:
     """A view in which, unless told otherwise, Slurm knows each pod's node as IDLE."""
     idle = known_nodes(*(model.Node(p.host, frozenset({"IDLE"})) for p in pods))
-    return NodeSetView(
+    return WorkerSetView(
         workers=worker_set(wanted),
         controller=controller,
         pods=pods,

@@ -14,11 +14,11 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.labels import RESERVATION_FINALIZER, REVISION_HASH
 from penstock.base import times
 from penstock.decide import action as act
-from penstock.decide.drain.deletion_guard import may_delete
-from penstock.decide.drain.recheck import still_right
+from penstock.decide.drain.deletion_guard import can_delete
+from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.drain.request import reason_to_send
 from penstock.decide.nodeset.plan import Plan, plan
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known
 from penstock.translate.slinky.worker_set import MARKS, nodeset_status, worker_set
 from support.nodeset_cluster import Cluster, PromiseBrokenError, slurmd_runs
@@ -30,7 +30,11 @@ class World(Cluster):
     """With the operator."""
 
     def one_pass(
-        self, seen: NodeSetView | None = None, stop_after: int | None = None, *, late: bool = False
+        self,
+        seen: WorkerSetView | None = None,
+        stop_after: int | None = None,
+        *,
+        late: bool = False,
     ) -> Plan:
         """Decide on `seen` (now, unless an old view is given) and act, or crash in between.
 
@@ -69,10 +73,10 @@ class World(Cluster):
             case act.DeletePod():
                 self._delete(step)
             case act.SetNodeTopology():
-                if not self.slurm().silence and step.node in self.nodes:
+                if not self.slurm().unknown_reason and step.node in self.nodes:
                     self._node(step.node, topology=step.topology)
             case act.SetNodeComment():
-                if not self.slurm().silence and step.node in self.nodes:
+                if not self.slurm().unknown_reason and step.node in self.nodes:
                     self._node(step.node, comment=step.comment)
             case act.SetNodeFeatures():
                 raise PromiseBrokenError("no machine of this world has features")
@@ -85,7 +89,7 @@ class World(Cluster):
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
             case _:
-                if still_right(MARKS, step, self.slurm()):
+                if is_still_valid(MARKS, step, self.slurm()):
                     self._tell_slurm(step)
 
     def _finalizer(self, step: act.AddFinalizer | act.RemoveFinalizer) -> None:
@@ -155,8 +159,8 @@ class World(Cluster):
             return
         if found.metadata.resource_version != step.resource_version:
             return
-        abandoned = self.view().abandoned
-        if not may_delete(found, self.slurm(), abandoned=abandoned).allowed:
+        abandoned = self.view().is_orphaned
+        if not can_delete(found, self.slurm(), abandoned=abandoned).allowed:
             return
         alive = slurmd_runs(found)
         if alive and not abandoned:

@@ -12,18 +12,18 @@ from typing import TypeAlias
 
 from penstock.api.kubernetes.kinds import PodCondition
 from penstock.api.kubernetes.meta import OwnerReference
-from penstock.model.worker_slot import Slot
+from penstock.model.worker_slot import WorkerSlot
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class EventReason:
     """What a user is told: a stable CamelCase reason and a message in words."""
 
     reason: str
     message: str
 
 
-class Ground(StrEnum):
+class DeletionGround(StrEnum):
     """Why a pod may be deleted without losing a job; see `penstock.decide.drain.deletion_guard`."""
 
     DRAINED = "Drained"
@@ -32,23 +32,23 @@ class Ground(StrEnum):
     FINISHED = "Finished"
     STOPPED = "SlurmdStopped"
     FORGOTTEN = "Forgotten"
-    ABANDONED = "ControllerGone"
+    CONTROLLER_GONE = "ControllerGone"
 
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
     """Make the pod of a place. AlreadyExists is success: names are deterministic."""
 
-    slot: Slot
-    why: Why
+    slot: WorkerSlot
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
 class CreateClaims:
     """Make the PersistentVolumeClaims of a place, of which one or more are not there."""
 
-    slot: Slot
-    why: Why
+    slot: WorkerSlot
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class DeletePod:
     uid: str
     resource_version: str
     node: str
-    guard: Ground
-    why: Why
+    guard: DeletionGround
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class DrainNode:
     node: str
     reason: str
     override: bool
-    why: Why
+    why: EventReason
     while_idle: bool = False
 
 
@@ -104,7 +104,7 @@ class UndrainNode:
     """Take back a drain of ours (state UNDRAIN)."""
 
     node: str
-    why: Why
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class ResumeNode:
     """Bring back a node that is DOWN by an act of ours (state RESUME: clears DOWN and DRAIN)."""
 
     node: str
-    why: Why
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class SetNodeComment:
     weight: int | None = None
     gres: str | None = None
     extra: str | None = None
-    why: Why | None = None
+    why: EventReason | None = None
     over: tuple[str, ...] = ()
     """The features that the node had: `features` are right for these only."""
 
@@ -141,7 +141,7 @@ class SetNodeTopology:
 
     node: str
     topology: str
-    why: Why
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class SetNodeFeatures:
 
     node: str
     features: frozenset[str]
-    why: Why
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class DeleteNodeRecord:
     """
 
     node: str
-    why: Why
+    why: EventReason
     renews: int | None = None
 
 
@@ -176,7 +176,7 @@ class SetReservation:
     name: str
     nodes: tuple[str, ...]
     flags: tuple[str, ...]
-    why: Why
+    why: EventReason
     start: int | None = None
     end: int | None = None
 
@@ -186,7 +186,7 @@ class DeleteReservation:
     """Delete a reservation. That there is none is success."""
 
     name: str
-    why: Why
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class PatchPod:
     uid: str
     labels: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     annotations: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
-    why: Why | None = None
+    why: EventReason | None = None
     resource_version: str = ""
 
 
@@ -234,7 +234,7 @@ class RegisterNode:
     node: str
     address: str
     port: int
-    why: Why
+    why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ class RemoveFinalizer:
     """Let the NodeSet go."""
 
     finalizer: str
-    why: Why
+    why: EventReason
 
 
 Action: TypeAlias = (

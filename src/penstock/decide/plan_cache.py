@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.observed.pod_aggregates import Crowd
-from penstock.model.worker_slot import Places
+from penstock.decide.observed.pod_aggregates import PodAggregates
+from penstock.model.worker_slot import NodePlacements
 
-Looked = tuple[Pod, object, object, object]
+PlanInputs = tuple[Pod, object, object, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,37 +27,37 @@ class _Last:
     beside: tuple[Mapping[str, object], ...]
 
 
-class Quiet:
+class PlanCache:
     """Things that asked for nothing, by a key, with what was looked at. For one NodeSet.
 
     It changes what a decision costs, never what is decided.
     """
 
     def __init__(self) -> None:
-        self.places: tuple[tuple[object, ...], Places] | None = None
+        self.places: tuple[tuple[object, ...], NodePlacements] | None = None
         """The last places in DaemonSet mode, with what they were worked out of."""
-        self.crowd: Crowd | None = None
+        self.aggregates: PodAggregates | None = None
         """Of the pods of the last time."""
         self._settings: tuple[Any, ...] = ()
-        self._looked: dict[str, Looked] = {}
+        self._looked: dict[str, PlanInputs] = {}
         self._last: _Last | None = None
         self._loud: dict[int, Pod] = {}
         """Those of the last time that asked for something, by their identity."""
 
-    def under(self, *settings: Any) -> None:
+    def set_inputs(self, *settings: Any) -> None:
         """Say what all decisions depend on besides; what was known under others is forgotten."""
         if settings != self._settings:
             self._settings = settings
             self._looked.clear()
             self._last = None
 
-    def unlike(
+    def changed_pods(
         self, pods: Sequence[Pod], records: Mapping[str, object], *beside: Mapping[str, object]
     ) -> Sequence[Pod]:
-        """The pods for which `holds` is to be asked; all others asked for nothing the last time.
+        """The pods that may need an action; all others needed none last time.
 
-        `records` and what is `beside` them are all that is looked at for each pod. Say `looked_at`
-        once all have been asked for.
+        Ask `is_unchanged` for each. `records` and what is `beside` them are all inputs of a pod.
+        Call `looked_at` once all have been planned.
         """
         last, self._last = self._last, None
         loud, self._loud = self._loud, {}
@@ -74,7 +74,7 @@ class Quiet:
         """All of these were asked for."""
         self._last = _Last(pods, records, beside)
 
-    def holds(self, pod: Pod, record: object, jobs: object, machine: object) -> bool:
+    def is_unchanged(self, pod: Pod, record: object, jobs: object, machine: object) -> bool:
         """Whether the very same objects asked for nothing before.
 
         Jobs are gathered anew for each decision, so they are compared.
@@ -92,7 +92,7 @@ class Quiet:
             self._loud[id(pod)] = pod
         return holds
 
-    def note(self, looked: Looked) -> None:
+    def store(self, looked: PlanInputs) -> None:
         """These asked for nothing."""
         pod = looked[0]
         self._looked[pod.metadata.uid] = looked

@@ -21,9 +21,9 @@ from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
 from penstock.decide.nodeset.status import current
-from penstock.decide.observed.pod import finished, slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.pod import is_finished, slurm_node_name
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.pod import deadline
 from penstock.model.worker_marks import WorkerMarks
 
@@ -68,17 +68,17 @@ def _cost(marks: WorkerMarks, pod: Pod) -> int | None:
     return cost if -(2**31) <= cost < 2**31 else None
 
 
-def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
+def scale_in_order(view: WorkerSetView, pod: Pod, slurm: SlurmSnapshot) -> Rank:
     """Sort key: the pod with the lowest goes first. Pods that have ended go before all others."""
     workers, marks = view.workers, view.workers.marks
     name = slurm_node_name(pod)
     node = slurm.node(name)
     busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
-    taken = drain.condemned_since(pod) is not None and not busy
+    taken = drain.deletion_requested_at(pod) is not None and not busy
     ready = pod.condition("Ready")
     ordinal = workers.names.ordinal_of(pod.metadata.name)
     order = (
-        0.0 if finished(pod) else 1.0,
+        0.0 if is_finished(pod) else 1.0,
         1.0 if pod.spec.node_name else 0.0,
         _PHASES.get(pod.status.phase or "Pending", 0.0),
         1.0 if pod.ready and not taken else 0.0,
@@ -94,10 +94,10 @@ def rank(view: NodeSetView, pod: Pod, slurm: SlurmView) -> Rank:
     return order, pod.metadata.name
 
 
-def victims(
-    view: NodeSetView, pods: tuple[Pod, ...], count: int, slurm: SlurmView
+def pods_to_scale_in(
+    view: WorkerSetView, pods: tuple[Pod, ...], count: int, slurm: SlurmSnapshot
 ) -> tuple[Pod, ...]:
     """The `count` pods that go."""
     if count <= 0:
         return ()
-    return tuple(sorted(pods, key=lambda pod: rank(view, pod, slurm))[:count])
+    return tuple(sorted(pods, key=lambda pod: scale_in_order(view, pod, slurm))[:count])

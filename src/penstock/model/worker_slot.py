@@ -7,29 +7,29 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class WorkerSlot:
     """What one pod and its Slurm node are called, and where it belongs.
 
-    `ordinal` is None in DaemonSet mode. `machine` is the one Kubernetes node that the pod may run
+    `ordinal` is None in DaemonSet mode. `node` is the one Kubernetes node that the pod may run
     on; empty when the scheduler chooses.
     """
 
     pod: str
-    host: str
+    slurm_node: str
     ordinal: int | None = None
-    machine: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class NodePlacements:
     """Where a NodeSet in DaemonSet mode shall have pods.
 
-    `slots` are in the order of the machines, `hosts` their Slurm nodes' names by machine, and
+    `slots` are in the order of the machines, `slurm_nodes` their Slurm nodes' names by machine, and
     `problems` says by machine why it gets no pod though it fits. `last` are the machines whose pod
     goes on while no other one would come in its place.
     """
 
-    slots: tuple[Slot, ...] = ()
-    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    slots: tuple[WorkerSlot, ...] = ()
+    slurm_nodes: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
     last: frozenset[str] = frozenset()

@@ -213,7 +213,7 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = rehearsal.drained.get(key, frozenset[str]())
     revision = worker.revision(nodeset)
-    known = live_conf.alike(
+    known = live_conf.equal_revisions(
         worker_set(nodeset), revision.data, rehearsal.world.revisions_of.get(meta.uid)
     )
     current = {revision.hash, *known}

@@ -16,7 +16,7 @@ from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.labels import revision_hash
 from penstock.controllers.operator import LEASE
-from penstock.decide.slurm_node.drain_reason import is_ours
+from penstock.decide.slurm_node.drain_reason import is_own_reason
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
@@ -214,7 +214,9 @@ class Promises:
         unseen = slurm.drained_at.get(name, 0.0) >= knew.listed_at
         blameless = unseen and knew.sent_at - knew.listed_at < AT_ONCE_S
         drained = (
-            before is not None and "DRAIN" in before.flags and not is_ours(MARKS, before.reason)
+            before is not None
+            and "DRAIN" in before.flags
+            and not is_own_reason(MARKS, before.reason)
         )
         foreign = drained and not blameless
         reason = before.reason if before else ""

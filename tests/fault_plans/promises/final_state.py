@@ -161,7 +161,7 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
             yield f"the record {name} is left over: {slurm.ctld.states(node)} {node.reason}"
 
 
-def _stays(world: World, nodeset: Json, record: records.Record) -> bool:
+def _stays(world: World, nodeset: Json, record: records.NodeComment) -> bool:
     """Whether a record of a machine that is gone, or called otherwise now, is declared to stay.
 
     Plans declare that it goes; a NodeSet that slurm-operator left has the default.

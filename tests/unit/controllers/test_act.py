@@ -16,17 +16,17 @@ from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeletionGround,
     DrainNode,
-    Ground,
+    EventReason,
     ResumeNode,
     SetNodeComment,
     SetNodeTopology,
     UndrainNode,
-    Why,
 )
 from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.kube import ConflictError, ForbiddenError
-from penstock.model.worker_slot import Slot
+from penstock.model.worker_slot import WorkerSlot
 from penstock.render.slinky.inputs import Cluster, Images
 from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known
@@ -35,12 +35,12 @@ from support import nodesets
 from unit.controllers.stage import PODS_PATH, Stage, put, stage
 from unit.kube.fake_api import Fault as ApiFault
 
-WHY = Why("ScaleIn", "fewer are wanted")
+WHY = EventReason("ScaleIn", "fewer are wanted")
 OURS = "slurm-operator: Pod (slurm/compute-0) is pending termination for scale-in"
 SILENT = [Fault.REFUSE, Fault.ERROR_IN_200, Fault.EMPTY_NODES, Fault.CONTROLLER_DOWN, Fault.EXPIRED]
 
 
-def delete(pod: Pod, ground: Ground = Ground.DRAINED) -> DeletePod:
+def delete(pod: Pod, ground: DeletionGround = DeletionGround.DRAINED) -> DeletePod:
     meta = pod.metadata
     return DeletePod(meta.name, meta.uid, meta.resource_version, meta.name, ground, WHY)
 
@@ -144,7 +144,7 @@ async def test_an_abandoned_nodeset_needs_no_slurm_to_go():
     async with stage(nodesets.nodeset()) as scene:
         pod = nodesets.pod()
         scene.place(pod)
-        gone = delete(pod, Ground.ABANDONED)
+        gone = delete(pod, DeletionGround.CONTROLLER_GONE)
         assert not await scene.act(gone, link=False)
         assert scene.pods == ["compute-0"]
         assert await scene.act(gone, link=False, abandoned=True)
@@ -234,8 +234,8 @@ def creates(scene: Stage) -> int:
     return sum(one.method == "POST" and one.path == PODS_PATH for one in scene.api.requests)
 
 
-def slot(number: int) -> Slot:
-    return Slot(f"compute-{number}", f"compute-{number}", number)
+def slot(number: int) -> WorkerSlot:
+    return WorkerSlot(f"compute-{number}", f"compute-{number}", number)
 
 
 async def test_all_pods_that_are_missing_are_made():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from penstock.decide.action import DeleteNodeRecord, DeleteReservation, SetReservation, Why
+from penstock.decide.action import DeleteNodeRecord, DeleteReservation, EventReason, SetReservation
 from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.mirror.reservations import ReservationMirror
@@ -13,7 +13,7 @@ from support import nodesets
 from unit.controllers.stage import Stage, stage
 
 NAME = "SlurmOperatorMaint-compute"
-WHY = Why("ReservationCreated", "it is time")
+WHY = EventReason("ReservationCreated", "it is time")
 FLAGS = ("MAINT", "IGNORE_JOBS")
 
 

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.spec_parts import Metadata, PodTemplate
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.action import PatchPod
 from penstock.decide.nodeset.plan import plan
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.plan_cache import PlanCache
 from penstock.decide.pod.chart_labels import changes
 from penstock.translate.slinky.chart_labels import chart_labels
 from support.nodesets import nodeset, pod, view
@@ -30,7 +30,7 @@ def labelled(own: dict[str, str] | None = None, template: dict[str, str] | None 
     )
 
 
-def patched(one: NodeSet, worker: Pod, quiet: Quiet | None = None) -> list[dict[str, Any]]:
+def patched(one: NodeSet, worker: Pod, quiet: PlanCache | None = None) -> list[dict[str, Any]]:
     found = plan(view(one, worker), quiet).actions
     return [dict(each.labels) for each in found if isinstance(each, PatchPod)]
 
@@ -53,7 +53,7 @@ def test_a_pod_that_has_them_asks_for_nothing_until_the_release_changes() -> Non
     worker = msgspec.structs.replace(
         worker, metadata=msgspec.structs.replace(worker.metadata, labels=labels)
     )
-    quiet = Quiet()
+    quiet = PlanCache()
     assert patched(labelled(RELEASE), worker, quiet) == []
     newer = RELEASE | {CHART: "slurm-0.2.0"}
     assert patched(labelled(newer), worker, quiet) == [{CHART: "slurm-0.2.0"}]

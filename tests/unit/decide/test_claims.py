@@ -77,7 +77,7 @@ def shrinking(deleted: Policy, scaled: Policy, *owners: OwnerReference) -> Plan:
     pods = (pod(0), pod(1, annotations=GOING))
     nodes = known_nodes(node(0), DRAINED)
     wanted = claimed(1, deleted=deleted, scaled=scaled)
-    return plan(view(wanted, *pods, nodes=nodes, claims={**claim(0), **claim(1, *owners)}))
+    return plan(view(wanted, *pods, nodes=nodes, pvcs={**claim(0), **claim(1, *owners)}))
 
 
 @pytest.mark.parametrize(
@@ -105,58 +105,58 @@ def test_a_pod_is_not_deleted_before_its_claim_knows():
 def test_a_claim_is_let_go_when_its_pod_stays_after_all():
     wanted = claimed(2, scaled="Delete")
     pods = (pod(0), pod(1, annotations=GOING))
-    found = plan(view(wanted, *pods, claims={**claim(0), **claim(1, POD_OWNER)}))
+    found = plan(view(wanted, *pods, pvcs={**claim(0), **claim(1, POD_OWNER)}))
     assert owned(found) == {"cache-compute-1": []}
 
 
 def test_a_cordon_of_a_user_is_no_scale_in():
     """Upstream takes every cordoned pod for one that is scaled in, and its claim with it."""
     cordoned = pod(0, annotations={POD_CORDON: "true"})
-    found = plan(view(claimed(1, scaled="Delete"), cordoned, claims=claim(0)))
+    found = plan(view(claimed(1, scaled="Delete"), cordoned, pvcs=claim(0)))
     assert owned(found) == {}
 
 
 def test_nor_is_the_deletion_of_the_nodeset():
     wanted = claimed(1, scaled="Delete", deleted_at=NOW)
-    found = plan(view(wanted, pod(0), claims=claim(0)))
+    found = plan(view(wanted, pod(0), pvcs=claim(0)))
     assert owned(found) == {}
 
 
 @pytest.mark.parametrize("deleted", ["Retain", "Delete"])
 def test_a_claim_of_a_place_without_a_pod_is_let_go_once_claims_shall_stay(deleted: Policy):
     """Scale-in left it while `whenDeleted` was Delete."""
-    found = plan(view(claimed(0, deleted=deleted), claims=claim(0, SET_OWNER)))
+    found = plan(view(claimed(0, deleted=deleted), pvcs=claim(0, SET_OWNER)))
     assert owned(found) == ({} if deleted == "Delete" else {"cache-compute-0": []})
 
 
 def test_a_nodeset_that_goes_lets_its_claims_go_before():
     """Its policy was changed, and it was deleted, while no operator ran."""
     wanted = claimed(0, deleted_at=NOW)
-    found = plan(view(wanted, claims=claim(0, SET_OWNER)))
+    found = plan(view(wanted, pvcs=claim(0, SET_OWNER)))
     assert owned(found) == {"cache-compute-0": []}
     assert not [one for one in found.actions if isinstance(one, RemoveFinalizer)]
-    found = plan(view(wanted, claims=claim(0)))
+    found = plan(view(wanted, pvcs=claim(0)))
     assert [one for one in found.actions if isinstance(one, RemoveFinalizer)]
 
 
 @pytest.mark.parametrize("other", [POD_OWNER, FORMER_SET])
 def test_a_claim_that_goes_with_somebody_else_is_left_alone(other: OwnerReference):
-    assert owned(plan(view(claimed(0), claims=claim(0, other)))) == {}
+    assert owned(plan(view(claimed(0), pvcs=claim(0, other)))) == {}
 
 
 def test_nobody_takes_a_claim_along_that_scale_in_has_left():
-    assert owned(plan(view(claimed(0, deleted="Delete"), claims=claim(0)))) == {}
+    assert owned(plan(view(claimed(0, deleted="Delete"), pvcs=claim(0)))) == {}
 
 
 def test_owners_that_others_set_stay():
     other = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="x")
-    found = plan(view(claimed(1, deleted="Delete"), pod(0), claims=claim(0, other)))
+    found = plan(view(claimed(1, deleted="Delete"), pod(0), pvcs=claim(0, other)))
     assert owned(found) == {"cache-compute-0": ["ConfigMap", "NodeSet"]}
 
 
 def test_an_owner_of_another_group_stays_whatever_its_kind_is_called():
     other = OwnerReference(api_version="apps.example.org/v1", kind="NodeSet", name="x", uid="x")
-    found = plan(view(claimed(1, deleted="Delete"), pod(0), claims=claim(0, other)))
+    found = plan(view(claimed(1, deleted="Delete"), pod(0), pvcs=claim(0, other)))
     (own,) = (one for one in found.actions if isinstance(one, OwnClaim))
     assert [one.api_version for one in own.owners] == [
         "apps.example.org/v1",
@@ -168,7 +168,7 @@ def test_an_owner_of_another_group_stays_whatever_its_kind_is_called():
     "left", [claim(0, deleting=True), claim(0, POD_OWNER), claim(0, FORMER_SET)]
 )
 def test_no_pod_comes_to_a_claim_that_is_on_its_way_out(left: dict[str, PersistentVolumeClaim]):
-    found = plan(view(claimed(1), claims=left))
+    found = plan(view(claimed(1), pvcs=left))
     assert not [one for one in found.actions if isinstance(one, CreatePod)]
     assert "ClaimsTerminating" in [one.reason for one in found.checks]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import REVISION_HASH
-from penstock.decide.observed.pod_aggregates import crowd, followed
+from penstock.decide.observed.pod_aggregates import aggregate, update_aggregates
 from penstock.translate.slinky.worker_set import MARKS, worker_names
 from support import nodesets
 
@@ -55,21 +55,21 @@ def changes(draw: st.DrawFn) -> list[tuple[Pod, ...]]:
 def test_a_crowd_that_was_followed_is_the_crowd_there_is(seen: list[tuple[Pod, ...]]):
     known = None
     for found in seen:
-        known = followed(known, NAMES, MARKS, found)
-        assert known == crowd(NAMES, MARKS, found)
+        known = update_aggregates(known, NAMES, MARKS, found)
+        assert known == aggregate(NAMES, MARKS, found)
 
 
 def test_nothing_is_counted_anew_for_a_change_that_nobody_counts():
-    before = crowd(NAMES, MARKS, (nodesets.pod(0), nodesets.pod(1)))
+    before = aggregate(NAMES, MARKS, (nodesets.pod(0), nodesets.pod(1)))
     annotated = nodesets.pod(1, annotations={"example.com/note": "seen"})
-    after = followed(before, NAMES, MARKS, (before.pods[0], annotated))
-    assert after.hosts is before.hosts
+    after = update_aggregates(before, NAMES, MARKS, (before.pods[0], annotated))
+    assert after.slurm_nodes is before.slurm_nodes
     assert after.pods[1] is annotated
 
 
 def test_nodes_of_several_living_pods_are_shared_and_those_of_one_that_goes_are_not():
     living = (nodesets.pod(0, host="same"), nodesets.pod(1, host="same"))
     going = (nodesets.pod(2, host="old"), nodesets.pod(3, host="old", deleted=True))
-    found = crowd(NAMES, MARKS, (*living, *going))
-    assert found.shared == {"same"}
-    assert found.hosts == {"same", "old"}
+    found = aggregate(NAMES, MARKS, (*living, *going))
+    assert found.shared_slurm_nodes == {"same"}
+    assert found.slurm_nodes == {"same", "old"}

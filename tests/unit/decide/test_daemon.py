@@ -22,14 +22,14 @@ from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeletionGround,
     DrainNode,
-    Ground,
     PatchPod,
     SetPodConditions,
     UndrainNode,
 )
 from penstock.decide.nodeset.plan import Plan, plan
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement.daemonset import places
 from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
@@ -57,7 +57,7 @@ def daemons(**spec: Any) -> Any:
     return nodeset(scaling_mode="DaemonSet", **spec)
 
 
-def seen(*pods: Any, machines: tuple[Node, ...], of: Any = None, **more: Any) -> NodeSetView:
+def seen(*pods: Any, machines: tuple[Node, ...], of: Any = None, **more: Any) -> WorkerSetView:
     names = {one.metadata.name: one for one in machines}
     return view(of or daemons(), *pods, kubernetes_nodes=names, **more)
 
@@ -72,7 +72,7 @@ def idle(*names: str, **more: Any) -> list[model.Node]:
 
 def comment(machine: str, of: str = "") -> str:
     made = of or daemon_pod_name(daemons(), machine)
-    return records.Record("slurm", made, machine, "compute", "nodeset-uid").text
+    return records.NodeComment("slurm", made, machine, "compute", "nodeset-uid").text
 
 
 def asks(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class TestWhereTheyAre:
     def test_each_machine_gets_one_pod_called_as_itself(self) -> None:
         found = plan(seen(machines=(machine("a.example.org"), machine("b"))))
         made = [one.slot for one in only(found, CreatePod)]
-        assert [(one.host, one.machine) for one in made] == [("a", "a.example.org"), ("b", "b")]
+        assert [(one.slurm_node, one.node) for one in made] == [("a", "a.example.org"), ("b", "b")]
         assert all(one.ordinal is None for one in made)
         assert found.status.desired == 2
 
@@ -164,25 +164,25 @@ class TestNames:
     def test_a_machine_may_say_what_its_node_is_called(self) -> None:
         """Feature row 45."""
         found = plan(seen(machines=(machine("a.example.org", host="node07"),)))
-        assert only(found, CreatePod)[0].slot.host == "node07"
+        assert only(found, CreatePod)[0].slot.slurm_node == "node07"
 
     def test_in_the_hosts_network_it_cannot(self) -> None:
         wanted = daemons(template=PodTemplate(spec={"hostNetwork": True}))
         found = plan(seen(machines=(machine("a", host="node07"),), of=wanted))
-        assert only(found, CreatePod)[0].slot.host == "a"
+        assert only(found, CreatePod)[0].slot.slurm_node == "a"
 
     def test_a_name_that_is_none_is_told_and_holds_up_nobody_else(self) -> None:
         found = plan(seen(machines=(machine("a", host="no name"), machine("b"))))
-        assert [one.slot.machine for one in only(found, CreatePod)] == ["b"]
+        assert [one.slot.node for one in only(found, CreatePod)] == ["b"]
         assert any(one.reason == "HostnameInvalid" and one.ok is False for one in found.checks)
 
     def test_of_two_machines_of_one_name_the_one_that_has_it_keeps_it(self) -> None:
         machines = (machine("x.example.org"), machine("x.example.com"))
         both = places(worker_set(daemons()), machines, ())
-        assert [slot.machine for slot in both.slots] == ["x.example.com"]
+        assert [slot.node for slot in both.slots] == ["x.example.com"]
         having = pod(machine="x.example.org", host="x")
         kept = places(worker_set(daemons()), machines, (having,))
-        assert [slot.machine for slot in kept.slots] == ["x.example.org"]
+        assert [slot.node for slot in kept.slots] == ["x.example.org"]
         assert list(kept.problems) == ["x.example.com"]
 
     def test_its_name_is_kept_for_a_machine_whose_pod_is_made_anew(self) -> None:
@@ -190,16 +190,18 @@ class TestNames:
         machines = (machine("x.example.org"), machine("x.example.com"))
         having = {"x": model.Node("x", frozenset({"DOWN"}), comment=comment("x.example.org"))}
         found = places(worker_set(daemons()), machines, (), having)
-        assert [slot.machine for slot in found.slots] == ["x.example.org"]
+        assert [slot.node for slot in found.slots] == ["x.example.org"]
         someone = {"x": model.Node("x", frozenset({"DOWN"}), comment="by hand")}
         found = places(worker_set(daemons()), machines, (), someone)
-        assert [slot.machine for slot in found.slots] == ["x.example.com"]
+        assert [slot.node for slot in found.slots] == ["x.example.com"]
 
     def test_a_free_name_goes_to_the_machine_without_a_worker(self) -> None:
         """Found by a fault plan: one that worked was taken, and the other one stayed without."""
         machines = (machine("a", host="x"), machine("b", host="x"))
         found = plan(seen(pod(machine="a"), machines=machines))
-        assert [(one.slot.machine, one.slot.host) for one in only(found, CreatePod)] == [("b", "x")]
+        assert [(one.slot.node, one.slot.slurm_node) for one in only(found, CreatePod)] == [
+            ("b", "x")
+        ]
         assert only(found, PatchPod) == []
         assert found.status.desired == 2
 
@@ -258,7 +260,7 @@ class TestMachinesThatChange:
         assert [step.node for step in only(second, DrainNode)] == ["a"]
         drained = known_nodes(model.Node("a", frozenset({"IDLE", "DRAIN"}), OURS))
         third = plan(seen(marked, machines=machines, of=wanted, nodes=drained))
-        assert [step.guard for step in only(third, DeletePod)] == [Ground.DRAINED]
+        assert [step.guard for step in only(third, DeletePod)] == [DeletionGround.DRAINED]
 
     def test_a_pod_whose_machine_fits_again_is_given_jobs_again(self) -> None:
         drained = known_nodes(
@@ -359,7 +361,7 @@ class TestUpdates:
     def test_the_record_goes_before_a_pod_of_another_template_comes(self) -> None:
         """D42 in this mode."""
         written = replace(
-            records.Record(
+            records.NodeComment(
                 "slurm", daemon_pod_name(daemons(), "m0"), "m0", "compute", "nodeset-uid"
             ),
             renew=True,

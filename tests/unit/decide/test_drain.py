@@ -12,12 +12,12 @@ from penstock.api.kubernetes.kinds import NodeStatus, Pod, PodCondition
 from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
 from penstock.decide.drain import request as drain
-from penstock.decide.drain.recheck import still_right
-from penstock.decide.drain.request import Cause
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.drain.recheck import is_still_valid
+from penstock.decide.drain.request import DrainCause
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.slurm_node import drain_reason, records
 from penstock.decide.slurm_node import gres_change as gres_settle
-from penstock.decide.slurm_node.records import Record
+from penstock.decide.slurm_node.records import NodeComment
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set
@@ -42,9 +42,11 @@ MARKED = {POD_CORDON: "true", CORDONED_FOR: "scale-in since 2027-01-15T08:00:00Z
 
 
 def decided(
-    found: Pod, record: Node, condemned: Cause | None = None, host: Machine | None = None
+    found: Pod, record: Node, condemned: DrainCause | None = None, host: Machine | None = None
 ) -> DrainNode | UndrainNode | ResumeNode | None:
-    return drain.step(MARKS, found, record, drain.wish(MARKS, found, record, host, condemned), NOW)
+    return drain.next_node_update(
+        MARKS, found, record, drain.drain_request(MARKS, found, record, host, condemned), NOW
+    )
 
 
 def reason_of(step: object) -> str:
@@ -94,7 +96,7 @@ def test_a_drain_of_somebody_else_stands(reason: str) -> None:
     drained = node(0, "IDLE", "DRAIN", reason=reason)
     assert decided(pod(), drained) is None
     assert decided(CORDONED, drained) is None
-    assert decided(pod(), drained, Cause.SCALE_IN) is None
+    assert decided(pod(), drained, DrainCause.SCALE_IN) is None
 
 
 def test_a_node_that_is_being_undrained_is_left_alone() -> None:
@@ -102,28 +104,28 @@ def test_a_node_that_is_being_undrained_is_left_alone() -> None:
 
 
 def test_scale_in_drains_with_a_reason_that_names_the_pod() -> None:
-    assert reason_of(decided(pod(), node(0, "ALLOCATED"), Cause.SCALE_IN)) == SCALE_IN
+    assert reason_of(decided(pod(), node(0, "ALLOCATED"), DrainCause.SCALE_IN)) == SCALE_IN
 
 
 def test_scale_in_rewords_only_our_own_drain() -> None:
-    step = decided(pod(), node(0, "IDLE", "DRAIN", reason=TERMINATING), Cause.SCALE_IN)
+    step = decided(pod(), node(0, "IDLE", "DRAIN", reason=TERMINATING), DrainCause.SCALE_IN)
     assert reason_of(step) == SCALE_IN
 
 
 def test_a_user_cordon_outlives_scale_in() -> None:
     """Its words stay in Slurm, so that the annotation is still known to be the user's."""
     drained = node(0, "IDLE", "DRAIN", reason=OURS)
-    wish = drain.wish(MARKS, CORDONED, drained, None, Cause.SCALE_IN)
-    assert drain.step(MARKS, CORDONED, drained, wish, NOW) is None
+    wish = drain.drain_request(MARKS, CORDONED, drained, None, DrainCause.SCALE_IN)
+    assert drain.next_node_update(MARKS, CORDONED, drained, wish, NOW) is None
     assert drain.cordon_changes(MARKS, CORDONED, drained, wish, NOW) == {}
-    kept = drain.wish(MARKS, CORDONED, drained, None, None)
+    kept = drain.drain_request(MARKS, CORDONED, drained, None, None)
     assert kept is not None
     assert drain.cordon_changes(MARKS, CORDONED, drained, kept, NOW) == {}
 
 
 def test_a_condemned_pod_is_marked_as_ours_and_unmarked_when_kept() -> None:
     found = pod()
-    wish = drain.wish(MARKS, found, node(0), None, Cause.SCALE_IN)
+    wish = drain.drain_request(MARKS, found, node(0), None, DrainCause.SCALE_IN)
     assert drain.cordon_changes(MARKS, found, node(0), wish, NOW) == MARKED
     marked = pod(annotations=MARKED)
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
@@ -137,17 +139,17 @@ def test_a_condemned_pod_is_marked_as_ours_and_unmarked_when_kept() -> None:
 def test_a_cordon_after_ours_was_taken_back_is_a_users() -> None:
     found = pod(annotations={POD_CORDON: "true", CORDONED_FOR: "nobody"})
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    wish = drain.wish(MARKS, found, drained, None, None)
+    wish = drain.drain_request(MARKS, found, drained, None, None)
     assert drain.cordon_changes(MARKS, found, drained, wish, NOW) == {}
-    assert reason_of(drain.step(MARKS, found, drained, wish, NOW)) == OURS
+    assert reason_of(drain.next_node_update(MARKS, found, drained, wish, NOW)) == OURS
 
 
 def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
     both = pod(annotations={**MARKED, POD_CORDON_SHORT: "true"})
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    wish = drain.wish(MARKS, both, drained, None, None)
+    wish = drain.drain_request(MARKS, both, drained, None, None)
     assert drain.cordon_changes(MARKS, both, drained, wish, NOW) == RELEASED
-    assert reason_of(drain.step(MARKS, both, drained, wish, NOW)) == OURS
+    assert reason_of(drain.next_node_update(MARKS, both, drained, wish, NOW)) == OURS
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
 )
 def test_a_cordon_that_slurm_operator_left_is_not_a_users(reason: str) -> None:
     drained = node(0, "IDLE", "DRAIN", reason=reason)
-    assert drain.wish(MARKS, CORDONED, drained, None, None) is None
+    assert drain.drain_request(MARKS, CORDONED, drained, None, None) is None
     assert drain.cordon_changes(MARKS, CORDONED, drained, None, NOW) == RELEASED
 
 
@@ -204,20 +206,20 @@ def test_a_node_that_somebody_set_down_is_left_to_them() -> None:
     down = node(0, "DOWN", reason="bad memory")
     assert decided(pod(), down) is None
     assert decided(CORDONED, down) is None
-    step = decided(pod(), down, Cause.SCALE_IN)
+    step = decided(pod(), down, DrainCause.SCALE_IN)
     assert isinstance(step, DrainNode)
     assert drain.reason_to_send(MARKS, down, step) == "bad memory"
 
 
 def test_slurmctlds_own_words_give_way_to_a_scale_in() -> None:
     down = node(0, "DOWN", "NOT_RESPONDING", reason="Not responding")
-    step = decided(pod(), down, Cause.SCALE_IN)
+    step = decided(pod(), down, DrainCause.SCALE_IN)
     assert isinstance(step, DrainNode)
     assert drain.reason_to_send(MARKS, down, step) == SCALE_IN
 
 
 def test_words_that_came_after_the_decision_are_not_replaced() -> None:
-    step = decided(pod(), node(0), Cause.SCALE_IN)
+    step = decided(pod(), node(0), DrainCause.SCALE_IN)
     assert isinstance(step, DrainNode)
     now = node(0, "IDLE", "DRAIN", reason="Manual maintenance")
     assert drain.reason_to_send(MARKS, now, step) == "Manual maintenance"
@@ -273,13 +275,13 @@ class TestComingBack:
 
     def test_a_pod_that_moved_brings_a_silent_node_back(self) -> None:
         """D10."""
-        comment = Record("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
+        comment = NodeComment("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
         moved = node(0, "DOWN", reason="Not responding", comment=comment)
         assert isinstance(decided(pod(), moved), ResumeNode)
 
     def test_a_pod_that_moved_does_not_clear_a_drain(self) -> None:
         """D9, feature row 35."""
-        comment = Record("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
+        comment = NodeComment("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
         moved = node(0, "DOWN", "DRAIN", reason="Not responding", comment=comment)
         assert decided(pod(), moved) is None
 
@@ -288,7 +290,9 @@ class TestComingBack:
         assert reason_of(step) == OURS
 
     def test_somebodys_drain_gets_its_words_back(self) -> None:
-        record = Record("slurm", "compute-0", "machine-0", "compute", "nodeset-uid", "Maintenance")
+        record = NodeComment(
+            "slurm", "compute-0", "machine-0", "compute", "nodeset-uid", "Maintenance"
+        )
         lost = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=record.text)
         step = decided(pod(), lost)
         assert isinstance(step, DrainNode)
@@ -319,31 +323,35 @@ class TestRecheck:
         ],
     )
     def test_only_our_drain_is_undone(self, now: Node, right: bool) -> None:
-        slurm = SlurmView.of(known_nodes(now), Known((), 1.0))
+        slurm = SlurmSnapshot.of(known_nodes(now), Known((), 1.0))
         step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS))
         assert isinstance(step, UndrainNode)
-        assert still_right(MARKS, step, slurm) is right
+        assert is_still_valid(MARKS, step, slurm) is right
 
     def test_a_resume_does_not_clear_a_drain_that_came_in_between(self) -> None:
         step = decided(pod(), node(0, "DOWN", reason=TERMINATING))
         assert isinstance(step, ResumeNode)
         drained = node(0, "DOWN", "DRAIN", reason="Manual maintenance")
-        assert not still_right(MARKS, step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
+        assert not is_still_valid(
+            MARKS, step, SlurmSnapshot.of(known_nodes(drained), Known((), 1.0))
+        )
 
     @pytest.mark.parametrize("reason", ["", "Manual maintenance"])
     def test_a_drain_that_came_in_between_is_not_taken_over(self, reason: str) -> None:
         step = decided(CORDONED, node(0))
         assert isinstance(step, DrainNode)
         drained = node(0, "IDLE", "DRAIN", reason=reason)
-        assert not still_right(MARKS, step, SlurmView.of(known_nodes(drained), Known((), 1.0)))
+        assert not is_still_valid(
+            MARKS, step, SlurmSnapshot.of(known_nodes(drained), Known((), 1.0))
+        )
 
     def test_a_drain_of_ours_gets_another_reason(self) -> None:
-        step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS), Cause.SCALE_IN)
+        step = decided(pod(), node(0, "IDLE", "DRAIN", reason=OURS), DrainCause.SCALE_IN)
         assert isinstance(step, DrainNode)
         now = known_nodes(node(0, "IDLE", "DRAIN", reason=OURS))
-        assert still_right(MARKS, step, SlurmView.of(now, Known((), 1.0)))
+        assert is_still_valid(MARKS, step, SlurmSnapshot.of(now, Known((), 1.0)))
 
     def test_a_silent_slurm_is_told_nothing(self) -> None:
         step = decided(CORDONED, node(0))
         assert step is not None
-        assert not still_right(MARKS, step, SlurmView.of(UNKNOWN, UNKNOWN))
+        assert not is_still_valid(MARKS, step, SlurmSnapshot.of(UNKNOWN, UNKNOWN))

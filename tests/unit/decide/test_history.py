@@ -50,8 +50,8 @@ def test_the_wanted_one_has_the_highest_number() -> None:
 def test_one_that_comes_back_gets_a_new_number() -> None:
     """D19, feature row 40."""
     back = found(record("new", 1), record("b", 2), pods=(used("b"),))
-    assert (back.exists, back.true, back.number) == (True, False, 3)
-    assert found(record("new", 3), record("b", 2)).true
+    assert (back.exists, back.is_recorded, back.number) == (True, False, 3)
+    assert found(record("new", 3), record("b", 2)).is_recorded
 
 
 def test_what_no_pod_has_goes_but_for_the_limit() -> None:
@@ -69,14 +69,14 @@ def test_a_negative_limit_keeps_none() -> None:
 def test_the_hash_that_another_operator_gave_this_generation_means_the_same() -> None:
     """S035."""
     told = found(of=of_generation(3, "theirs"))
-    assert (told.same, told.exists) == (("theirs",), False)
+    assert (told.equal_hashes, told.exists) == (("theirs",), False)
     noted = found(record("new", 1), of=of_generation(3, "theirs"))
-    assert (noted.same, noted.true) == (("theirs",), False)
+    assert (noted.equal_hashes, noted.is_recorded) == (("theirs",), False)
 
 
 def test_what_is_noted_stays_and_its_record_too() -> None:
     told = found(record("theirs", 1), record("new", 2, "theirs"), of=of_generation(3, "new"))
-    assert (told.same, told.true, told.gone) == (("theirs",), True, ())
+    assert (told.equal_hashes, told.is_recorded, told.gone) == (("theirs",), True, ())
 
 
 def test_a_record_stays_while_a_pod_has_a_hash_that_is_noted_at_it() -> None:
@@ -87,7 +87,7 @@ def test_a_record_stays_while_a_pod_has_a_hash_that_is_noted_at_it() -> None:
 
 def test_the_hash_of_an_earlier_generation_means_nothing() -> None:
     told: Any = found(of=of_generation(2, "theirs"))
-    assert told.same == ()
+    assert told.equal_hashes == ()
 
 
 def test_a_pod_of_an_earlier_version_says_its_template_by_another_label() -> None:

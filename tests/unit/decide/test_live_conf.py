@@ -14,7 +14,7 @@ from penstock.decide.action import DeletePod, DrainNode, SetNodeComment
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.decide.slurm_node import records
-from penstock.decide.slurm_node.parameters import LiveConf, alike, read
+from penstock.decide.slurm_node.parameters import NodeParameters, equal_revisions, read
 from penstock.render.slinky.nodeset.revision import revision
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import worker_set
@@ -34,7 +34,9 @@ def recorded(name: str, of: NodeSet) -> ControllerRevision:
 
 
 def comment(live: str | None = None) -> str:
-    said = records.Record("slurm", "compute-0", "machine-0", "compute", "nodeset-uid", live=live)
+    said = records.NodeComment(
+        "slurm", "compute-0", "machine-0", "compute", "nodeset-uid", live=live
+    )
     return said.text
 
 
@@ -50,8 +52,8 @@ def given(found: Node, extra_conf: str) -> SetNodeComment | None:
         wanted,
         pod(labels={"controller.kubernetes.io/hash": "old"}),
         nodes=known_nodes(found),
-        same_revisions=frozenset({"old"}),
-        live_confs=confs,
+        equal_revisions=frozenset({"old"}),
+        parameters_by_revision=confs,
     )
     actions = plan(looked).actions
     assert not [one for one in actions if isinstance(one, DeletePod | DrainNode)]
@@ -59,9 +61,9 @@ def given(found: Node, extra_conf: str) -> SetNodeComment | None:
 
 
 def test_the_words_of_a_node_line_are_read_in_any_spelling() -> None:
-    assert read("feature=a,b Weight=7 RealMemory=1") == LiveConf(frozenset("ab"), 7)
-    assert read("Features='a' Features=b") == LiveConf(frozenset("ab"))
-    assert read("") == LiveConf()
+    assert read("feature=a,b Weight=7 RealMemory=1") == NodeParameters(frozenset("ab"), 7)
+    assert read("Features='a' Features=b") == NodeParameters(frozenset("ab"))
+    assert read("") == NodeParameters()
 
 
 def test_revisions_that_differ_in_features_and_weight_are_alike() -> None:
@@ -69,7 +71,7 @@ def test_revisions_that_differ_in_features_and_weight_are_alike() -> None:
     same = recorded("a", declared("RealMemory=1000"))
     other = recorded("b", declared("RealMemory=2000"))
     image = recorded("c", declared("RealMemory=1000", slurmd={"image": "other"}))
-    assert alike(worker_set(wanted), revision(wanted).data, [same, other, image]) == {
+    assert equal_revisions(worker_set(wanted), revision(wanted).data, [same, other, image]) == {
         "a": "RealMemory=1000"
     }
 
@@ -163,8 +165,8 @@ def test_fewer_resources_are_given_to_the_node_and_back_and_more_need_another_po
     none = recorded("none", declared(""))
     every = [more, less, other, none]
     data = revision(wanted).data
-    assert alike(worker_set(wanted), data, every) == {"more": "Gres=tmpdisk:4"}
-    assert alike(worker_set(wanted), data, every, ["tmpdisk:2"]) == {}
+    assert equal_revisions(worker_set(wanted), data, every) == {"more": "Gres=tmpdisk:4"}
+    assert equal_revisions(worker_set(wanted), data, every, ["tmpdisk:2"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_a_count_that_stays_is_not_given_with_a_weight() -> None:
     wanted = declared("Gres=tmpdisk:4 Weight=2")
     found = live_conf.change(worker_set(wanted), looked, seen("compute"), last, confs)
     assert found is not None
-    assert found.given == LiveConf(frozenset({"compute"}), 2)
+    assert found.given == NodeParameters(frozenset({"compute"}), 2)
 
 
 def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back() -> None:
@@ -226,4 +228,6 @@ def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back
     back = records.comment_action(worker_set(declared("")), looked, given, confs={"new": ""})
     assert back is not None
     assert back.extra == ""
-    assert alike(worker_set(declared("")), revision(declared("")).data, [recorded("new", wanted)])
+    assert equal_revisions(
+        worker_set(declared("")), revision(declared("")).data, [recorded("new", wanted)]
+    )

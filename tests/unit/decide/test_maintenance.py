@@ -24,7 +24,7 @@ from penstock.decide.action import (
     SetReservation,
 )
 from penstock.decide.nodeset.plan import Plan, plan
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.reservation import Reservation
 from support.nodesets import NOW, job, known_nodes, node, nodeset, pod, view
@@ -71,7 +71,7 @@ def old(ordinal: int, **more: Any) -> Pod:
 
 def seen(
     of: NodeSet, reservations: Known[dict[str, Reservation]] | Unknown, *pods: Pod, **more: Any
-) -> NodeSetView:
+) -> WorkerSetView:
     return view(of, *(pods or (old(0), old(1))), reservations=reservations, **more)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.drift import NodeDrift, adopted, drift, put_back, told
-from penstock.decide.slurm_node.parameters import LiveConf, read
+from penstock.decide.slurm_node.parameters import NodeParameters, read
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import node, nodeset, pod
@@ -17,7 +17,9 @@ def declared(extra_conf: str = "Feature=fast Weight=2") -> NodeSet:
 
 def seen(ordinal: int, *features: str, weight: int = 2, live: str | None = None) -> Node:
     name = f"compute-{ordinal}"
-    said = records.Record("slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", live=live)
+    said = records.NodeComment(
+        "slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", live=live
+    )
     return node(ordinal, features=("compute", *features), weight=weight, comment=said.text)
 
 
@@ -69,7 +71,7 @@ def test_a_weight_that_slurmctld_forgot_is_no_drift() -> None:
 
 def test_put_back_leaves_features_of_others() -> None:
     found = put_back(worker_set(declared()), seen(0, "mine", "penstock/part", weight=9))
-    assert found == LiveConf(frozenset({"compute", "fast", "penstock/part"}), 2)
+    assert found == NodeParameters(frozenset({"compute", "fast", "penstock/part"}), 2)
 
 
 def test_what_all_nodes_show_is_declared_and_the_rest_of_the_text_stays() -> None:

@@ -26,7 +26,7 @@ def machines(*found: Node) -> dict[str, Node]:
 
 def places(of: NodeSet, *pods: Any, **at: Node) -> list[str]:
     found = plan(view(of, *pods, kubernetes_nodes=machines(*at.values())))
-    return [one.slot.machine for one in found.actions if isinstance(one, CreatePod)]
+    return [one.slot.node for one in found.actions if isinstance(one, CreatePod)]
 
 
 def test_where_a_pod_runs_is_remembered():

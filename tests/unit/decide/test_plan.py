@@ -20,8 +20,8 @@ from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeletionGround,
     DrainNode,
-    Ground,
     PatchPod,
     RegisterNode,
     RemoveFinalizer,
@@ -99,7 +99,7 @@ class TestScaleOut:
     def test_it_waits_for_what_pods_need(self) -> None:
         """D44."""
         hold = Check(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
-        found = plan(view(nodeset(1), hold_creation=hold))
+        found = plan(view(nodeset(1), creation_blocked=hold))
         assert of(found, CreatePod) == []
         assert told(found, "SecretNotFound") == hold.message
 
@@ -151,7 +151,7 @@ class TestScaleIn:
             uid="uid-compute-1",
             resource_version="7",
             node="compute-1",
-            guard=Ground.DRAINED,
+            guard=DeletionGround.DRAINED,
         )
 
     def test_nothing_else_is_written_to_a_pod_that_is_deleted(self) -> None:
@@ -209,7 +209,7 @@ class TestEndedPods:
         assert of(found, DeletePod) == []
         assert found.wake_after == 6.0
         (delete,) = of(plan(view(nodeset(1), failed, now=NOW + 6)), DeletePod)
-        assert delete.guard is Ground.FINISHED
+        assert delete.guard is DeletionGround.FINISHED
 
     def test_one_that_is_not_wanted_goes_at_once(self) -> None:
         failed = pod(0, phase="Failed", ready=False, created=NOW)
@@ -250,7 +250,7 @@ class TestDeletion:
     @pytest.mark.parametrize("state", [ControllerState.ABSENT, ControllerState.DELETING])
     def test_without_a_controller_nothing_holds_it_up(self, state: ControllerState) -> None:
         found = plan(view(nodeset(1, deleted=NOW), pod(0), nodes=UNKNOWN, controller=state))
-        assert [a.guard for a in of(found, DeletePod)] == [Ground.ABANDONED]
+        assert [a.guard for a in of(found, DeletePod)] == [DeletionGround.CONTROLLER_GONE]
         assert "without being drained" in told(found, "ControllerGone")
         empty = plan(view(nodeset(1, deleted=NOW), nodes=UNKNOWN, controller=state))
         assert len(of(empty, RemoveFinalizer)) == 1
@@ -308,7 +308,7 @@ class TestStatus:
         found = plan(view(by_hand, old))
         assert of(found, DeletePod) + of(found, PatchPod) + of(found, DrainNode) == []
         assert "compute-0" in told(found, "OldRevision")
-        same = plan(view(nodeset(1), old, same_revisions=frozenset({"old"})))
+        same = plan(view(nodeset(1), old, equal_revisions=frozenset({"old"})))
         assert same.status.updated_replicas == 1
 
     def test_a_pod_that_never_got_to_work_is_replaced_when_its_template_changes(self) -> None:
@@ -317,14 +317,14 @@ class TestStatus:
         old = pod(0, phase="Pending", ready=False, slurmd=broken, labels=older)
         gone = known_nodes(node(0, "DOWN"))
         found = plan(view(nodeset(1), old, nodes=gone))
-        assert [d.guard for d in of(found, DeletePod)] == [Ground.NEVER_STARTED]
+        assert [d.guard for d in of(found, DeletePod)] == [DeletionGround.NEVER_STARTED]
         new = pod(0, phase="Pending", ready=False, slurmd=broken)
         assert of(plan(view(nodeset(1), new, nodes=gone)), DeletePod) == []
         by_hand = nodeset(1, update_strategy=UpdateStrategy(type="OnDelete"))
         assert of(plan(view(by_hand, old, nodes=gone)), DeletePod) == []
         loop = pod(0, ready=False, slurmd=waiting("CrashLoopBackOff", restarts=2), labels=older)
         unknown = plan(view(nodeset(1), loop, nodes=known_nodes(node(9))))
-        assert [delete.guard for delete in of(unknown, DeletePod)] == [Ground.STOPPED]
+        assert [delete.guard for delete in of(unknown, DeletePod)] == [DeletionGround.STOPPED]
         registered = plan(view(nodeset(1), loop, nodes=known_nodes(node(0))))
         assert of(registered, DeletePod) == []
         assert of(plan(view(nodeset(1), loop, nodes=UNKNOWN)), DeletePod) == []

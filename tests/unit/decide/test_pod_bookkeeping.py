@@ -20,7 +20,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.slinky.labels import POD_DEADLINE, POD_PROTECT
 from penstock.decide.action import DeleteNodeRecord, DrainNode
 from penstock.decide.observed.pod import missing_labels
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.pod import deadline
 from penstock.decide.pod import protection as protect
 from penstock.decide.pod.conditions import conditions_action
@@ -40,8 +40,8 @@ COMMENT = {
 }
 
 
-def slurm(*nodes: Node, jobs: tuple[Job, ...] | Unknown = ()) -> SlurmView:
-    return SlurmView.of(
+def slurm(*nodes: Node, jobs: tuple[Job, ...] | Unknown = ()) -> SlurmSnapshot:
+    return SlurmSnapshot.of(
         known_nodes(*nodes), jobs if isinstance(jobs, Unknown) else Known(jobs, 1.0)
     )
 
@@ -112,9 +112,9 @@ class TestConditions:
         assert found.remove == ("SlurmNodeStateIdle",)
 
     @pytest.mark.parametrize(
-        "answer", [SlurmView.of(Known({}, 1.0), UNKNOWN), SlurmView.of(UNKNOWN, UNKNOWN)]
+        "answer", [SlurmSnapshot.of(Known({}, 1.0), UNKNOWN), SlurmSnapshot.of(UNKNOWN, UNKNOWN)]
     )
-    def test_a_silent_slurm_changes_nothing(self, answer: SlurmView) -> None:
+    def test_a_silent_slurm_changes_nothing(self, answer: SlurmSnapshot) -> None:
         shown = pod(conditions=(condition("SlurmNodeStateIdle"),))
         assert conditions_action(MARKS, shown, answer, NOW) is None
 
@@ -130,8 +130,8 @@ class TestFailing:
         found = ContainerStatus(name="slurmd", **slurmd)
         return pod(ready=False, conditions=conditions, slurmd=found)
 
-    @pytest.mark.parametrize("answer", [slurm(), SlurmView.of(UNKNOWN, UNKNOWN)])
-    def test_the_last_words_are_shown_whatever_slurm_says(self, answer: SlurmView) -> None:
+    @pytest.mark.parametrize("answer", [slurm(), SlurmSnapshot.of(UNKNOWN, UNKNOWN)])
+    def test_the_last_words_are_shown_whatever_slurm_says(self, answer: SlurmSnapshot) -> None:
         for state in (
             {"state": ContainerState(terminated=self.ENDED)},
             {
@@ -208,7 +208,7 @@ class TestProtection:
             slurm(node(0, "MIXED"), jobs=UNKNOWN),
         ],
     )
-    def test_a_busy_pod_is_protected(self, answer: SlurmView) -> None:
+    def test_a_busy_pod_is_protected(self, answer: SlurmSnapshot) -> None:
         """Feature row 36."""
         assert protect.labels(worker_set(nodeset()), pod(), answer) == PROTECTED
         assert protect.labels(worker_set(nodeset()), pod(labels=PROTECTED), answer) == {}
@@ -220,9 +220,9 @@ class TestProtection:
 
     @pytest.mark.parametrize(
         "answer",
-        [slurm(), slurm(node(9)), slurm(node(0), jobs=UNKNOWN), SlurmView.of(UNKNOWN, UNKNOWN)],
+        [slurm(), slurm(node(9)), slurm(node(0), jobs=UNKNOWN), SlurmSnapshot.of(UNKNOWN, UNKNOWN)],
     )
-    def test_not_knowing_takes_no_protection_away(self, answer: SlurmView) -> None:
+    def test_not_knowing_takes_no_protection_away(self, answer: SlurmSnapshot) -> None:
         assert protect.labels(worker_set(nodeset()), pod(labels=PROTECTED), answer) == {}
 
     def test_it_can_be_switched_off(self) -> None:
@@ -280,13 +280,16 @@ class TestRecordsWithoutPods:
 
     def test_the_record_of_a_pod_that_scale_in_took_is_deleted(self) -> None:
         """D35, feature rows 22 and 46."""
-        found = records.defunct(view(nodeset()), [], slurm(self.GONE))
+        found = records.orphaned_records(view(nodeset()), [], slurm(self.GONE))
         assert found.left == ("compute-0",)
         assert [type(action) for action in found.actions] == [DeleteNodeRecord]
 
     def test_it_stays_while_a_pod_has_it_or_shall_have_it(self) -> None:
-        assert records.defunct(view(nodeset(), pod(deleted=True)), [], slurm(self.GONE)).left == ()
-        assert records.defunct(view(nodeset()), ["compute-0"], slurm(self.GONE)).left == ()
+        assert (
+            records.orphaned_records(view(nodeset(), pod(deleted=True)), [], slurm(self.GONE)).left
+            == ()
+        )
+        assert records.orphaned_records(view(nodeset()), ["compute-0"], slurm(self.GONE)).left == ()
 
     @pytest.mark.parametrize(
         "other",
@@ -300,7 +303,9 @@ class TestRecordsWithoutPods:
     )
     def test_records_of_others_are_left_alone(self, other: Node) -> None:
         """S074, feature row 46."""
-        assert records.defunct(view(nodeset()), [], slurm(other)) == records.Defunct()
+        assert (
+            records.orphaned_records(view(nodeset()), [], slurm(other)) == records.OrphanedRecords()
+        )
 
     @pytest.mark.parametrize(
         "answer",
@@ -309,17 +314,19 @@ class TestRecordsWithoutPods:
             slurm(GONE, jobs=(job(1, 0),)),
         ],
     )
-    def test_it_stays_while_a_job_holds_it(self, answer: SlurmView) -> None:
-        found = records.defunct(view(nodeset()), [], answer)
+    def test_it_stays_while_a_job_holds_it(self, answer: SlurmSnapshot) -> None:
+        found = records.orphaned_records(view(nodeset()), [], answer)
         assert found.left == ("compute-0",)
         assert found.actions == ()
 
     def test_one_that_takes_jobs_is_drained_first(self) -> None:
-        found = records.defunct(view(nodeset()), [], slurm(node(0, "IDLE", comment=comment())))
+        found = records.orphaned_records(
+            view(nodeset()), [], slurm(node(0, "IDLE", comment=comment()))
+        )
         (action,) = found.actions
         assert isinstance(action, DrainNode)
         assert action.reason == "slurm-operator: Pod (slurm/compute-0) is gone"
 
     def test_a_silent_slurm_deletes_nothing(self) -> None:
-        answer = SlurmView.of(known_nodes(self.GONE), UNKNOWN)
-        assert records.defunct(view(nodeset()), [], answer) == records.Defunct()
+        answer = SlurmSnapshot.of(known_nodes(self.GONE), UNKNOWN)
+        assert records.orphaned_records(view(nodeset()), [], answer) == records.OrphanedRecords()

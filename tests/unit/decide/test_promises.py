@@ -25,8 +25,8 @@ from penstock.decide.action import (
     UndrainNode,
 )
 from penstock.decide.nodeset.plan import plan
-from penstock.decide.observed.view import ControllerState, NodeSetView
-from penstock.decide.slurm_node.records import Record
+from penstock.decide.observed.view import ControllerState, WorkerSetView
+from penstock.decide.slurm_node.records import NodeComment
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job, Node
 from support import nodesets
@@ -88,7 +88,7 @@ def pods(draw: st.DrawFn, ordinal: int) -> Pod:
 @st.composite
 def nodes(draw: st.DrawFn, ordinal: int) -> Node:
     uid = draw(st.sampled_from(["nodeset-uid", "another"]))
-    record = Record("slurm", f"compute-{ordinal}", "machine-0", "compute", uid, draw(REASONS))
+    record = NodeComment("slurm", f"compute-{ordinal}", "machine-0", "compute", uid, draw(REASONS))
     return nodesets.node(
         ordinal,
         *draw(st.sets(STATES, min_size=1, max_size=4)),
@@ -98,7 +98,7 @@ def nodes(draw: st.DrawFn, ordinal: int) -> Node:
 
 
 @st.composite
-def views(draw: st.DrawFn) -> NodeSetView:
+def views(draw: st.DrawFn) -> WorkerSetView:
     found = [draw(pods(ordinal)) for ordinal in draw(st.sets(ORDINALS))]
     known = {node.name: node for n in draw(st.sets(ORDINALS)) for node in [draw(nodes(n))]}
     jobs = tuple(
@@ -126,10 +126,10 @@ def holds(job: Job, node: str) -> bool:
 
 @MANY
 @given(seen=views())
-def test_no_pod_is_deleted_whose_slurmd_may_have_a_job(seen: NodeSetView) -> None:
+def test_no_pod_is_deleted_whose_slurmd_may_have_a_job(seen: WorkerSetView) -> None:
     found = {pod.metadata.name: pod for pod in seen.pods}
     for action in plan(seen).actions:
-        if not isinstance(action, DeletePod) or seen.abandoned:
+        if not isinstance(action, DeletePod) or seen.is_orphaned:
             continue
         pod = found[action.name]
         assert not pod.metadata.deleting
@@ -152,7 +152,7 @@ def test_no_pod_is_deleted_whose_slurmd_may_have_a_job(seen: NodeSetView) -> Non
 
 @MANY
 @given(seen=views())
-def test_no_drain_of_somebody_else_is_undone_or_reworded(seen: NodeSetView) -> None:
+def test_no_drain_of_somebody_else_is_undone_or_reworded(seen: WorkerSetView) -> None:
     for action in plan(seen).actions:
         if not isinstance(action, DrainNode | UndrainNode | ResumeNode):
             continue
@@ -164,7 +164,7 @@ def test_no_drain_of_somebody_else_is_undone_or_reworded(seen: NodeSetView) -> N
 
 @MANY
 @given(seen=views())
-def test_a_silent_slurm_is_told_nothing(seen: NodeSetView) -> None:
+def test_a_silent_slurm_is_told_nothing(seen: WorkerSetView) -> None:
     if isinstance(seen.nodes, Known) and isinstance(seen.jobs, Known) and seen.nodes.value:
         return
     kinds = DrainNode | UndrainNode | ResumeNode | SetNodeComment | DeleteNodeRecord
@@ -173,7 +173,7 @@ def test_a_silent_slurm_is_told_nothing(seen: NodeSetView) -> None:
 
 @MANY
 @given(seen=views())
-def test_a_record_goes_only_without_pod_and_job(seen: NodeSetView) -> None:
+def test_a_record_goes_only_without_pod_and_job(seen: WorkerSetView) -> None:
     for action in plan(seen).actions:
         if isinstance(action, DeleteNodeRecord):
             assert action.node not in {pod.metadata.name for pod in seen.pods}
@@ -185,7 +185,7 @@ def test_a_record_goes_only_without_pod_and_job(seen: NodeSetView) -> None:
 
 @MANY
 @given(seen=views())
-def test_a_nodeset_goes_only_after_its_pods(seen: NodeSetView) -> None:
+def test_a_nodeset_goes_only_after_its_pods(seen: WorkerSetView) -> None:
     if any(isinstance(action, RemoveFinalizer) for action in plan(seen).actions):
         assert seen.deleting
         assert seen.pods == ()
@@ -193,7 +193,7 @@ def test_a_nodeset_goes_only_after_its_pods(seen: NodeSetView) -> None:
 
 @MANY
 @given(seen=views())
-def test_the_decision_is_the_same_each_time_and_says_why(seen: NodeSetView) -> None:
+def test_the_decision_is_the_same_each_time_and_says_why(seen: WorkerSetView) -> None:
     found = plan(seen)
     assert plan(seen) == found
     assert found.checks

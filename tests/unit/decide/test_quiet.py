@@ -16,9 +16,9 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod, PodCondition
 from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.nodeset import plan as decide
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.plan_cache import PlanCache
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS
@@ -31,23 +31,23 @@ PODS = tuple(nodesets.pod(number) for number in range(3))
 def tended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the pods that were looked at."""
     names: list[str] = []
-    inner: Callable[..., None] = decide._tend
+    inner: Callable[..., None] = decide._plan_pod
 
-    def tend(view: NodeSetView, slurm: Any, pod: Pod, *rest: Any, **more: Any) -> None:
+    def tend(view: WorkerSetView, slurm: Any, pod: Pod, *rest: Any, **more: Any) -> None:
         names.append(pod.metadata.name)
         inner(view, slurm, pod, *rest, **more)
 
-    monkeypatch.setattr(decide, "_tend", tend)
+    monkeypatch.setattr(decide, "_plan_pod", tend)
     return names
 
 
-def settled(quiet: Quiet) -> NodeSetView:
+def settled(quiet: PlanCache) -> WorkerSetView:
     """A view that asks for nothing, as all its conditions and comments are written."""
     records: dict[str, Node] = {}
     pods: list[Pod] = []
     for number, pod in enumerate(PODS):
         name = pod.metadata.name
-        comment = decide.records.Record(
+        comment = decide.records.NodeComment(
             "slurm", name, f"machine-{number}", "compute", "nodeset-uid"
         )
         records[name] = nodesets.node(number, comment=comment.text)
@@ -64,19 +64,19 @@ def settled(quiet: Quiet) -> NodeSetView:
 
 
 def test_a_settled_pod_is_not_looked_at_again(tended: list[str]):
-    quiet = Quiet()
+    quiet = PlanCache()
     view = settled(quiet)
     tended.clear()
     decide.plan(view, quiet)
     assert tended == []
 
 
-def changed(view: NodeSetView, **values: Any) -> NodeSetView:
-    return NodeSetView(**{**{f: getattr(view, f) for f in view.__dataclass_fields__}, **values})
+def changed(view: WorkerSetView, **values: Any) -> WorkerSetView:
+    return WorkerSetView(**{**{f: getattr(view, f) for f in view.__dataclass_fields__}, **values})
 
 
 def test_whatever_changes_of_a_pod_makes_it_be_looked_at(tended: list[str]):
-    quiet = Quiet()
+    quiet = PlanCache()
     view = settled(quiet)
     assert isinstance(view.nodes, Known)
     again = msgspec.structs.replace(view.pods[1])
@@ -100,7 +100,7 @@ def test_whatever_changes_of_a_pod_makes_it_be_looked_at(tended: list[str]):
 
 
 def test_another_revision_makes_all_be_looked_at(tended: list[str]):
-    quiet = Quiet()
+    quiet = PlanCache()
     view = settled(quiet)
     tended.clear()
     decide.plan(changed(view, revision="newer"), quiet)
@@ -108,11 +108,11 @@ def test_another_revision_makes_all_be_looked_at(tended: list[str]):
 
 
 def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
-    quiet = Quiet()
+    quiet = PlanCache()
     view = settled(quiet)
     jobs = (nodesets.job(7, 1, time_limit=None),)
     busy = changed(view, jobs=Known(jobs, 2.0))
-    deadline = decide.deadline.changes(MARKS, view.pods[1], SlurmView.of(busy.nodes, busy.jobs))
+    deadline = decide.deadline.changes(MARKS, view.pods[1], SlurmSnapshot.of(busy.nodes, busy.jobs))
     meta = view.pods[1].metadata
     labels = {**meta.labels, slinky_labels.POD_PROTECT: app_labels.TRUE}
     meta = msgspec.structs.replace(meta, annotations=deadline, labels=labels)
@@ -125,7 +125,7 @@ def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
 
 
 def test_a_pod_that_asks_for_something_is_looked_at_until_it_is_done(tended: list[str]):
-    quiet = Quiet()
+    quiet = PlanCache()
     view = settled(quiet)
     assert isinstance(view.nodes, Known)
     busy = {**view.nodes.value, "compute-1": nodesets.node(1, "ALLOCATED")}
@@ -140,7 +140,7 @@ def test_a_pod_that_asks_for_something_is_looked_at_until_it_is_done(tended: lis
 def test_what_a_decision_that_broke_off_did_not_look_at_is_looked_at(
     tended: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    quiet = Quiet()
+    quiet = PlanCache()
     view = settled(quiet)
     others = tuple(msgspec.structs.replace(pod) for pod in view.pods)
 

@@ -12,7 +12,7 @@ from penstock.api.cluster.marks import ROLLBACK, ROLLED_BACK
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide.rollout.rollback import Rollback, asked, rollback
+from penstock.decide.rollout.rollback import Rollback, requested, rollback
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.translate.slinky import recorded_spec
@@ -114,12 +114,12 @@ class TestWhich:
         ],
     )
     def test_each_value_is_done_once(self, notes: dict[str, str], value: str | None) -> None:
-        assert asked(worker_set(declared(LIVE, **notes))) == value
+        assert requested(worker_set(declared(LIVE, **notes))) == value
 
     def test_a_nodeset_that_goes_is_left(self) -> None:
         going = nodeset(deleted=1.0)
         meta = msgspec.structs.replace(going.metadata, annotations={ROLLBACK: "1"})
-        assert asked(worker_set(msgspec.structs.replace(going, metadata=meta))) is None
+        assert requested(worker_set(msgspec.structs.replace(going, metadata=meta))) is None
 
 
 class TestPatch:

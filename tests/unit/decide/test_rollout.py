@@ -18,19 +18,19 @@ from penstock.decide.action import (
     CreatePod,
     DeleteNodeRecord,
     DeletePod,
+    DeletionGround,
     DrainNode,
-    Ground,
+    EventReason,
     PatchPod,
     SetNodeComment,
     UndrainNode,
-    Why,
 )
-from penstock.decide.drain.recheck import still_right
+from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.nodeset.plan import Plan, plan
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.rollout.rolling_update import max_unavailable, rollout
-from penstock.decide.slurm_node.records import Record
+from penstock.decide.slurm_node.records import NodeComment
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set
@@ -58,9 +58,9 @@ def drained(ordinal: int, *state: str) -> Node:
     return node(ordinal, *(state or ("IDLE",)), "DRAIN", reason=REASON.format(ordinal))
 
 
-def chosen(seen: NodeSetView) -> list[str]:
+def chosen(seen: WorkerSetView) -> list[str]:
     alive = [one for one in seen.pods if not one.metadata.deleting]
-    found = rollout(seen, SlurmView.of(seen.nodes, seen.jobs), alive)
+    found = rollout(seen, SlurmSnapshot.of(seen.nodes, seen.jobs), alive)
     return [one.metadata.name for one in found.condemned]
 
 
@@ -141,13 +141,13 @@ class TestOrder:
 
     def test_the_drain_of_an_idle_node_is_not_sent_when_it_has_a_job(self) -> None:
         (drain,) = drains(plan(view(rolling(2), old(0), taken(1))))
-        idle = SlurmView.of(known_nodes(node(1)), Known((), 1.0))
-        assert still_right(MARKS, drain, idle)
-        assert not still_right(
-            MARKS, drain, SlurmView.of(known_nodes(node(1)), Known((job(1, 1),), 1.0))
+        idle = SlurmSnapshot.of(known_nodes(node(1)), Known((), 1.0))
+        assert is_still_valid(MARKS, drain, idle)
+        assert not is_still_valid(
+            MARKS, drain, SlurmSnapshot.of(known_nodes(node(1)), Known((job(1, 1),), 1.0))
         )
-        busy = SlurmView.of(known_nodes(node(1, "MIXED")), Known((), 1.0))
-        assert not still_right(MARKS, drain, busy)
+        busy = SlurmSnapshot.of(known_nodes(node(1, "MIXED")), Known((), 1.0))
+        assert not is_still_valid(MARKS, drain, busy)
 
 
 class TestBudget:
@@ -225,7 +225,9 @@ class TestReplacing:
     def test_a_drained_pod_is_deleted_and_made_anew(self) -> None:
         nodes = known_nodes(node(0), drained(1))
         found = plan(view(rolling(2), old(0), taken(1), nodes=nodes))
-        assert [(one.name, one.guard) for one in deletes(found)] == [("compute-1", Ground.DRAINED)]
+        assert [(one.name, one.guard) for one in deletes(found)] == [
+            ("compute-1", DeletionGround.DRAINED)
+        ]
         gone = plan(view(rolling(2), old(0), nodes=nodes))
         assert [one.slot.ordinal for one in gone.actions if isinstance(one, CreatePod)] == [1]
 
@@ -245,12 +247,12 @@ class TestReplacing:
 
     def test_nothing_goes_that_could_not_be_made_again(self) -> None:
         hold = Check(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
-        assert chosen(view(rolling(2), old(0), taken(1), hold_creation=hold)) == []
+        assert chosen(view(rolling(2), old(0), taken(1), creation_blocked=hold)) == []
         for state in (ControllerState.ABSENT, ControllerState.DELETING):
             assert chosen(view(rolling(2), old(0), taken(1), controller=state)) == []
 
     def test_pods_of_an_equal_revision_stay(self) -> None:
-        assert chosen(view(rolling(1), old(0), same_revisions=frozenset({"old"}))) == []
+        assert chosen(view(rolling(1), old(0), equal_revisions=frozenset({"old"}))) == []
 
     def test_new_pods_that_never_work_stop_it_and_say_so(self) -> None:
         broken = pod(1, phase="Pending", ready=False, slurmd=waiting("ErrImagePull"))
@@ -265,7 +267,7 @@ class TestReplacing:
         broken = old(1, phase="Pending", ready=False, slurmd=waiting("ErrImagePull"))
         nodes = known_nodes(node(0), node(1, "DOWN"))
         found = plan(view(rolling(2), pod(0), broken, nodes=nodes))
-        assert [one.guard for one in deletes(found)] == [Ground.NEVER_STARTED]
+        assert [one.guard for one in deletes(found)] == [DeletionGround.NEVER_STARTED]
 
     @pytest.mark.parametrize("key", [POD_CORDON, POD_CORDON_SHORT])
     def test_a_pod_that_a_user_cordoned_stays_and_is_out(self, key: str) -> None:
@@ -293,7 +295,7 @@ class TestRecord:
     """A record that was made by another template's slurmd goes before the new pod comes."""
 
     def left(self, *state: str, reason: str = REASON.format(1), **more: Any) -> Node:
-        text = Record("slurm", "compute-1", "m", "compute", "nodeset-uid", **more).text
+        text = NodeComment("slurm", "compute-1", "m", "compute", "nodeset-uid", **more).text
         return node(1, *state, reason=reason, comment=text, slurmd_start_time=77)
 
     def test_it_is_noted_while_the_old_pod_is_there(self) -> None:
@@ -328,12 +330,16 @@ class TestRecord:
 
     def test_it_stays_when_another_slurmd_has_registered_meanwhile(self) -> None:
         seen = self.left("IDLE", "DRAIN", renew=True)
-        action = DeleteNodeRecord("compute-1", Why("", ""), renews=77)
-        assert still_right(MARKS, action, SlurmView.of(known_nodes(seen), Known((), 1.0)))
+        action = DeleteNodeRecord("compute-1", EventReason("", ""), renews=77)
+        assert is_still_valid(MARKS, action, SlurmSnapshot.of(known_nodes(seen), Known((), 1.0)))
         newer = replace(seen, slurmd_start_time=78)
-        assert not still_right(MARKS, action, SlurmView.of(known_nodes(newer), Known((), 1.0)))
+        assert not is_still_valid(
+            MARKS, action, SlurmSnapshot.of(known_nodes(newer), Known((), 1.0))
+        )
         foreign = replace(seen, reason="bad disk")
-        assert not still_right(MARKS, action, SlurmView.of(known_nodes(foreign), Known((), 1.0)))
+        assert not is_still_valid(
+            MARKS, action, SlurmSnapshot.of(known_nodes(foreign), Known((), 1.0))
+        )
 
 
 def test_a_pod_that_never_started_is_taken_though_the_budget_is_used_up() -> None:

@@ -9,9 +9,9 @@ import pytest
 from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide import ordinals
-from penstock.decide.drain.request import Cause
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.scale import cost_check, deletion_cost, victims
+from penstock.decide.drain.request import DrainCause
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.scale import cost_check, deletion_cost, pods_to_scale_in
 from penstock.slurm.known import Known
 from penstock.slurm.state import Job, Node
 from penstock.translate.slinky.worker_set import MARKS
@@ -25,9 +25,9 @@ DEADLINE = "nodeset.slinky.slurm.net/pod-deadline"
 def first(
     *pods: Pod, jobs: tuple[Job, ...] = (), nodes: tuple[Node, ...] = (), silent: bool = False
 ) -> str:
-    slurm = SlurmView.of(known_nodes(*nodes), UNKNOWN if silent else Known(jobs, 1.0))
+    slurm = SlurmSnapshot.of(known_nodes(*nodes), UNKNOWN if silent else Known(jobs, 1.0))
     chosen = {
-        victims(view(nodeset(), *order), order, 1, slurm)[0].metadata.name
+        pods_to_scale_in(view(nodeset(), *order), order, 1, slurm)[0].metadata.name
         for order in itertools.permutations(pods)
     }
     assert len(chosen) == 1, "the order of the list must not matter"
@@ -76,7 +76,7 @@ def test_an_idle_node_goes_before_a_busy_one_with_a_higher_ordinal() -> None:
 
 
 def test_who_was_taken_stays_the_one_that_goes_unless_its_node_got_a_job() -> None:
-    taken = pod(1, annotations={CORDONED_FOR: f"{Cause.SCALE_IN} since 2027-01-15T09:00:00Z"})
+    taken = pod(1, annotations={CORDONED_FOR: f"{DrainCause.SCALE_IN} since 2027-01-15T09:00:00Z"})
     assert first(pod(2), taken) == "compute-1"
     assert first(pod(2), taken, jobs=(job(1, 1),)) == "compute-2"
     assert first(pod(2), taken, jobs=(job(1, 1), job(2, 2, time_limit=90))) == "compute-1"

@@ -20,10 +20,10 @@ from penstock.decide.action import (
     SetPodConditions,
 )
 from penstock.decide.nodeset.plan import Plan, plan
-from penstock.decide.observed.view import NodeSetView
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.plan_cache import PlanCache
 from penstock.decide.slurm_node import records, topology
-from penstock.decide.slurm_node.topology import Refusal
+from penstock.decide.slurm_node.topology import TopologyRejection
 from penstock.slurm import state as model
 from support.nodesets import NOW, UNKNOWN, known_nodes, machine, node, nodeset, pod, view
 
@@ -46,7 +46,7 @@ def worker(copied: str | None = None, ordinal: int = 0, **more: Any) -> Pod:
 def slurm(place: str, told: str | None = None, ordinal: int = 0) -> model.Node:
     """A node that is there in Slurm; `told` is what its comment remembers."""
     name = f"compute-{ordinal}"
-    said = records.Record(
+    said = records.NodeComment(
         "slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", topology=told
     )
     return node(ordinal, topology=place, comment=said.text)
@@ -54,7 +54,7 @@ def slurm(place: str, told: str | None = None, ordinal: int = 0) -> model.Node:
 
 def look(
     place: str | None, found: Pod, record: model.Node | None, **more: Any
-) -> tuple[NodeSetView, Plan]:
+) -> tuple[WorkerSetView, Plan]:
     nodes = known_nodes() if record is None else known_nodes(record)
     machines = {"machine-0": at(place)}
     seen = view(nodeset(1), found, nodes=nodes, kubernetes_nodes=machines, **more)
@@ -139,8 +139,8 @@ def test_nothing_is_told_while_slurm_or_the_machine_is_not_known() -> None:
     assert ours(plan(unknown)) == []
 
 
-def refused(topology: str = "nosuch:s1", again_in: float = 20) -> dict[str, Refusal]:
-    return {"compute-0": Refusal(topology, "Invalid topology", NOW + again_in)}
+def refused(topology: str = "nosuch:s1", again_in: float = 20) -> dict[str, TopologyRejection]:
+    return {"compute-0": TopologyRejection(topology, "Invalid topology", NOW + again_in)}
 
 
 def failing(checks: tuple[Check, ...]) -> list[str]:
@@ -167,7 +167,7 @@ def test_a_refusal_is_tried_again_after_a_while() -> None:
     status = msgspec.structs.replace(found.status, conditions=every)
     found = msgspec.structs.replace(found, status=status)
     first, _ = look("nosuch:s1", found, record, refused_topologies=refused())
-    quiet = Quiet()
+    quiet = PlanCache()
     assert plan(first, quiet).actions == plan(first, quiet).actions == ()
     later = replace(first, now=NOW + 21)
     assert places(plan(later, quiet).actions) == [("compute-0", "nosuch:s1")]

@@ -16,7 +16,7 @@ from penstock.api.kubernetes.kinds import (
     PodCondition,
 )
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.decide.observed.pod_failure import Trouble, trouble
+from penstock.decide.observed.pod_failure import PodFailure, pod_failure
 from penstock.decide.pod.workload import crashed, stuck, workload
 
 
@@ -66,19 +66,19 @@ def test_a_pod_that_cannot_start_needs_somebody_and_says_which_and_why():
 def test_a_crash_loop_tells_the_last_words_of_the_container():
     """S059."""
     last = "starting\n\nfatal: no\n  fatal: key  \n fatal: file\n"
-    told = trouble(waiting("CrashLoopBackOff", message="back-off 10s", last=last))
+    told = pod_failure(waiting("CrashLoopBackOff", message="back-off 10s", last=last))
     words = "slurm-0: container slurmctld CrashLoopBackOff (fatal: no / fatal: key / fatal: file)"
-    assert told == Trouble(words, lasting=True)
+    assert told == PodFailure(words, needs_action=True)
 
 
 def test_the_trouble_of_an_init_container_is_told_too():
-    assert trouble(waiting("CreateContainerConfigError", init=True)) is not None
+    assert pod_failure(waiting("CreateContainerConfigError", init=True)) is not None
 
 
 def test_a_pod_without_a_machine_says_what_the_scheduler_says():
     unplaced = PodCondition(type="PodScheduled", status="False", message="0/1 nodes are available")
     words = "slurm-0 has no Kubernetes node: 0/1 nodes are available"
-    assert trouble(pod(conditions=(unplaced,))) == Trouble(words, lasting=False)
+    assert pod_failure(pod(conditions=(unplaced,))) == PodFailure(words, needs_action=False)
     found = workload("slurmctld", 1, [pod(conditions=(unplaced,))])
     assert (found.ok, found.reason) == (None, "PodsNotReady")
     assert words in found.message
@@ -117,19 +117,19 @@ def test_a_daemon_that_works_counts_while_a_container_beside_it_starts_again():
 
 def test_an_image_that_cannot_be_pulled_is_told_in_the_same_words_at_each_try():
     back_off = waiting("ImagePullBackOff", message='Back-off pulling "x": ErrImagePull: not there')
-    assert trouble(back_off) == trouble(waiting("ErrImagePull", message="not there"))
+    assert pod_failure(back_off) == pod_failure(waiting("ErrImagePull", message="not there"))
     words = "slurm-0: container slurmctld ErrImagePull (not there)"
-    assert trouble(back_off) == Trouble(words, lasting=True)
+    assert pod_failure(back_off) == PodFailure(words, needs_action=True)
 
 
 def test_the_same_last_words_are_the_same_at_any_time():
-    def said(second: int) -> Trouble | None:
+    def said(second: int) -> PodFailure | None:
         line = f"[2026-01-01T00:00:{second:02}.123] fatal: no"
         last = f"{line}\npenstock: slurmctld ended with status 1\n"
-        return trouble(waiting("CrashLoopBackOff", last=last))
+        return pod_failure(waiting("CrashLoopBackOff", last=last))
 
     assert said(1) == said(2)
-    assert said(1) == Trouble("slurm-0: container slurmctld CrashLoopBackOff (fatal: no)", True)
+    assert said(1) == PodFailure("slurm-0: container slurmctld CrashLoopBackOff (fatal: no)", True)
 
 
 def test_a_pod_that_its_statefulset_would_wait_for_in_vain_is_known():

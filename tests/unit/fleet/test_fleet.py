@@ -15,7 +15,7 @@ from bench.fleet.slurm import FleetSlurm
 from bench.plot import Panel, svg, ticks
 from bench.settled import Shape, fleet
 from penstock.decide.nodeset.plan import plan
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.plan_cache import PlanCache
 from penstock.slurm.rest.client import Slurmrestd
 from support import nodesets
 
@@ -100,4 +100,4 @@ async def test_the_fleet_s_slurm_answers_are_as_large_as_real_ones():
 @pytest.mark.parametrize("shape", Shape)
 def test_what_decisions_are_measured_on_is_settled(shape: Shape):
     """Else the bench measures something else, or ends."""
-    assert plan(fleet(20, shape), Quiet()).actions == ()
+    assert plan(fleet(20, shape), PlanCache()).actions == ()

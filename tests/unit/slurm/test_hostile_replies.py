@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.slurm.known import Known
 from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest import BadReplyError, Slurmrestd
@@ -81,7 +81,7 @@ async def test_a_job_whose_nodes_cannot_be_read_holds_every_node(nodes: bytes):
     assert listing is not None
     known = Known({"n1": Node("n1"), "n9": Node("n9")}, 0.0)
     held = Known(listing.items, 0.0)
-    view = SlurmView.of(known, held)
+    view = SlurmSnapshot.of(known, held)
     for name, ids in (("n1", [1, 2]), ("n9", [1]), ("unknown", [1])):
         assert [job.id for job in view.jobs(name) or ()] == ids
         on = Snapshot(known, held).jobs_on(name)

@@ -16,7 +16,7 @@ from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import Links
 from penstock.decide.auth.key_rotation import Seen, Step, step
-from penstock.decide.observed.pod import slurm_node_name, slurmd_began, slurmd_container
+from penstock.decide.observed.pod import slurm_node_name, slurmd_container, slurmd_started_at
 from penstock.kube import NotFoundError
 from penstock.render.config.content import config_hash
 from penstock.render.parts.key_secret import ring_secret
@@ -169,7 +169,7 @@ class KeyRing:
         found: dict[str, int] = {}
         for pod in running:
             node = nodes.value.get(slurm_node_name(pod))
-            began = slurmd_began(pod)
+            began = slurmd_started_at(pod)
             if node is None and pod.ready and began is not None:
                 # slurmctld tells only those that it knows. This one registers again, and is told.
                 found[slurm_node_name(pod)] = int(began)

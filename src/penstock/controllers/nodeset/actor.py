@@ -35,7 +35,7 @@ from penstock.decide.action import (
     DeleteNodeRecord,
     DeletePod,
     DeleteReservation,
-    Ground,
+    DeletionGround,
     OwnClaim,
     PatchPod,
     RegisterNode,
@@ -44,15 +44,17 @@ from penstock.decide.action import (
     SetPodConditions,
     SetReservation,
 )
-from penstock.decide.drain.deletion_guard import may_delete
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.drain.deletion_guard import can_delete
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.kube import AlreadyExistsError, Expectations, NotFoundError, NotOursError
 from penstock.model.worker_set import WorkerSet
-from penstock.model.worker_slot import Slot
+from penstock.model.worker_slot import WorkerSlot
 from penstock.render.slinky.inputs import Cluster
 from penstock.render.slinky.nodeset import worker_pod as worker
 
-NEEDS_NO_SLURM = frozenset({Ground.NEVER_BOUND, Ground.FINISHED, Ground.ABANDONED})
+NEEDS_NO_SLURM = frozenset(
+    {DeletionGround.NEVER_BOUND, DeletionGround.FINISHED, DeletionGround.CONTROLLER_GONE}
+)
 BESIDE = 4
 """In flight of what nobody waits for: a pod's conditions are as dear to the API server as three
 pods, and those that are still to become Ready need it more."""
@@ -269,25 +271,31 @@ class Actor:
             done += await gather(calls)
         return done
 
-    async def _slurm_for(self, link: Link | None, deletes: Sequence[DeletePod]) -> SlurmView:
+    async def _slurm_for(self, link: Link | None, deletes: Sequence[DeletePod]) -> SlurmSnapshot:
         """What Slurm says: asked now, when one of the deletes rests on its word."""
         if link is None:
-            return SlurmView.of(UNCONNECTED, UNCONNECTED)
+            return SlurmSnapshot.of(UNCONNECTED, UNCONNECTED)
         snapshot = link.mirror.snapshot
         if any(one.guard not in NEEDS_NO_SLURM for one in deletes):
             link.mirror.poke()
             snapshot = await link.mirror.fresh()
-        return SlurmView.of(snapshot.nodes, snapshot.jobs)
+        return SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
 
     async def _delete_one(
-        self, nodeset: NodeSet, action: DeletePod, now: SlurmView, told: Told, *, abandoned: bool
+        self,
+        nodeset: NodeSet,
+        action: DeletePod,
+        now: SlurmSnapshot,
+        told: Told,
+        *,
+        abandoned: bool,
     ) -> bool:
         space = nodeset.metadata.namespace
         pod = self._world.pods.get(f"{space}/{action.name}")
         if pod is None or pod.metadata.uid != action.uid:
             return True
-        forgotten = action.guard is Ground.FORGOTTEN
-        verdict = may_delete(pod, now, abandoned=abandoned, forgotten=forgotten)
+        forgotten = action.guard is DeletionGround.FORGOTTEN
+        verdict = can_delete(pod, now, abandoned=abandoned, forgotten=forgotten)
         if verdict.ground is None:
             log.info("pod kept", pod=action.name, reason=verdict.why.reason)
             return False
@@ -310,14 +318,14 @@ class Actor:
         return True
 
 
-def _pod(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: str) -> Json:
+def _pod(cluster: Cluster, nodeset: NodeSet, slot: WorkerSlot, revision: str, sssd: str) -> Json:
     if slot.ordinal is None:
         return worker.daemon_pod(
             cluster,
             nodeset,
             slot.pod,
-            slot.host,
-            slot.machine,
+            slot.slurm_node,
+            slot.node,
             revision_hash=revision,
             sssd_conf_hash=sssd,
         )
@@ -326,6 +334,6 @@ def _pod(cluster: Cluster, nodeset: NodeSet, slot: Slot, revision: str, sssd: st
         nodeset,
         slot.ordinal,
         revision_hash=revision,
-        machine=slot.machine,
+        machine=slot.node,
         sssd_conf_hash=sssd,
     )

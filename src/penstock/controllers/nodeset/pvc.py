@@ -13,7 +13,7 @@ from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events
 from penstock.decide.action import OwnClaim
 from penstock.kube import AlreadyExistsError, ConflictError, NotFoundError
-from penstock.model.worker_slot import Slot
+from penstock.model.worker_slot import WorkerSlot
 from penstock.render.slinky.nodeset import worker_pod as worker
 
 
@@ -25,12 +25,12 @@ class Claims:
         self._world = tools.world
         self._events = events
 
-    async def make(self, nodeset: NodeSet, slot: Slot) -> None:
+    async def make(self, nodeset: NodeSet, slot: WorkerSlot) -> None:
         """Make those of a place that are not there. Raises KubeError."""
         if not nodeset.spec.volume_claim_templates:
             return
         if slot.ordinal is None:
-            manifests = worker.daemon_claims(nodeset, slot.host)
+            manifests = worker.daemon_claims(nodeset, slot.slurm_node)
         else:
             manifests = worker.claims(nodeset, slot.ordinal)
         for manifest in manifests:

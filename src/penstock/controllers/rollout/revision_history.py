@@ -45,14 +45,14 @@ async def keep_revisions(
     revision = worker.revision(nodeset)
     records = world.revisions_of.get(meta.uid)
     found = history(workers, revision.hash, records, world.pods_of.get(meta.uid))
-    notes = {marks.SAME_REVISIONS: ",".join(found.same)} if found.same else {}
+    notes = {marks.SAME_REVISIONS: ",".join(found.equal_hashes)} if found.equal_hashes else {}
     if not found.exists:
         manifest = worker.controller_revision(nodeset, revision, found.number)
         manifest["metadata"] |= {"annotations": notes} if notes else {}
         # It may be there already: our own, not seen yet, or that of a NodeSet that is just going.
         with contextlib.suppress(AlreadyExistsError):
             await client.create(REVISIONS, manifest)
-    elif not found.true:
+    elif not found.is_recorded:
         change = {"metadata": {"annotations": notes}, "revision": found.number}
         with contextlib.suppress(NotFoundError):
             await client.patch(REVISIONS, meta.namespace, revision.name, change)
@@ -60,6 +60,6 @@ async def keep_revisions(
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
     means = partial(meaning.of_revision, nodeset)
-    confs = live_conf.alike(workers, revision.data, records, fixed, means)
+    confs = live_conf.equal_revisions(workers, revision.data, records, fixed, means)
     confs[revision.hash] = workers.parameters
-    return Same(frozenset({*found.same, *confs} - {revision.hash}), confs)
+    return Same(frozenset({*found.equal_hashes, *confs} - {revision.hash}), confs)

@@ -12,7 +12,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events
-from penstock.decide.rollout.rollback import Rollback, asked, rollback
+from penstock.decide.rollout.rollback import Rollback, requested, rollback
 from penstock.kube import (
     BadRequestError,
     ConflictError,
@@ -43,7 +43,7 @@ class Rollbacks:
 
         Raises KubeError.
         """
-        value = asked(workers)
+        value = requested(workers)
         if value is None:
             return False
         means = partial(meaning.of_revision, nodeset)

@@ -27,9 +27,9 @@ from penstock.decide.cluster import external as outside
 from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
 from penstock.decide.nodeset.plan import Plan, plan
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.partition.conditions import refused as refused_partition
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.plan_cache import PlanCache
 from penstock.decide.rollout import maintenance
 from penstock.decide.slurm_node import default_topology, slurmd_version
 from penstock.decide.slurm_node import parameters as live_conf
@@ -63,7 +63,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         self._drift = drift
         own = self.lifetimes
         self._written = own.owner(Expectations[Pod](tools.world.pods, tools.client.clock))
-        self._quiet = own.by_key(dict[str, Quiet]())
+        self._quiet = own.by_key(dict[str, PlanCache]())
         self._actor = own.owner(Actor(tools, events, self._written))
         self._nodes = own.owner(NodeDrifts(tools.client, events))
         self._shares = own.by_key(set[str]())
@@ -84,7 +84,9 @@ class NodeSetLoop(Reporter[NodeSet]):
         workers = worker_set(nodeset)
         wrong = invalid(nodeset)
         cluster = waits_for_cluster(self.world, nodeset)
-        self._links.need_reservations(key, needs=maintenance.asks(workers), of=nodeset)
+        self._links.need_reservations(
+            key, needs=maintenance.needs_reservations(workers), of=nodeset
+        )
         if isinstance(cluster, Cluster) and self._seen_before(nodeset, workers):
             # A process that has just started would tell that Slurm is silent, and take it back.
             return Result(requeue_after=1.0)
@@ -104,7 +106,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             return Result(requeue_after=AT_ONCE_S)
         link = self._links.of(nodeset)
         view = self._view(nodeset, workers, link, hold, same)
-        decided = plan(view, self._quiet.setdefault(key, Quiet()))
+        decided = plan(view, self._quiet.setdefault(key, PlanCache()))
         unready = [pod for pod in view.pods if not pod.ready]
         checks = [*wrong, *decided.checks, *self._rollbacks.checks(nodeset)]
         checks += scale_in_order.cost_check(workers.marks, view.pods)
@@ -117,7 +119,7 @@ class NodeSetLoop(Reporter[NodeSet]):
                 cluster if isinstance(cluster, Cluster) else None,
                 decided.actions,
                 link,
-                abandoned=view.abandoned,
+                abandoned=view.is_orphaned,
             )
             if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
                 checks += self._refused_partition(nodeset, cluster)
@@ -151,7 +153,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         return Result(requeue_after=min(filter(None, waits), default=None))
 
     async def _drifted(
-        self, nodeset: NodeSet, view: NodeSetView, cluster: Cluster, link: Link | None
+        self, nodeset: NodeSet, view: WorkerSetView, cluster: Cluster, link: Link | None
     ) -> list[Check]:
         """What was changed in Slurm of its nodes and of its own partition."""
         chosen, wrong = choice(nodeset.metadata.annotations)
@@ -189,7 +191,7 @@ class NodeSetLoop(Reporter[NodeSet]):
 
     def _seen_before(self, nodeset: NodeSet, workers: WorkerSet) -> bool:
         """Whether its status is from a process that had asked Slurm, while this one has not."""
-        asked = self._links.asked(nodeset, reservations=maintenance.asks(workers))
+        asked = self._links.asked(nodeset, reservations=maintenance.needs_reservations(workers))
         return bool(nodeset.status.observed_generation) and not asked
 
     def outdated(self, obj: NodeSet) -> frozenset[str]:
@@ -242,12 +244,12 @@ class NodeSetLoop(Reporter[NodeSet]):
         link: Link | None,
         hold: Check | None,
         same: Same,
-    ) -> NodeSetView:
+    ) -> WorkerSetView:
         meta = nodeset.metadata
         pods = self.world.pods_of.get(meta.uid)
         snapshot = link.mirror.snapshot if link is not None else None
         found = self._machines(nodeset, pods)
-        return NodeSetView(
+        return WorkerSetView(
             workers=workers,
             controller=self._controller_state(nodeset),
             pods=pods,
@@ -256,11 +258,11 @@ class NodeSetLoop(Reporter[NodeSet]):
             now=self.client.clock.time(),
             revision=worker.revision(nodeset).hash,
             kubernetes_nodes=found,
-            claims=self._claims(nodeset),
+            pvcs=self._claims(nodeset),
             others=self.world.namesakes(nodeset),
-            same_revisions=same.hashes,
-            live_confs=same.confs,
-            hold_creation=hold,
+            equal_revisions=same.hashes,
+            parameters_by_revision=same.confs,
+            creation_blocked=hold,
             propagated_conditions=self.world.settings.propagated_node_conditions,
             reservations=link.reservations.records if link is not None else UNCONNECTED,
             refused_reservation=self._actor.reservations.refused(meta.key),
@@ -315,7 +317,7 @@ def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Check]:
     return [found] if found is not None else []
 
 
-def _slurmd_version(view: NodeSetView, cluster: Cluster, slurmd: Json) -> list[Check]:
+def _slurmd_version(view: WorkerSetView, cluster: Cluster, slurmd: Json) -> list[Check]:
     """Whether slurmctld and the probes can work with the releases that its slurmds reported."""
     # Nobody reports the release of an external slurmctld.
     slurmctld = None if cluster.controller.spec.external else release.running(cluster)
@@ -323,7 +325,7 @@ def _slurmd_version(view: NodeSetView, cluster: Cluster, slurmd: Json) -> list[C
     return [found] if found is not None else []
 
 
-def _topology(view: NodeSetView, cluster: Cluster) -> list[Check]:
+def _topology(view: WorkerSetView, cluster: Cluster) -> list[Check]:
     """Whether a job can use its nodes, by the topology.yaml that is declared here."""
     controller = cluster.controller.spec
     files = {} if controller.external else mounted(cluster, {})

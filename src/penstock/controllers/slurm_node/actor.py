@@ -25,9 +25,9 @@ from penstock.decide.action import (
     SetNodeTopology,
     UndrainNode,
 )
-from penstock.decide.drain.recheck import still_right
+from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.drain.request import reason_to_send
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.rest.client import Slurmrestd
@@ -70,7 +70,7 @@ class SlurmActor:
             snapshot = await link.mirror.fresh()
             if self._world.declared_anew(nodeset):
                 return [False]
-            now = SlurmView.of(snapshot.nodes, snapshot.jobs)
+            now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
             done += await gather(
                 self._change(workers.marks, client, one, now, told) for one in changes
             )
@@ -87,11 +87,11 @@ class SlurmActor:
         marks: WorkerMarks,
         client: Slurmrestd,
         action: NodeAction,
-        now: SlurmView,
+        now: SlurmSnapshot,
         told: Told,
     ) -> bool:
         node = now.node(action.node)
-        if node is None or not still_right(marks, action, now):
+        if node is None or not is_still_valid(marks, action, now):
             return False
         try:
             match action:
@@ -181,7 +181,7 @@ class SlurmActor:
             return []
         link.mirror.poke()
         snapshot = await link.mirror.fresh()
-        now = SlurmView.of(snapshot.nodes, snapshot.jobs)
+        now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
         try:
             # slurmctld would take the node out of the reservation with its record. With its
             # NodeSet a node is gone for good.
@@ -195,7 +195,9 @@ class SlurmActor:
             log.info("node records kept", error=str(error))
             return [False]
         right = [
-            one for one in records if one.node not in kept and still_right(workers.marks, one, now)
+            one
+            for one in records
+            if one.node not in kept and is_still_valid(workers.marks, one, now)
         ]
         deleted = await gather(self._forget_one(client, one, told) for one in right)
         left = [one.node for one, done in zip(right, deleted, strict=True) if done]

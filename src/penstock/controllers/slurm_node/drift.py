@@ -10,7 +10,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import Link
 from penstock.controllers.runtime.spec_adoption import adopt
 from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_told, with_reason
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import drift as decide
 from penstock.decide.slurm_node.drift import NodeDrift
 from penstock.kube import Client
@@ -43,7 +43,7 @@ class NodeDrifts:
         return CONFIRM_S / 2 if watch.waits else AGAIN_S if watch.found else None
 
     async def settle(
-        self, nodeset: NodeSet, view: NodeSetView, link: Link | None, chosen: Choice
+        self, nodeset: NodeSet, view: WorkerSetView, link: Link | None, chosen: Choice
     ) -> list[str] | None:
         """Tell of changed nodes and do what is chosen with them; what is to be told of them.
 
@@ -72,13 +72,13 @@ class NodeDrifts:
         why = next(filter(None, (watch.left(name) for name in sorted(found))), "") if acts else ""
         return [with_reason(decide.told(found), why)]
 
-    def _compared(self, view: NodeSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
+    def _compared(self, view: WorkerSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
         """Thousands of nodes are compared once for each answer of slurmctld."""
         meta = view.workers.metadata
         when = (nodes.as_of, meta.generation)
         last = self._last.get(meta.key)
         if last is None or last[0] != when:
-            found = decide.drift(view.workers, view.pods, nodes.value, view.live_confs)
+            found = decide.drift(view.workers, view.pods, nodes.value, view.parameters_by_revision)
             last = self._last[meta.key] = when, found
         return last[1]
 
@@ -93,7 +93,7 @@ class NodeDrifts:
     async def _revert(
         self,
         nodeset: NodeSet,
-        view: NodeSetView,
+        view: WorkerSetView,
         link: Link,
         client: Slurmrestd,
         watch: Watch,

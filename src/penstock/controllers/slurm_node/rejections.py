@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.slurm_node.topology import Refusal
+from penstock.decide.slurm_node.topology import TopologyRejection
 from penstock.kube.client.clock import Clock
 
 AGAIN_S = 30.0
@@ -20,10 +20,10 @@ class Refusals:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._found: dict[str, dict[str, Refusal]] = {}
+        self._found: dict[str, dict[str, TopologyRejection]] = {}
         self._gres: dict[str, frozenset[str]] = {}
 
-    def of(self, key: str, pods: Iterable[Pod]) -> Mapping[str, Refusal]:
+    def of(self, key: str, pods: Iterable[Pod]) -> Mapping[str, TopologyRejection]:
         """Those of a NodeSet that has these pods now."""
         found = self._found.get(key)
         if not found:
@@ -35,7 +35,7 @@ class Refusals:
 
     def refused(self, key: str, node: str, topology: str, words: str) -> None:
         """Slurmctld said no, in these words."""
-        refusal = Refusal(topology, words, self._clock.time() + AGAIN_S)
+        refusal = TopologyRejection(topology, words, self._clock.time() + AGAIN_S)
         self._found[key] = {**self._found.get(key, {}), node: refusal}
 
     def taken(self, key: str, node: str) -> None:

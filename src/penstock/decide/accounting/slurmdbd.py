@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
-from penstock.decide.observed.pod_failure import last_words
+from penstock.decide.observed.pod_failure import termination_message
 
 MARK = "penstock: "
 REACHABLE = "DatabaseReachable"
@@ -93,7 +93,9 @@ def waited_in_vain(pods: Sequence[Pod], *, serves: bool | None, now: float) -> P
             waiting = container.state.waiting
             if container.name != "slurmctld" or waiting is None or pod.metadata.deleting:
                 continue
-            if waiting.reason != "CrashLoopBackOff" or IN_VAIN not in last_words(container):
+            if waiting.reason != "CrashLoopBackOff" or IN_VAIN not in termination_message(
+                container
+            ):
                 continue
             ended = container.last_state.terminated
             at = times.parse(ended.finished_at) if ended is not None else None

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
-from penstock.decide.observed.pod import SLURMD, slurmd_began, slurmd_container
+from penstock.decide.observed.pod import SLURMD, slurmd_container, slurmd_started_at
 
 PATIENCE_S = 15.0
 """A slurmd that is not ready for so long is asked why: its tries are ten seconds apart."""
@@ -56,7 +56,7 @@ def _starts(pod: Pod) -> bool:
 
 
 def _waited(pod: Pod, now: float) -> float:
-    began = slurmd_began(pod)
+    began = slurmd_started_at(pod)
     return 0.0 if began is None else now - began
 
 

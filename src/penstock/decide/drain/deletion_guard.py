@@ -42,26 +42,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.action import Ground, Why
-from penstock.decide.observed.job_text import jobs_in_words
+from penstock.decide.action import DeletionGround, EventReason
+from penstock.decide.observed.job_text import describe_jobs
 from penstock.decide.observed.pod import (
-    finished,
-    never_bound,
-    never_started,
+    has_never_started,
+    has_slurmd_stopped,
+    is_finished,
+    is_never_bound,
     slurm_node_name,
-    slurmd_stopped,
 )
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.slurm.known import Unknown
 from penstock.slurm.state import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeletionVerdict:
     """Whether a pod may be deleted: on which ground, or why not (`ground` is None)."""
 
-    ground: Ground | None
-    why: Why
+    ground: DeletionGround | None
+    why: EventReason
 
     @property
     def allowed(self) -> bool:
@@ -69,58 +69,62 @@ class Verdict:
         return self.ground is not None
 
 
-def may_delete(
-    pod: Pod, slurm: SlurmView, *, abandoned: bool = False, forgotten: bool = False
-) -> Verdict:
+def can_delete(
+    pod: Pod, slurm: SlurmSnapshot, *, abandoned: bool = False, forgotten: bool = False
+) -> DeletionVerdict:
     """Judge one pod. `abandoned`: its NodeSet goes, and so does (or did) its Controller.
 
     `forgotten`: its slurmd cannot be led to register again, should Slurm not have its node.
     """
     if pod.metadata.deleting:
-        return _no("Terminating", "is being terminated already")
+        return _deny("Terminating", "is being terminated already")
     if abandoned:
-        return _yes(Ground.ABANDONED, "there is no Slurm left to ask")
-    if finished(pod):
-        return _yes(Ground.FINISHED, f"its containers have ended ({pod.status.phase})")
-    if never_bound(pod):
-        return _yes(Ground.NEVER_BOUND, "it never ran on a Kubernetes node")
+        return _allow(DeletionGround.CONTROLLER_GONE, "there is no Slurm left to ask")
+    if is_finished(pod):
+        return _allow(DeletionGround.FINISHED, f"its containers have ended ({pod.status.phase})")
+    if is_never_bound(pod):
+        return _allow(DeletionGround.NEVER_BOUND, "it never ran on a Kubernetes node")
     name = slurm_node_name(pod)
     node, jobs = slurm.node(name), slurm.jobs(name)
     if isinstance(slurm.nodes, Unknown):
-        return _no("SlurmUnknown", f"Slurm's nodes are not known: {slurm.nodes.why}")
-    if isinstance(slurm.holders, Unknown) or jobs is None:
-        return _no("SlurmUnknown", f"Slurm's jobs are not known: {slurm.silence}")
+        return _deny("SlurmUnknown", f"Slurm's nodes are not known: {slurm.nodes.why}")
+    if isinstance(slurm.jobs_by_node, Unknown) or jobs is None:
+        return _deny("SlurmUnknown", f"Slurm's jobs are not known: {slurm.unknown_reason}")
     if jobs:
-        return _no("JobsRunning", jobs_in_words(jobs))
-    if never_started(pod) and (node is None or _takes_none(node)):
-        return _yes(Ground.NEVER_STARTED, "its slurmd never started")
+        return _deny("JobsRunning", describe_jobs(jobs))
+    if has_never_started(pod) and (node is None or _takes_no_job(node)):
+        return _allow(DeletionGround.NEVER_STARTED, "its slurmd never started")
     if node is None:
-        if slurmd_stopped(pod):
-            return _yes(Ground.STOPPED, "its slurmd does not run and Slurm does not know it")
+        if has_slurmd_stopped(pod):
+            return _allow(
+                DeletionGround.STOPPED, "its slurmd does not run and Slurm does not know it"
+            )
         if forgotten:
-            return _yes(Ground.FORGOTTEN, "Slurm has no record of its node and no job on it")
-        return _no("NodeNotRegistered", f"Slurm has no node {name}, but its slurmd may run")
+            return _allow(
+                DeletionGround.FORGOTTEN, "Slurm has no record of its node and no job on it"
+            )
+        return _deny("NodeNotRegistered", f"Slurm has no node {name}, but its slurmd may run")
     if node.busy:
-        return _no("NodeBusy", f"Slurm says that node {name} is {'+'.join(sorted(node.state))}")
+        return _deny("NodeBusy", f"Slurm says that node {name} is {'+'.join(sorted(node.state))}")
     if not node.drain:
-        return _no("NotDrained", f"Slurm has not drained node {name} yet")
+        return _deny("NotDrained", f"Slurm has not drained node {name} yet")
     if not node.drained:
-        return _no("NodeUnknown", f"Slurm has not heard of node {name} since it started")
-    return _yes(Ground.DRAINED, "Slurm says that its node is drained and empty")
+        return _deny("NodeUnknown", f"Slurm has not heard of node {name} since it started")
+    return _allow(DeletionGround.DRAINED, "Slurm says that its node is drained and empty")
 
 
 _TAKES_NO_JOB = frozenset({"DOWN", "ERROR", "FUTURE"})
 """Base states in which slurmctld starts no job on a node. Source: slurm.conf(5), State."""
 
 
-def _takes_none(node: Node) -> bool:
+def _takes_no_job(node: Node) -> bool:
     """Whether slurmctld starts no job on this node, and none is ending there."""
     return not node.busy and (node.drain or bool(node.state & _TAKES_NO_JOB))
 
 
-def _yes(ground: Ground, message: str) -> Verdict:
-    return Verdict(ground, Why(ground.value, message))
+def _allow(ground: DeletionGround, message: str) -> DeletionVerdict:
+    return DeletionVerdict(ground, EventReason(ground.value, message))
 
 
-def _no(reason: str, message: str) -> Verdict:
-    return Verdict(None, Why(reason, message))
+def _deny(reason: str, message: str) -> DeletionVerdict:
+    return DeletionVerdict(None, EventReason(reason, message))

@@ -8,21 +8,21 @@ Deletes of pods have their own, stricter question: `guard.may_delete`.
 from __future__ import annotations
 
 from penstock.decide.action import DeleteNodeRecord, DrainNode, ResumeNode, UndrainNode
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.slurm_node import drain_reason, records
 from penstock.model.worker_marks import WorkerMarks
 
 
-def still_right(
+def is_still_valid(
     marks: WorkerMarks,
     action: DrainNode | UndrainNode | ResumeNode | DeleteNodeRecord,
-    slurm: SlurmView,
+    slurm: SlurmSnapshot,
 ) -> bool:
     """Whether to go on. A silent Slurm is asked for nothing."""
     node = slurm.node(action.node)
-    if node is None or slurm.silence is not None:
+    if node is None or slurm.unknown_reason is not None:
         return False
-    ours = drain_reason.is_ours(marks, node.reason)
+    ours = drain_reason.is_own_reason(marks, node.reason)
     match action:
         case DrainNode():
             if action.while_idle and (node.busy or slurm.jobs(action.node)):

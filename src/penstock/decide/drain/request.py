@@ -17,7 +17,7 @@ from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
-from penstock.decide.action import DrainNode, ResumeNode, UndrainNode, Why
+from penstock.decide.action import DrainNode, EventReason, ResumeNode, UndrainNode
 from penstock.decide.drain import resume
 from penstock.decide.slurm_node import drain_reason, records
 from penstock.decide.slurm_node import gres_change as gres_settle
@@ -25,7 +25,7 @@ from penstock.model.worker_marks import TRUE, WorkerMarks
 from penstock.slurm.state import Node
 
 
-class Cause(StrEnum):
+class DrainCause(StrEnum):
     """Why a node shall be drained."""
 
     SCALE_IN = "scale-in"
@@ -35,32 +35,32 @@ class Cause(StrEnum):
     NODE = "node-cordon"
 
     @property
-    def condemns(self) -> bool:
+    def deletes_pod(self) -> bool:
         """Whether the pod shall go once its node is drained."""
-        return self in CONDEMNED
+        return self in DELETING_CAUSES
 
 
-CONDEMNED = {
-    Cause.SCALE_IN: drain_reason.scale_in,
-    Cause.DELETION: drain_reason.deletion,
-    Cause.UPDATE: drain_reason.update,
+DELETING_CAUSES = {
+    DrainCause.SCALE_IN: drain_reason.scale_in,
+    DrainCause.DELETION: drain_reason.deletion,
+    DrainCause.UPDATE: drain_reason.update,
 }
 """The causes for which a pod goes, and the words for them."""
 RELEASED = "nobody"
 REASONS = {
-    Cause.SCALE_IN: "ScaleIn",
-    Cause.DELETION: "NodeSetDeletion",
-    Cause.UPDATE: "RollingUpdate",
-    Cause.POD: "PodCordon",
-    Cause.NODE: "NodeCordon",
+    DrainCause.SCALE_IN: "ScaleIn",
+    DrainCause.DELETION: "NodeSetDeletion",
+    DrainCause.UPDATE: "RollingUpdate",
+    DrainCause.POD: "PodCordon",
+    DrainCause.NODE: "NodeCordon",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DrainRequest:
     """Why a node shall be drained, and the reason to give to Slurm."""
 
-    cause: Cause
+    cause: DrainCause
     reason: str
     user: bool
     """Whether a user cordoned the pod as well."""
@@ -68,12 +68,12 @@ class Wish:
     """Of `reason`: the mark of the operator."""
 
     @property
-    def why(self) -> Why:
+    def why(self) -> EventReason:
         """For the event."""
-        return Why(REASONS[self.cause], self.reason.removeprefix(self.prefix))
+        return EventReason(REASONS[self.cause], self.reason.removeprefix(self.prefix))
 
 
-def cordoned_by_us(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
+def is_cordoned_by_operator(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
     """Whether the pod's pod-cordon was set by an operator, not by a user.
 
     By our mark, or, on a pod that slurm-operator left to us, by a drain reason that only an
@@ -81,10 +81,10 @@ def cordoned_by_us(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
     """
     annotations = pod.metadata.annotations
     if CORDONED_FOR in annotations:
-        return _marked(pod) is not None
+        return _marked_cause(pod) is not None
     inherited = {
         drain_reason.plain_node_cordon(marks, pod),
-        *(told(marks, pod) for told in CONDEMNED.values()),
+        *(told(marks, pod) for told in DELETING_CAUSES.values()),
     }
     return (
         annotations.get(marks.cordon[0]) == TRUE
@@ -94,51 +94,51 @@ def cordoned_by_us(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
     )
 
 
-def cordoned_by_user(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
+def is_cordoned_by_user(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
     """Whether a user cordoned the pod; any key but the first is always a user's."""
     annotations = pod.metadata.annotations
     own, *others = marks.cordon
     if any(annotations.get(key) == TRUE for key in others):
         return True
-    return annotations.get(own) == TRUE and not cordoned_by_us(marks, pod, node)
+    return annotations.get(own) == TRUE and not is_cordoned_by_operator(marks, pod, node)
 
 
-def wish(
+def drain_request(
     marks: WorkerMarks,
     pod: Pod,
     node: Node | None,
     machine: KubernetesNode | None,
-    condemned: Cause | None,
+    condemned: DrainCause | None,
     propagated: Sequence[str] = (),
-) -> Wish | None:
+) -> DrainRequest | None:
     """What shall be; None when nobody wants the node drained.
 
     The words of a user's own cordon go before the others, as that is the wish that is still there
     when the others are gone.
     """
-    user = cordoned_by_user(marks, pod, node)
+    user = is_cordoned_by_user(marks, pod, node)
     cordoned = machine if machine is not None and machine.spec.unschedulable else None
-    cause = condemned or (Cause.NODE if cordoned else Cause.POD if user else None)
+    cause = condemned or (DrainCause.NODE if cordoned else DrainCause.POD if user else None)
     if cause is None:
         return None
-    if user or (cordoned is None and not cause.condemns):
+    if user or (cordoned is None and not cause.deletes_pod):
         reason = drain_reason.pod_cordon(marks, pod)
-    elif cordoned is None or cause.condemns:
-        reason = CONDEMNED[cause](marks, pod)
+    elif cordoned is None or cause.deletes_pod:
+        reason = DELETING_CAUSES[cause](marks, pod)
     else:
         reason = drain_reason.node_cordon(marks, pod, cordoned, propagated)
-    return Wish(cause, reason, user, marks.drain_prefix)
+    return DrainRequest(cause, reason, user, marks.drain_prefix)
 
 
 def cordon_changes(
-    marks: WorkerMarks, pod: Pod, node: Node | None, wanted: Wish | None, now: float
+    marks: WorkerMarks, pod: Pod, node: Node | None, wanted: DrainRequest | None, now: float
 ) -> dict[str, str | None]:
     """What must change at the pod's annotations so that they tell the wish, and whose it is."""
     have: Mapping[str, str] = pod.metadata.annotations
     key = marks.cordon[0]
-    mark = _marked(pod)
-    if wanted is None or wanted.cause is Cause.POD:
-        if mark is None and not cordoned_by_us(marks, pod, node):
+    mark = _marked_cause(pod)
+    if wanted is None or wanted.cause is DrainCause.POD:
+        if mark is None and not is_cordoned_by_operator(marks, pod, node):
             return {}
         return {key: None, CORDONED_FOR: RELEASED}
     if mark is None and have.get(key) == TRUE and wanted.user:
@@ -151,25 +151,27 @@ def cordon_changes(
     return changes
 
 
-def condemned_since(pod: Pod) -> str | None:
+def deletion_requested_at(pod: Pod) -> str | None:
     """Since when the pod is to go, as its mark says."""
     cause, _, since = pod.metadata.annotations.get(CORDONED_FOR, "").partition(" since ")
-    return since if since and cause in CONDEMNED else None
+    return since if since and cause in DELETING_CAUSES else None
 
 
-def marked_for_update(pod: Pod) -> bool:
+def is_marked_for_update(pod: Pod) -> bool:
     """Whether its mark says that an update takes it."""
-    return _marked(pod) == Cause.UPDATE
+    return _marked_cause(pod) == DrainCause.UPDATE
 
 
-def step(
-    marks: WorkerMarks, pod: Pod, node: Node, wanted: Wish | None, now: float
+def next_node_update(
+    marks: WorkerMarks, pod: Pod, node: Node, wanted: DrainRequest | None, now: float
 ) -> DrainNode | UndrainNode | ResumeNode | None:
     """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
-    ours = drain_reason.is_ours(marks, node.reason)
-    forgotten = resume.foreign_drain_lost(marks, node, records.read(node.comment))
+    ours = drain_reason.is_own_reason(marks, node.reason)
+    forgotten = resume.overwritten_drain_reason(marks, node, records.read(node.comment))
     if forgotten is not None:
-        why = Why("DrainRestored", f"Node {node.name} was drained before its pod was replaced")
+        why = EventReason(
+            "DrainRestored", f"Node {node.name} was drained before its pod was replaced"
+        )
         return DrainNode(node.name, forgotten, override=True, why=why)
     if wanted is None:
         if "DOWN" in node.state:
@@ -177,20 +179,20 @@ def step(
         if gres_settle.settles_in(marks, node, now) is not None:
             return None
         # Before the new pod's slurmd is there, a job would be lost on it.
-        if node.drain and ours and resume.registered(pod, node):
-            why = Why("Undrained", f"Nobody wants node {node.name} drained any more")
+        if node.drain and ours and resume.is_registered(pod, node):
+            why = EventReason("Undrained", f"Nobody wants node {node.name} drained any more")
             return UndrainNode(node.name, why)
         return None
     if not node.drain:
-        if drain_reason.stands(marks, node):
+        if drain_reason.is_foreign_reason(marks, node):
             # DOWN by somebody else: no job can land there. Only a pod that goes needs the drain.
-            if not wanted.cause.condemns:
+            if not wanted.cause.deletes_pod:
                 return None
             return DrainNode(node.name, wanted.reason, override=False, why=wanted.why)
-        if "DOWN" in node.state and not ours and not wanted.cause.condemns:
+        if "DOWN" in node.state and not ours and not wanted.cause.deletes_pod:
             return None
         return DrainNode(node.name, wanted.reason, override=True, why=wanted.why)
-    if ours and node.reason != wanted.reason and _stale(marks, pod, node.reason, wanted):
+    if ours and node.reason != wanted.reason and _is_stale(marks, pod, node.reason, wanted):
         return DrainNode(node.name, wanted.reason, override=True, why=wanted.why)
     return None
 
@@ -200,20 +202,20 @@ def reason_to_send(marks: WorkerMarks, node: Node, action: DrainNode) -> str:
 
     Somebody else's words are never replaced, also when they came after the decision.
     """
-    if node.reason and (not action.override or drain_reason.stands(marks, node)):
+    if node.reason and (not action.override or drain_reason.is_foreign_reason(marks, node)):
         return node.reason
     return action.reason
 
 
-def _marked(pod: Pod) -> str | None:
+def _marked_cause(pod: Pod) -> str | None:
     """The cause for which Penstock cordons the pod, by its mark; None when it does not."""
     cause = pod.metadata.annotations.get(CORDONED_FOR, RELEASED).partition(" ")[0]
     return None if cause == RELEASED else cause
 
 
-def _stale(marks: WorkerMarks, pod: Pod, reason: str, wanted: Wish) -> bool:
+def _is_stale(marks: WorkerMarks, pod: Pod, reason: str, wanted: DrainRequest) -> bool:
     """Whether a reason of ours tells another cause than the wanted one."""
-    if wanted.cause.condemns and not wanted.user:
+    if wanted.cause.deletes_pod and not wanted.user:
         return True
     passing = {drain_reason.terminating(marks), gres_settle.reason(marks)}
-    return reason in {*passing, *(told(marks, pod) for told in CONDEMNED.values())}
+    return reason in {*passing, *(told(marks, pod) for told in DELETING_CAUSES.values())}

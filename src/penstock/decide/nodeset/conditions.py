@@ -9,14 +9,14 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.drain import request as drain
-from penstock.decide.drain.deletion_guard import Verdict
+from penstock.decide.drain.deletion_guard import DeletionVerdict
 from penstock.decide.nodeset import pvc as claims
-from penstock.decide.nodeset.pod_roles import Roles
+from penstock.decide.nodeset.pod_roles import PodRoles
 from penstock.decide.nodeset.status import available_in, old_ones
-from penstock.decide.observed.pod import machine_of, slurm_node_name, slurmd_container
-from penstock.decide.observed.pod_failure import Trouble, next_step, trouble
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import PATIENCE_S, ControllerState, NodeSetView
+from penstock.decide.observed.pod import kubernetes_node_name, slurm_node_name, slurmd_container
+from penstock.decide.observed.pod_failure import PodFailure, next_step, pod_failure
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import PATIENCE_S, ControllerState, WorkerSetView
 from penstock.decide.rollout.maintenance import scheduled
 from penstock.decide.slurm_node import topology
 
@@ -32,11 +32,11 @@ _WAITS = (
 
 
 def checks(
-    view: NodeSetView,
-    slurm: SlurmView,
-    roles: Roles,
-    held: Mapping[str, Verdict],
-    refused: Mapping[str, topology.Refusal],
+    view: WorkerSetView,
+    slurm: SlurmSnapshot,
+    roles: PodRoles,
+    held: Mapping[str, DeletionVerdict],
+    refused: Mapping[str, topology.TopologyRejection],
     planned: Check | None = None,
 ) -> tuple[Check, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.
@@ -70,7 +70,7 @@ def checks(
     return (Check(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
 
 
-def _places(view: NodeSetView) -> Check | None:
+def _places(view: WorkerSetView) -> Check | None:
     """Machines that fit and get no pod."""
     if view.places is None or not view.places.problems:
         return None
@@ -83,7 +83,7 @@ def _places(view: NodeSetView) -> Check | None:
     )
 
 
-def _claims(view: NodeSetView, roles: Roles) -> Check | None:
+def _claims(view: WorkerSetView, roles: PodRoles) -> Check | None:
     """Pods that are not made, since their claims are on their way out."""
     held = claims.going(view, roles.missing)
     if not held:
@@ -93,7 +93,7 @@ def _claims(view: NodeSetView, roles: Roles) -> Check | None:
     return Check(None, "ClaimsTerminating", message)
 
 
-def _nowhere(view: NodeSetView) -> Check | None:
+def _nowhere(view: WorkerSetView) -> Check | None:
     """Whether there is no machine at all for it, which may be meant so."""
     if view.places is None or view.places.slots or view.places.problems:
         return None
@@ -105,7 +105,7 @@ def _nowhere(view: NodeSetView) -> Check | None:
     )
 
 
-def _controller(view: NodeSetView) -> Check | None:
+def _controller(view: WorkerSetView) -> Check | None:
     workers = view.workers
     of = f"{workers.wording.cluster_kind} {workers.cluster}"
     if view.controller is ControllerState.PRESENT:
@@ -121,9 +121,9 @@ def _controller(view: NodeSetView) -> Check | None:
     )
 
 
-def _going(view: NodeSetView) -> str:
+def _going(view: WorkerSetView) -> str:
     """What becomes of pods whose NodeSet goes with its Controller."""
-    if view.external is None or view.abandoned:
+    if view.external is None or view.is_orphaned:
         return "pods are deleted without being drained"
     since = view.silent_since
     if since is None:
@@ -140,19 +140,19 @@ def _going(view: NodeSetView) -> str:
     )
 
 
-def _creation(view: NodeSetView, roles: Roles) -> Check | None:
+def _creation(view: WorkerSetView, roles: PodRoles) -> Check | None:
     if not roles.missing or view.controller is not ControllerState.PRESENT:
         return None
-    if view.hold_creation is not None:
-        return view.hold_creation
+    if view.creation_blocked is not None:
+        return view.creation_blocked
     names = list_some([slot.pod for slot in roles.missing])
     return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
 
 
-def _taken(view: NodeSetView, roles: Roles) -> Check | None:
-    if not roles.taken:
+def _taken(view: WorkerSetView, roles: PodRoles) -> Check | None:
+    if not roles.name_conflicts:
         return None
-    names = list_some([_owned(pod) for pod in roles.taken])
+    names = list_some([_owned(pod) for pod in roles.name_conflicts])
     return Check(
         False,
         "PodNameTaken",
@@ -166,15 +166,15 @@ def _owned(pod: Pod) -> str:
     return f"{pod.metadata.name} ({f'of {owner.kind} {owner.name}' if owner else 'without owner'})"
 
 
-def _deleting(view: NodeSetView, roles: Roles) -> Check | None:
+def _deleting(view: WorkerSetView, roles: PodRoles) -> Check | None:
     if not view.deleting:
         return None
-    left = len(roles.condemned) + len(roles.terminating)
+    left = len(roles.to_delete) + len(roles.terminating)
     return Check(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
 
 
-def _waiting(roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
-    waiting = [(p, held[p.metadata.name]) for p in roles.condemned if p.metadata.name in held]
+def _waiting(roles: PodRoles, held: Mapping[str, DeletionVerdict]) -> Check | None:
+    waiting = [(p, held[p.metadata.name]) for p in roles.to_delete if p.metadata.name in held]
     if not waiting:
         return None
     reasons = {verdict.why.reason for _, verdict in waiting}
@@ -183,47 +183,47 @@ def _waiting(roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
     return Check(None, reason, f"{len(waiting)} pods wait to be deleted: {list_some(shown, '; ')}")
 
 
-def _held(pod: Pod, verdict: Verdict) -> str:
-    since = drain.condemned_since(pod)
+def _held(pod: Pod, verdict: DeletionVerdict) -> str:
+    since = drain.deletion_requested_at(pod)
     told = f"{pod.metadata.name}{f' since {since}' if since else ''}: {verdict.why.message}"
     if verdict.why.reason == "NodeNotRegistered":
         told += "; if it cannot have jobs, delete the pod by hand"
     return told
 
 
-def _terminating(roles: Roles) -> Check | None:
+def _terminating(roles: PodRoles) -> Check | None:
     if not roles.terminating:
         return None
     names = list_some([pod.metadata.name for pod in roles.terminating])
     return Check(None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}")
 
 
-def _not_ready(view: NodeSetView, roles: Roles) -> Check | None:
+def _not_ready(view: WorkerSetView, roles: PodRoles) -> Check | None:
     if view.deleting:
         return None
-    waiting: list[Trouble] = []
-    if view.crowd.ready < len(view.pods):
+    waiting: list[PodFailure] = []
+    if view.aggregates.ready < len(view.pods):
         waiting = [_told(pod) for pod in roles.kept if not pod.ready]
     if not waiting:
         return None
-    broken = [one for one in waiting if one.lasting]
+    broken = [one for one in waiting if one.needs_action]
     names = list_some([one.text for one in broken or waiting], "; ")
     message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
     message += next_step(view.workers.images, broken)
     return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
 
 
-def _told(pod: Pod) -> Trouble:
-    found = trouble(pod)
+def _told(pod: Pod) -> PodFailure:
+    found = pod_failure(pod)
     if found is not None:
         return found
     slurmd = slurmd_container(pod)
     started = slurmd is not None and slurmd.state.running is not None
     text = f"{pod.metadata.name} ({'slurmd is not ready' if started else 'starting'})"
-    return Trouble(text, lasting=False)
+    return PodFailure(text, needs_action=False)
 
 
-def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
+def _not_available(view: WorkerSetView, roles: PodRoles) -> Check | None:
     seconds = view.workers.min_ready_seconds
     if seconds <= 0:
         return None
@@ -234,16 +234,18 @@ def _not_available(view: NodeSetView, roles: Roles) -> Check | None:
     return Check(None, "PodsNotAvailable", message)
 
 
-def _silent(view: NodeSetView, slurm: SlurmView) -> Check | None:
-    if slurm.silence is None or view.deleting or not any(pod.ready for pod in view.pods):
+def _silent(view: WorkerSetView, slurm: SlurmSnapshot) -> Check | None:
+    if slurm.unknown_reason is None or view.deleting or not any(pod.ready for pod in view.pods):
         return None
-    message = f"Slurm's state is not known ({slurm.silence}): nothing is drained or deleted by it"
+    message = (
+        f"Slurm's state is not known ({slurm.unknown_reason}): nothing is drained or deleted by it"
+    )
     return Check(None, "SlurmUnknown", message)
 
 
-def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check | None:
+def _not_registered(view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot) -> Check | None:
     known = slurm.records
-    if slurm.silence is not None or view.crowd.hosts <= known.keys():
+    if slurm.unknown_reason is not None or view.aggregates.slurm_nodes <= known.keys():
         return None
     names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
     if not names:
@@ -258,7 +260,9 @@ def _not_registered(view: NodeSetView, roles: Roles, slurm: SlurmView) -> Check 
     return Check(None, "SlurmNodeNotRegistered", message)
 
 
-def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> Check | None:
+def _updating(
+    view: WorkerSetView, roles: PodRoles, held: Mapping[str, DeletionVerdict]
+) -> Check | None:
     """How far an update is, and what it waits for."""
     update = roles.update
     if not update.budget:
@@ -268,15 +272,16 @@ def _updating(view: NodeSetView, roles: Roles, held: Mapping[str, Verdict]) -> C
     shown = [
         _held(pod, held[pod.metadata.name]) for pod in update.condemned if pod.metadata.name in held
     ]
-    shown += [f"{pod.metadata.name} is new and not in use yet" for pod in update.broken]
-    shown += [f"{pod.metadata.name} is cordoned by a user and stays" for pod in update.left]
+    shown += [f"{pod.metadata.name} is new and not in use yet" for pod in update.failing]
+    shown += [f"{pod.metadata.name} is cordoned by a user and stays" for pod in update.cordoned]
     shown += [
-        f"{pod.metadata.name} stays, as {machine_of(pod)} takes no new pod" for pod in update.last
+        f"{pod.metadata.name} stays, as {kubernetes_node_name(pod)} takes no new pod"
+        for pod in update.last_on_node
     ]
     return Check(None, "RollingUpdate", f"{told}: {list_some(shown, '; ')}" if shown else told)
 
 
-def _old_revision(view: NodeSetView, roles: Roles) -> Check | None:
+def _old_revision(view: WorkerSetView, roles: PodRoles) -> Check | None:
     names = _names(old_ones(view, roles.kept))
     if not names or view.deleting or roles.update.budget or scheduled(view.workers):
         return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
-from penstock.decide.action import AddFinalizer, RemoveFinalizer, Why
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
-from penstock.decide.slurm_node.records import Defunct
+from penstock.decide.action import AddFinalizer, EventReason, RemoveFinalizer
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.slurm_node.records import OrphanedRecords
 from penstock.slurm.known import Unknown
 
 PATIENCE_S = 300.0
@@ -20,7 +20,7 @@ ends at the same time, and a namespace is waited for by somebody."""
 
 
 def finalizer_action(
-    view: NodeSetView, slurm: SlurmView, defunct: Defunct, *, claimed: bool
+    view: WorkerSetView, slurm: SlurmSnapshot, defunct: OrphanedRecords, *, claimed: bool
 ) -> AddFinalizer | RemoveFinalizer | None:
     """Add it while the NodeSet lives; remove it when nothing of the NodeSet is left.
 
@@ -31,7 +31,7 @@ def finalizer_action(
         return None if has else AddFinalizer(DRAIN_FINALIZER)
     if not has or view.pods or claimed:
         return None
-    if view.abandoned:
+    if view.is_orphaned:
         return _remove("All pods are gone, and so is the Controller")
     if isinstance(slurm.nodes, Unknown):
         if (patience_in(view) or 0) > 0:
@@ -42,13 +42,13 @@ def finalizer_action(
     return _remove("All pods and their Slurm node records are gone")
 
 
-def patience_in(view: NodeSetView) -> float | None:
+def patience_in(view: WorkerSetView) -> float | None:
     """Seconds until a silent Slurm is waited for no longer, None while pods are left."""
     deleted = times.parse(view.workers.metadata.deletion_timestamp)
     if deleted is None or view.pods or DRAIN_FINALIZER not in view.workers.metadata.finalizers:
         return None
-    return max(0.0, deleted + (GOING_S if view.going else PATIENCE_S) - view.now)
+    return max(0.0, deleted + (GOING_S if view.is_deleted_with_cluster else PATIENCE_S) - view.now)
 
 
 def _remove(message: str) -> RemoveFinalizer:
-    return RemoveFinalizer(DRAIN_FINALIZER, Why("NodeSetDrained", message))
+    return RemoveFinalizer(DRAIN_FINALIZER, EventReason("NodeSetDrained", message))

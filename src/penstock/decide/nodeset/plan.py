@@ -20,8 +20,9 @@ from penstock.decide.action import (
     DeleteNodeRecord,
     DeletePod,
     DeleteReservation,
+    DeletionGround,
     DrainNode,
-    Ground,
+    EventReason,
     OwnClaim,
     PatchPod,
     RemoveFinalizer,
@@ -32,26 +33,25 @@ from penstock.decide.action import (
     SetPodConditions,
     SetReservation,
     UndrainNode,
-    Why,
 )
 from penstock.decide.drain import request as drain
-from penstock.decide.drain.deletion_guard import Verdict, may_delete
+from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.nodeset import pvc as claims
 from penstock.decide.nodeset.conditions import checks
 from penstock.decide.nodeset.finalizer import finalizer_action, patience_in
-from penstock.decide.nodeset.pod_roles import Roles, assign
+from penstock.decide.nodeset.pod_roles import PodRoles, assign
 from penstock.decide.nodeset.status import available_in, current, dated, old_ones, status
-from penstock.decide.observed.pod import ENDED, finished, missing_labels, slurm_node_name
-from penstock.decide.observed.pod_aggregates import followed
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.pod import ENDED, is_finished, missing_labels, slurm_node_name
+from penstock.decide.observed.pod_aggregates import update_aggregates
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.placement.daemonset import placed
-from penstock.decide.plan_cache import Looked, Quiet
+from penstock.decide.plan_cache import PlanCache, PlanInputs
 from penstock.decide.pod import chart_labels, deadline
 from penstock.decide.pod import protection as protect
 from penstock.decide.pod.conditions import LATER_S, conditions_action, must_wait
 from penstock.decide.rollout import maintenance
-from penstock.decide.rollout.recreation import outdated, remake_in
+from penstock.decide.rollout.recreation import outdated, recreate_after
 from penstock.decide.slurm_node import features as node_features
 from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.decide.slurm_node import records, topology
@@ -78,7 +78,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _PlannedActions:
     """Actions by kind while the pods are gone through."""
 
     patches: list[PatchPod]
@@ -98,57 +98,72 @@ class _Pass:
         return sum(map(len, lists)) + sum(map(len, others))
 
 
-def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
+def plan(view: WorkerSetView, quiet: PlanCache | None = None) -> Plan:
     """Decide about one NodeSet. `quiet` is what earlier plans about it left, to spare work."""
-    quiet = Quiet() if quiet is None else quiet
-    quiet.crowd = followed(quiet.crowd, view.workers.names, view.workers.marks, view.pods)
-    view = dated(placed(replace(view, known=quiet.crowd), quiet))
-    slurm = SlurmView.of(view.nodes, view.jobs)
+    quiet = PlanCache() if quiet is None else quiet
+    quiet.aggregates = update_aggregates(
+        quiet.aggregates, view.workers.names, view.workers.marks, view.pods
+    )
+    view = dated(placed(replace(view, known_aggregates=quiet.aggregates), quiet))
+    slurm = SlurmSnapshot.of(view.nodes, view.jobs)
     roles = assign(view, slurm)
-    shared = view.crowd.shared
-    doing = _Pass([], [], [], [], [], [], [], [], [])
-    held: dict[str, Verdict] = {}
+    shared = view.aggregates.shared_slurm_nodes
+    doing = _PlannedActions([], [], [], [], [], [], [], [], [])
+    held: dict[str, DeletionVerdict] = {}
     of_claims = claims.actions(view, roles)
     unowned = {one.pod for one in of_claims if isinstance(one, OwnClaim)}
-    for pod in roles.condemned:
-        verdict = may_delete(pod, slurm, abandoned=view.abandoned)
+    for pod in roles.to_delete:
+        verdict = can_delete(pod, slurm, abandoned=view.is_orphaned)
         if verdict.ground is not None and pod.metadata.name in unowned:
             # What scale-in takes along must know it before the pod is gone.
             continue
         if verdict.ground is not None:
-            why = Why(drain.REASONS[roles.cause], verdict.why.message)
-            _let_go(view, slurm, pod, verdict.ground, why, doing)
+            why = EventReason(drain.REASONS[roles.cause], verdict.why.message)
+            _plan_deletion(view, slurm, pod, verdict.ground, why, doing)
         else:
             held[pod.metadata.name] = verdict
-            _tend(view, slurm, pod, roles.cause, shared, doing)
+            _plan_pod(view, slurm, pod, roles.cause, shared, doing)
     for pod in roles.updating:
-        verdict = may_delete(pod, slurm)
+        verdict = can_delete(pod, slurm)
         if verdict.ground is not None:
-            _let_go(view, slurm, pod, verdict.ground, Why("RollingUpdate", _UPDATED), doing)
+            _plan_deletion(
+                view, slurm, pod, verdict.ground, EventReason("RollingUpdate", _UPDATED), doing
+            )
         else:
             held[pod.metadata.name] = verdict
-            _tend(view, slurm, pod, drain.Cause.UPDATE, shared, doing, idle=roles.update.idle)
+            _plan_pod(
+                view, slurm, pod, drain.DrainCause.UPDATE, shared, doing, idle=roles.update.idle
+            )
     replaced = node_registration.to_replace(view, slurm, roles.kept)
     for pod in replaced:
-        _let_go(view, slurm, pod, Ground.FORGOTTEN, Why("SlurmNodeForgotten", _FORGOTTEN), doing)
+        _plan_deletion(
+            view,
+            slurm,
+            pod,
+            DeletionGround.FORGOTTEN,
+            EventReason("SlurmNodeForgotten", _FORGOTTEN),
+            doing,
+        )
     gone = {pod.metadata.name for pod in replaced}
     for pod, looked in _moved(view, slurm, roles.kept, shared, quiet):
         if pod.metadata.name in gone:
             continue
         before = len(doing)
-        if remake_in(pod, view.now) == 0:
+        if recreate_after(pod, view.now) == 0:
             told = f"Pod {pod.metadata.name} ended ({pod.status.reason or pod.status.phase})"
-            _let_go(view, slurm, pod, Ground.FINISHED, Why("PodEnded", told), doing)
+            _plan_deletion(
+                view, slurm, pod, DeletionGround.FINISHED, EventReason("PodEnded", told), doing
+            )
         elif (ground := outdated(view, slurm, pod)) is not None:
             told = f"Pod {pod.metadata.name} never got to work and has an older template"
-            _let_go(view, slurm, pod, ground, Why("OldRevision", told), doing)
+            _plan_deletion(view, slurm, pod, ground, EventReason("OldRevision", told), doing)
         else:
-            _tend(view, slurm, pod, None, shared, doing)
-            if len(doing) == before and not finished(pod):
-                quiet.note(looked)
+            _plan_pod(view, slurm, pod, None, shared, doing)
+            if len(doing) == before and not is_finished(pod):
+                quiet.store(looked)
 
     wait = bool(doing.conditions) and must_wait(view.pods, view.now)
-    defunct = records.defunct(view, roles.wanted, slurm)
+    defunct = records.orphaned_records(view, roles.wanted, slurm)
     old = old_ones(view, (*roles.kept, *roles.updating))
     planned = maintenance.maintenance(view, slurm, old)
     registers = node_registration.registration(view, slurm)
@@ -173,7 +188,7 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
         *(one for one in late if isinstance(one, RemoveFinalizer)),
     )
     marks = view.workers.marks
-    refused = topology.standing(
+    refused = topology.current_rejections(
         marks, view.refused_topologies, view.pods, view.kubernetes_nodes, slurm
     )
     said = checks(view, slurm, roles, held, refused, planned.check)
@@ -186,43 +201,43 @@ def plan(view: NodeSetView, quiet: Quiet | None = None) -> Plan:
 
 
 def _moved(
-    view: NodeSetView,
-    slurm: SlurmView,
+    view: WorkerSetView,
+    slurm: SlurmSnapshot,
     kept: tuple[Pod, ...],
     shared: frozenset[str],
-    quiet: Quiet,
-) -> Iterator[tuple[Pod, Looked]]:
+    quiet: PlanCache,
+) -> Iterator[tuple[Pod, PlanInputs]]:
     """The pods that must be looked at, with all that is looked at: those that are not quiet."""
     workers, meta = view.workers, view.workers.metadata
-    quiet.under(
+    quiet.set_inputs(
         (meta.namespace, meta.name, meta.uid),
-        (view.revision, view.same_revisions, view.live_confs, workers.update.type),
-        (workers.protect_busy_pods, view.propagated_conditions, slurm.silence),
+        (view.revision, view.equal_revisions, view.parameters_by_revision, workers.update.type),
+        (workers.protect_busy_pods, view.propagated_conditions, slurm.unknown_reason),
         view.workers.chart_labels,
         (
             shared,
-            view.places.hosts if view.places is not None else None,
+            view.places.slurm_nodes if view.places is not None else None,
             {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
         ),
     )
     quiet.keep(kept)
-    records, holders, machines = slurm.records, slurm.held, view.kubernetes_nodes
-    for pod in quiet.unlike(kept, records, holders, machines):
+    records, holders, machines = slurm.records, slurm.known_jobs, view.kubernetes_nodes
+    for pod in quiet.changed_pods(kept, records, holders, machines):
         name = slurm_node_name(pod)
         record, jobs = records.get(name), holders.get(name)
         machine = machines.get(pod.spec.node_name or "")
-        if not quiet.holds(pod, record, jobs, machine):
+        if not quiet.is_unchanged(pod, record, jobs, machine):
             yield pod, (pod, record, jobs, machine)
     quiet.looked_at(kept, records, holders, machines)
 
 
-def _tend(
-    view: NodeSetView,
-    slurm: SlurmView,
+def _plan_pod(
+    view: WorkerSetView,
+    slurm: SlurmSnapshot,
     pod: Pod,
-    condemned: drain.Cause | None,
+    condemned: drain.DrainCause | None,
     shared: frozenset[str],
-    doing: _Pass,
+    doing: _PlannedActions,
     *,
     idle: frozenset[str] = frozenset(),
 ) -> None:
@@ -234,7 +249,7 @@ def _tend(
     name = slurm_node_name(pod)
     node = slurm.node(name)
     machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
-    wish = drain.wish(marks, pod, node, machine, condemned, view.propagated_conditions)
+    wish = drain.drain_request(marks, pod, node, machine, condemned, view.propagated_conditions)
     cordon = drain.cordon_changes(marks, pod, node, wish, view.now)
     place = topology.annotation(marks, pod, node, machine)
     annotations = {**cordon, **deadline.changes(marks, pod, slurm), **place}
@@ -251,7 +266,7 @@ def _tend(
     conditions = conditions_action(marks, pod, slurm, view.now)
     if conditions is not None:
         doing.conditions.append(conditions)
-    if node is None or slurm.silence is not None or name in shared:
+    if node is None or slurm.unknown_reason is not None or name in shared:
         return
     _comment(view, pod, node, doing, going=condemned is not None)
     if condemned is None and (told := _place(view, node, machine)) is not None:
@@ -264,28 +279,35 @@ def _tend(
         return
     if wish is None and (left := gres_settle.settles_in(marks, node, view.now)) is not None:
         doing.waits.append(left)
-    step = drain.step(marks, pod, node, wish, view.now)
+    step = drain.next_node_update(marks, pod, node, wish, view.now)
     if isinstance(step, DrainNode):
         doing.drains.append(replace(step, while_idle=pod.metadata.name in idle))
     elif step is not None:
         doing.returns.append(step)
 
 
-def _let_go(
-    view: NodeSetView, slurm: SlurmView, pod: Pod, ground: Ground, why: Why, doing: _Pass
+def _plan_deletion(
+    view: WorkerSetView,
+    slurm: SlurmSnapshot,
+    pod: Pod,
+    ground: DeletionGround,
+    why: EventReason,
+    doing: _PlannedActions,
 ) -> None:
     """Delete a pod. Nothing else is written to it, or its resourceVersion would be another."""
     name = slurm_node_name(pod)
     node = slurm.node(name)
-    if node is not None and slurm.silence is None:
+    if node is not None and slurm.unknown_reason is None:
         _comment(view, pod, node, doing, going=True)
     meta = pod.metadata
     doing.deletes.append(DeletePod(meta.name, meta.uid, meta.resource_version, name, ground, why))
 
 
-def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bool) -> None:
+def _comment(
+    view: WorkerSetView, pod: Pod, node: Node, doing: _PlannedActions, *, going: bool
+) -> None:
     renew = not current(view, pod)
-    confs = None if renew else view.live_confs
+    confs = None if renew else view.parameters_by_revision
     machine = view.kubernetes_nodes.get(pod.spec.node_name or "")
     comment = records.comment_action(
         view.workers,
@@ -300,7 +322,9 @@ def _comment(view: NodeSetView, pod: Pod, node: Node, doing: _Pass, *, going: bo
         doing.comments.append(comment)
 
 
-def _place(view: NodeSetView, node: Node, machine: KubernetesNode | None) -> SetNodeTopology | None:
+def _place(
+    view: WorkerSetView, node: Node, machine: KubernetesNode | None
+) -> SetNodeTopology | None:
     record = records.read(node.comment)
     last = record.topology if record is not None else None
     refusal = view.refused_topologies.get(node.name)
@@ -309,22 +333,26 @@ def _place(view: NodeSetView, node: Node, machine: KubernetesNode | None) -> Set
     )
 
 
-def _may_create(view: NodeSetView) -> bool:
-    return view.controller is ControllerState.PRESENT and view.hold_creation is None
+def _may_create(view: WorkerSetView) -> bool:
+    return view.controller is ControllerState.PRESENT and view.creation_blocked is None
 
 
-def _renewals(view: NodeSetView, roles: Roles, slurm: SlurmView) -> tuple[DeleteNodeRecord, ...]:
+def _renewals(
+    view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot
+) -> tuple[DeleteNodeRecord, ...]:
     if not _may_create(view):
         return ()
-    return records.renewals(view, [slot.host for slot in roles.missing], slurm)
+    return records.deletions_before_recreate(
+        view, [slot.slurm_node for slot in roles.missing], slurm
+    )
 
 
-def _creates(view: NodeSetView, roles: Roles) -> tuple[CreatePod, ...]:
+def _creates(view: WorkerSetView, roles: PodRoles) -> tuple[CreatePod, ...]:
     if not _may_create(view):
         return ()
     held = claims.going(view, roles.missing)
     return tuple(
-        CreatePod(slot, Why("CreatePod", f"Pod {slot.pod} is wanted"))
+        CreatePod(slot, EventReason("CreatePod", f"Pod {slot.pod} is wanted"))
         for slot in roles.missing
         if slot.pod not in held
     )
@@ -335,10 +363,10 @@ def _shared(names: frozenset[str]) -> Check:
     return Check(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
 
 
-def _wake_after(view: NodeSetView) -> float | None:
+def _wake_after(view: WorkerSetView) -> float | None:
     seconds = view.workers.min_ready_seconds
-    ended = [pod for pod in view.pods if pod.status.phase in ENDED] if view.crowd.ended else []
-    waits = [wait for pod in ended if (wait := remake_in(pod, view.now))]
+    ended = [pod for pod in view.pods if pod.status.phase in ENDED] if view.aggregates.ended else []
+    waits = [wait for pod in ended if (wait := recreate_after(pod, view.now))]
     if seconds > 0:
         waits += [wait for pod in view.pods if (wait := available_in(pod, seconds, view.now))]
     patience = patience_in(view)

@@ -8,39 +8,40 @@ from functools import lru_cache
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide import ordinals
-from penstock.decide.drain.request import Cause
+from penstock.decide.drain.request import DrainCause
 from penstock.decide.observed.pod import is_daemon
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement import node_pins as pins
 from penstock.decide.placement.daemonset import place
 from penstock.decide.rollout.rolling_update import Rollout, rollout
-from penstock.decide.scale import victims
+from penstock.decide.scale import pods_to_scale_in
 from penstock.model.worker_names import WorkerNames
-from penstock.model.worker_slot import Places, Slot
+from penstock.model.worker_slot import NodePlacements, WorkerSlot
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class PodRoles:
     """Each pod has one role.
 
     `updating` are those that `update` takes: others of a newer template come in their place.
-    `missing` are places without a pod, `taken` the pods of somebody else that have the name of one,
-    `wanted` the names of all pods that shall be, and `cause` is why the `condemned` go.
+    `missing` are places without a pod, `name_conflicts` the pods of somebody else that have the
+    name of one, `wanted` the names of all pods that shall be, and `cause` is why the `to_delete`
+    go.
     """
 
     kept: tuple[Pod, ...] = ()
-    condemned: tuple[Pod, ...] = ()
+    to_delete: tuple[Pod, ...] = ()
     updating: tuple[Pod, ...] = ()
     terminating: tuple[Pod, ...] = ()
-    missing: tuple[Slot, ...] = ()
-    taken: tuple[Pod, ...] = ()
+    missing: tuple[WorkerSlot, ...] = ()
+    name_conflicts: tuple[Pod, ...] = ()
     wanted: frozenset[str] = frozenset()
-    cause: Cause = Cause.SCALE_IN
+    cause: DrainCause = DrainCause.SCALE_IN
     update: Rollout = field(default_factory=Rollout)
 
 
-def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
+def assign(view: WorkerSetView, slurm: SlurmSnapshot) -> PodRoles:
     """Give each pod its role.
 
     A terminating pod keeps its place until it is gone, as in a StatefulSet: no two pods ever claim
@@ -49,25 +50,25 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     along.
     """
     terminating, alive = (), view.pods
-    if view.crowd.terminating:
+    if view.aggregates.terminating:
         terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
         alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
     if view.deleting:
-        return Roles(condemned=alive, terminating=terminating, cause=Cause.DELETION)
+        return PodRoles(to_delete=alive, terminating=terminating, cause=DrainCause.DELETION)
     if view.places is not None:
         return _daemons(view, slurm, view.places, alive, terminating)
     foreign: tuple[Pod, ...] = ()
     own = alive
     marks = view.workers.marks
-    if any(per_node for _, per_node in view.crowd.made_of):
+    if any(per_node for _, per_node in view.aggregates.by_revision):
         foreign = tuple(pod for pod in alive if is_daemon(marks, pod))
         own = tuple(pod for pod in alive if not is_daemon(marks, pod))
 
-    numbers = view.crowd.ordinals
+    numbers = view.aggregates.ordinals
     sized = own
     if len(numbers) < len(view.pods):
         sized = tuple(pod for pod in own if pod.metadata.name in numbers)
-    gone = victims(view, sized, len(sized) - view.replicas, slurm)
+    gone = pods_to_scale_in(view, sized, len(sized) - view.replicas, slurm)
     names_gone = {pod.metadata.name for pod in gone}
     stays = tuple(p for p in sized if p.metadata.name not in names_gone) if gone else sized
     update = rollout(view, slurm, (*stays, *foreign))
@@ -81,29 +82,29 @@ def assign(view: NodeSetView, slurm: SlurmView) -> Roles:
     unused = [number for number in wanted if number not in used]
     pinned = pins.pins(view) if unused else dict[str, str]()
     free = [_slot(view.workers.names, number, pinned) for number in unused]
-    return Roles(
+    return PodRoles(
         kept=kept,
-        condemned=gone,
+        to_delete=gone,
         updating=update.condemned,
         terminating=terminating,
         missing=tuple(slot for slot in free if slot.pod not in others),
-        taken=tuple(others[slot.pod] for slot in free if slot.pod in others),
+        name_conflicts=tuple(others[slot.pod] for slot in free if slot.pod in others),
         wanted=_named(view.workers.names, wanted) | _names(view, kept),
         update=update,
     )
 
 
 def _daemons(
-    view: NodeSetView,
-    slurm: SlurmView,
-    places: Places,
+    view: WorkerSetView,
+    slurm: SlurmSnapshot,
+    places: NodePlacements,
     alive: tuple[Pod, ...],
     terminating: tuple[Pod, ...],
-) -> Roles:
+) -> PodRoles:
     """The roles in DaemonSet mode: no place, no pod; the rest is as in the other mode."""
     daemons: Sequence[Pod] = alive
     foreign: tuple[Pod, ...] = ()
-    if view.crowd.daemons < len(view.pods):
+    if view.aggregates.daemons < len(view.pods):
         marks = view.workers.marks
         daemons = [pod for pod in alive if is_daemon(marks, pod)]
         foreign = tuple(pod for pod in alive if not is_daemon(marks, pod))
@@ -115,27 +116,27 @@ def _daemons(
     if names_gone:
         kept = tuple(pod for pod in stays if pod.metadata.name not in names_gone)
     others = {pod.metadata.name: pod for pod in view.others}
-    return Roles(
+    return PodRoles(
         kept=kept,
-        condemned=own.surplus,
+        to_delete=own.surplus,
         updating=update.condemned,
         terminating=terminating,
         missing=tuple(slot for slot in own.missing if slot.pod not in others),
-        taken=tuple(others[slot.pod] for slot in own.missing if slot.pod in others),
+        name_conflicts=tuple(others[slot.pod] for slot in own.missing if slot.pod in others),
         wanted=_names(view, kept).union(slot.pod for slot in places.slots),
         update=update,
     )
 
 
-def _names(view: NodeSetView, kept: tuple[Pod, ...]) -> frozenset[str]:
+def _names(view: WorkerSetView, kept: tuple[Pod, ...]) -> frozenset[str]:
     if len(kept) == len(view.pods):
-        return view.crowd.names
+        return view.aggregates.names
     return frozenset(pod.metadata.name for pod in kept)
 
 
-def _slot(names: WorkerNames, number: int, pinned: Mapping[str, str]) -> Slot:
+def _slot(names: WorkerNames, number: int, pinned: Mapping[str, str]) -> WorkerSlot:
     machine = pinned.get(str(number), "")
-    return Slot(names.pod(number), names.host(number), number, machine)
+    return WorkerSlot(names.pod(number), names.host(number), number, machine)
 
 
 @lru_cache(maxsize=64)

@@ -16,24 +16,29 @@ from collections.abc import Collection, Iterable, Iterator
 
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import OwnerReference
-from penstock.decide.action import CreateClaims, OwnClaim, Why
-from penstock.decide.drain.request import Cause
-from penstock.decide.nodeset.pod_roles import Roles
-from penstock.decide.observed.pod import is_daemon, machine_of, never_bound, slurm_node_name
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.action import CreateClaims, EventReason, OwnClaim
+from penstock.decide.drain.request import DrainCause
+from penstock.decide.nodeset.pod_roles import PodRoles
+from penstock.decide.observed.pod import (
+    is_daemon,
+    is_never_bound,
+    kubernetes_node_name,
+    slurm_node_name,
+)
+from penstock.decide.observed.view import WorkerSetView
 from penstock.model.worker_set import WorkerSet
-from penstock.model.worker_slot import Slot
+from penstock.model.worker_slot import WorkerSlot
 
 
-def names_of(workers: WorkerSet, slot: Slot) -> list[str]:
+def names_of(workers: WorkerSet, slot: WorkerSlot) -> list[str]:
     """Names of the claims of a place."""
     names, templates = workers.names, workers.pvcs.templates
     if slot.ordinal is None:
-        return [names.pvc_on(one, slot.host) for one in templates]
+        return [names.pvc_on(one, slot.slurm_node) for one in templates]
     return [names.pvc(one, slot.ordinal) for one in templates]
 
 
-def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
+def going(view: WorkerSetView, slots: Iterable[WorkerSlot]) -> dict[str, str]:
     """By pod that is to be made, the claim that must be gone before."""
     if not view.workers.pvcs.templates:
         return {}
@@ -41,7 +46,7 @@ def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
     found: dict[str, str] = {}
     for slot in slots:
         for name in names_of(view.workers, slot):
-            claim = view.claims.get(name)
+            claim = view.pvcs.get(name)
             if claim is None:
                 continue
             if claim.metadata.deleting or any(_gone(view, o, living) for o in _owners(claim)):
@@ -49,7 +54,7 @@ def going(view: NodeSetView, slots: Iterable[Slot]) -> dict[str, str]:
     return found
 
 
-def _gone(view: NodeSetView, owner: OwnerReference, living: Collection[str]) -> bool:
+def _gone(view: WorkerSetView, owner: OwnerReference, living: Collection[str]) -> bool:
     """Whether an owner is gone, and takes the claim along: a pod, or a former NodeSet."""
     meta = view.workers.metadata
     if _is_pod(owner):
@@ -57,39 +62,39 @@ def _gone(view: NodeSetView, owner: OwnerReference, living: Collection[str]) -> 
     return view.workers.owns_as(owner) and owner.name == meta.name and owner.uid != meta.uid
 
 
-def actions(view: NodeSetView, roles: Roles) -> tuple[CreateClaims | OwnClaim, ...]:
+def actions(view: WorkerSetView, roles: PodRoles) -> tuple[CreateClaims | OwnClaim, ...]:
     """Claims that pods wait for, and claims whose owner is another one now."""
     if not view.workers.pvcs.templates:
         return ()
     return (*_missing(view, roles), *_owned(view, roles))
 
 
-def _missing(view: NodeSetView, roles: Roles) -> Iterator[CreateClaims]:
+def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreateClaims]:
     """Claims that somebody deleted before their pod could run."""
     if view.deleting:
         return
     for pod in roles.kept:
-        slot = _slot_of(view.workers, pod) if never_bound(pod) else None
+        slot = _slot_of(view.workers, pod) if is_never_bound(pod) else None
         if slot is None:
             continue
-        if any(name not in view.claims for name in names_of(view.workers, slot)):
+        if any(name not in view.pvcs for name in names_of(view.workers, slot)):
             told = f"Pod {pod.metadata.name} waits for claims that are not there"
-            yield CreateClaims(slot, Why("CreateClaims", told))
+            yield CreateClaims(slot, EventReason("CreateClaims", told))
 
 
-def _owned(view: NodeSetView, roles: Roles) -> Iterator[OwnClaim]:
+def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[OwnClaim]:
     scaled_in: set[str] = set()
-    if roles.cause is Cause.SCALE_IN:
-        scaled_in = {pod.metadata.uid for pod in roles.condemned}
-    if not scaled_in and not any(_astray(view.workers, one) for one in view.claims.values()):
+    if roles.cause is DrainCause.SCALE_IN:
+        scaled_in = {pod.metadata.uid for pod in roles.to_delete}
+    if not scaled_in and not any(_astray(view.workers, one) for one in view.pvcs.values()):
         # Nearly always, and there may be thousands.
         return
     placed: set[str] = set()
-    for pod in (*roles.kept, *roles.updating, *roles.condemned):
+    for pod in (*roles.kept, *roles.updating, *roles.to_delete):
         slot = _slot_of(view.workers, pod)
         for name in names_of(view.workers, slot) if slot is not None else ():
             placed.add(name)
-            claim = view.claims.get(name)
+            claim = view.pvcs.get(name)
             if claim is None or claim.metadata.deleting:
                 continue
             wanted = owners(view.workers, claim, pod, scaled_in=pod.metadata.uid in scaled_in)
@@ -101,7 +106,7 @@ def _owned(view: NodeSetView, roles: Roles) -> Iterator[OwnClaim]:
     yield from _let_go(view, placed)
 
 
-def _let_go(view: NodeSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
+def _let_go(view: WorkerSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
     """Claims of places without a pod that the NodeSet would take along, and shall not any more.
 
     None is given to it: whoever lets scale-in keep claims may want them after the NodeSet as well.
@@ -109,7 +114,7 @@ def _let_go(view: NodeSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
     policy = view.workers.pvcs
     if policy.when_deleted == "Delete":
         return
-    for name, claim in view.claims.items():
+    for name, claim in view.pvcs.items():
         meta = claim.metadata
         wanted = tuple(one for one in _owners(claim) if one.uid != view.workers.metadata.uid)
         if name not in placed and not meta.deleting and len(wanted) < len(_owners(claim)):
@@ -157,10 +162,10 @@ def _owners(claim: PersistentVolumeClaim) -> tuple[OwnerReference, ...]:
     return claim.metadata.owner_references
 
 
-def _slot_of(workers: WorkerSet, pod: Pod) -> Slot | None:
+def _slot_of(workers: WorkerSet, pod: Pod) -> WorkerSlot | None:
     """The place of a pod that is there."""
     name = pod.metadata.name
     if is_daemon(workers.marks, pod):
-        return Slot(name, slurm_node_name(pod), machine=machine_of(pod))
+        return WorkerSlot(name, slurm_node_name(pod), node=kubernetes_node_name(pod))
     ordinal = workers.names.ordinal_of(name)
-    return None if ordinal is None else Slot(name, slurm_node_name(pod), ordinal)
+    return None if ordinal is None else WorkerSlot(name, slurm_node_name(pod), ordinal)

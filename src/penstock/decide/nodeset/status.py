@@ -12,10 +12,10 @@ from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.observed.pod import is_daemon
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement import node_pins as pins
-from penstock.decide.placement.daemonset import misnamed
+from penstock.decide.placement.daemonset import has_wrong_node_name
 from penstock.model.worker_status import ExternalSlurm, WorkerSetStatus
 from penstock.slurm import state as model
 from penstock.slurm.known import Unknown
@@ -34,66 +34,70 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
     return max(0.0, since + min_ready_seconds - now)
 
 
-def current(view: NodeSetView, pod: Pod) -> bool:
+def current(view: WorkerSetView, pod: Pod) -> bool:
     """Whether the pod is as wanted: of that revision, or of one that means the same, and mode."""
     found = view.workers.marks.revision_of(pod.metadata.labels)
-    return (found == view.revision or found in view.same_revisions) and in_place(view, pod)
+    return (found == view.revision or found in view.equal_revisions) and in_place(view, pod)
 
 
-def in_place(view: NodeSetView, pod: Pod) -> bool:
+def in_place(view: WorkerSetView, pod: Pod) -> bool:
     """Whether the pod is of the wanted scaling mode, and called as its machine is."""
     daemons = view.workers.per_node
-    return is_daemon(view.workers.marks, pod) == daemons and not (daemons and misnamed(view, pod))
+    return is_daemon(view.workers.marks, pod) == daemons and not (
+        daemons and has_wrong_node_name(view, pod)
+    )
 
 
-def dated(view: NodeSetView) -> NodeSetView:
+def dated(view: WorkerSetView) -> WorkerSetView:
     """The view with the pods that are not `current`: several questions are about them."""
     daemons = view.workers.per_node
     if daemons and _renamed(view):
         others = (pod.metadata.uid for pod in view.pods if not current(view, pod))
-        return replace(view, old=frozenset(others))
-    wanted = {view.revision, *view.same_revisions}
+        return replace(view, outdated_uids=frozenset(others))
+    wanted = {view.revision, *view.equal_revisions}
     made_otherwise = (
         uids
-        for (revision, mode), uids in view.crowd.made_of.items()
+        for (revision, mode), uids in view.aggregates.by_revision.items()
         if revision not in wanted or mode != daemons
     )
-    return replace(view, old=frozenset(chain.from_iterable(made_otherwise)))
+    return replace(view, outdated_uids=frozenset(chain.from_iterable(made_otherwise)))
 
 
-def _renamed(view: NodeSetView) -> bool:
+def _renamed(view: WorkerSetView) -> bool:
     """Whether the Slurm node of any pod in DaemonSet mode may have to be called otherwise."""
-    crowd = view.crowd
-    hosts = view.places.hosts if view.places is not None else dict[str, str]()
-    if len(crowd.machines) < crowd.daemons:
+    aggregates = view.aggregates
+    hosts = view.places.slurm_nodes if view.places is not None else dict[str, str]()
+    if len(aggregates.slurm_node_by_node) < aggregates.daemons:
         return True
-    return any(hosts.get(machine, host) != host for machine, host in crowd.machines.items())
+    return any(
+        hosts.get(machine, host) != host for machine, host in aggregates.slurm_node_by_node.items()
+    )
 
 
-def old_ones(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
+def old_ones(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
     """Those of the view's pods that are not `current`."""
-    old = dated(view).old if view.old is None else view.old
+    old = dated(view).outdated_uids if view.outdated_uids is None else view.outdated_uids
     return [pod for pod in pods if pod.metadata.uid in old] if old else []
 
 
-def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> WorkerSetStatus:
+def status(view: WorkerSetView, slurm: SlurmSnapshot, checks: Sequence[Check]) -> WorkerSetStatus:
     """The new status, with conditions made of `checks`.
 
     What Slurm says is kept from the old status while Slurm is silent. `unavailableReplicas` is
     relative to the wanted number. A node counts by its base state, and as drained besides.
     """
-    workers, crowd = view.workers, view.crowd
+    workers, aggregates = view.workers, view.aggregates
     old, meta = workers.last, workers.metadata
-    available, seconds = crowd.ready, workers.min_ready_seconds
+    available, seconds = aggregates.ready, workers.min_ready_seconds
     if seconds > 0:
         available = sum(1 for pod in view.pods if available_in(pod, seconds, view.now) == 0)
     idle, allocated, down, drain = _slurm_counts(view, slurm)
     return replace(
         old,
         observed_generation=meta.generation,
-        replicas=crowd.phased,
+        replicas=aggregates.started,
         updated_replicas=len(view.pods) - len(old_ones(view, view.pods)),
-        ready_replicas=crowd.ready,
+        ready_replicas=aggregates.ready,
         available_replicas=available,
         unavailable_replicas=max(0, view.replicas - available),
         desired=view.replicas,
@@ -114,7 +118,7 @@ def status(view: NodeSetView, slurm: SlurmView, checks: Sequence[Check]) -> Work
     )
 
 
-def _external(view: NodeSetView) -> ExternalSlurm | None:
+def _external(view: WorkerSetView) -> ExternalSlurm | None:
     if view.external is None:
         return None
     since = view.silent_since
@@ -122,11 +126,11 @@ def _external(view: NodeSetView) -> ExternalSlurm | None:
     return replace(view.external, silent_since=told)
 
 
-def _slurm_counts(view: NodeSetView, slurm: SlurmView) -> tuple[int, int, int, int]:
+def _slurm_counts(view: WorkerSetView, slurm: SlurmSnapshot) -> tuple[int, int, int, int]:
     old = view.workers.last
     if isinstance(slurm.nodes, Unknown):
         return old.slurm_idle, old.slurm_allocated, old.slurm_down, old.slurm_drain
-    found = map(slurm.nodes.value.get, view.crowd.hosts)
+    found = map(slurm.nodes.value.get, view.aggregates.slurm_nodes)
     # Thousands of nodes are in a handful of states.
     states = Counter(node.state for node in found if node is not None)
     return (

@@ -14,7 +14,7 @@ def printable(text: str) -> str:
     return "".join(one if one == " " or one.isprintable() else "?" for one in text)
 
 
-def jobs_in_words(jobs: Sequence[Job]) -> str:
+def describe_jobs(jobs: Sequence[Job]) -> str:
     """`job 17 (since 2026-01-01T08:00:00Z, until 2026-01-01T10:00:00Z)`, and so on."""
     return list_some([_job(job) for job in jobs])
 

@@ -24,7 +24,7 @@ def is_daemon(marks: WorkerMarks, pod: Pod) -> bool:
     return pod.metadata.labels.get(marks.per_node) == marks.per_node_value
 
 
-def machine_of(pod: Pod) -> str:
+def kubernetes_node_name(pod: Pod) -> str:
     """The Kubernetes node that a pod runs on or, by its affinity, waits for; empty for any."""
     if pod.spec.node_name:
         return pod.spec.node_name
@@ -49,24 +49,24 @@ def slurmd_container(pod: Pod) -> ContainerStatus | None:
     return next((c for c in pod.status.container_statuses or () if c.name == SLURMD), None)
 
 
-def slurmd_began(pod: Pod) -> float | None:
+def slurmd_started_at(pod: Pod) -> float | None:
     """When the slurmd that runs was started, in Unix seconds; None when none runs."""
     slurmd = slurmd_container(pod)
     running = slurmd.state.running if slurmd is not None else None
     return times.parse(running.started_at) if running is not None else None
 
 
-def finished(pod: Pod) -> bool:
+def is_finished(pod: Pod) -> bool:
     """Whether all its containers ended for good."""
     return pod.status.phase in ENDED
 
 
-def never_bound(pod: Pod) -> bool:
+def is_never_bound(pod: Pod) -> bool:
     """Whether it never had a Kubernetes node, so nothing of it ever ran."""
     return not pod.spec.node_name and slurmd_container(pod) is None
 
 
-def never_started(pod: Pod) -> bool:
+def has_never_started(pod: Pod) -> bool:
     """Whether the kubelet says that slurmd waits for its first start.
 
     A kubelet that said nothing yet is no witness.
@@ -80,7 +80,7 @@ def never_started(pod: Pod) -> bool:
     )
 
 
-def slurmd_stopped(pod: Pod) -> bool:
+def has_slurmd_stopped(pod: Pod) -> bool:
     """Whether the kubelet says that slurmd ran and does not run now (a crash loop)."""
     slurmd = slurmd_container(pod)
     return (

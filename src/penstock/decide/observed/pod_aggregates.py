@@ -10,37 +10,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.observed.pod import ENDED, is_daemon, machine_of
+from penstock.decide.observed.pod import ENDED, is_daemon, kubernetes_node_name
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_names import WorkerNames, ordinal_in
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class PodAggregates:
     """Sums over `pods`.
 
-    `hosts` are their Slurm nodes, of which several living pods claim the `shared` ones. `ordinals`
-    are those of their names, of pods that have one. `made_of` are uids by the template's hash and
-    whether the pod is of one Kubernetes node, as labels say. `daemons` counts those, and `machines`
-    has the Slurm node of each machine of theirs. `ready` counts those that do not terminate,
-    `phased` those that the kubelet or the scheduler said something of.
+    `slurm_nodes` are their Slurm nodes, of which several living pods claim the `shared_slurm_nodes`
+    ones. `ordinals` are those of their names, of pods that have one. `by_revision` are uids by the
+    template's hash and whether the pod is of one Kubernetes node, as labels say. `daemons` counts
+    those, and `slurm_node_by_node` has the Slurm node of each machine of theirs. `ready` counts
+    those that do not terminate, `started` those that the kubelet or the scheduler said something
+    of.
     """
 
     pods: tuple[Pod, ...]
     names: frozenset[str]
-    hosts: frozenset[str]
-    shared: frozenset[str]
+    slurm_nodes: frozenset[str]
+    shared_slurm_nodes: frozenset[str]
     ordinals: Mapping[str, int]
-    made_of: Mapping[tuple[str | None, bool], tuple[str, ...]]
-    machines: Mapping[str, str]
+    by_revision: Mapping[tuple[str | None, bool], tuple[str, ...]]
+    slurm_node_by_node: Mapping[str, str]
     daemons: int
     terminating: bool
     ended: bool
     ready: int
-    phased: int
+    started: int
 
 
-def crowd(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) -> Crowd:
+def aggregate(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) -> PodAggregates:
     """Of the pods of one worker set."""
     made_of: defaultdict[tuple[str | None, bool], list[str]] = defaultdict(list)
     for pod in pods:
@@ -58,44 +59,44 @@ def crowd(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) -> Cro
     ordinals = ((name, ordinal_in(prefix, name)) for name in names)
     daemons = [pod for pod in pods if is_daemon(marks, pod)]
     everyone = len(alive) == len(pods)
-    return Crowd(
+    return PodAggregates(
         pods=pods,
         names=frozenset(names),
-        hosts=claimed if everyone else frozenset(pod.host for pod in pods),
-        shared=shared,
+        slurm_nodes=claimed if everyone else frozenset(pod.host for pod in pods),
+        shared_slurm_nodes=shared,
         ordinals={name: number for name, number in ordinals if number is not None},
-        made_of={key: tuple(uids) for key, uids in made_of.items()},
-        machines={machine_of(pod): pod.host for pod in daemons},
+        by_revision={key: tuple(uids) for key, uids in made_of.items()},
+        slurm_node_by_node={kubernetes_node_name(pod): pod.host for pod in daemons},
         daemons=len(daemons),
         terminating=not everyone,
         ended=any(pod.status.phase in ENDED for pod in pods),
         ready=sum(1 for pod in alive if pod.ready),
-        phased=sum(1 for pod in pods if pod.status.phase),
+        started=sum(1 for pod in pods if pod.status.phase),
     )
 
 
-def followed(
-    before: Crowd | None, names: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]
-) -> Crowd:
-    """The same as `crowd`; cheap when `before` is of the same set and little has changed.
+def update_aggregates(
+    before: PodAggregates | None, names: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]
+) -> PodAggregates:
+    """The same as `aggregate`; cheap when `before` is of the same set and little has changed.
 
     Caches keep the objects that did not change, so identity tells which did.
     """
     if before is None or len(before.pods) != len(pods):
-        return crowd(names, marks, pods)
+        return aggregate(names, marks, pods)
     for old, new in zip(before.pods, pods, strict=True):
-        if old is not new and _asked(marks, old) != _asked(marks, new):
-            return crowd(names, marks, pods)
+        if old is not new and _aggregated_fields(marks, old) != _aggregated_fields(marks, new):
+            return aggregate(names, marks, pods)
     return replace(before, pods=pods)
 
 
-def _asked(marks: WorkerMarks, pod: Pod) -> tuple[object, ...]:
-    """All of one pod that `crowd` looks at."""
+def _aggregated_fields(marks: WorkerMarks, pod: Pod) -> tuple[object, ...]:
+    """All of one pod that `aggregate` looks at."""
     meta = pod.metadata
     labels = meta.labels
     return (
         (meta.uid, meta.name, meta.deleting, pod.host, pod.ready, pod.status.phase),
         marks.revision_of(labels),
         per_node := is_daemon(marks, pod),
-        machine_of(pod) if per_node else "",
+        kubernetes_node_name(pod) if per_node else "",
     )

@@ -31,24 +31,26 @@ _PULL = "ErrImagePull"
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What is wrong with a pod; `lasting` when somebody will have to act."""
+class PodFailure:
+    """What is wrong with a pod; `needs_action` when somebody will have to act."""
 
     text: str
-    lasting: bool
+    needs_action: bool
     pull: Pull | None = None
     """The image that its Kubernetes node cannot get."""
 
 
-def trouble(pod: Pod) -> Trouble | None:
+def pod_failure(pod: Pod) -> PodFailure | None:
     """Trouble of a pod that is not ready; None when it may just be starting."""
     name = pod.metadata.name
     if pod.status.phase == "Failed":
-        return Trouble(f"{name} failed ({pod.status.reason or 'no reason given'})", lasting=False)
+        return PodFailure(
+            f"{name} failed ({pod.status.reason or 'no reason given'})", needs_action=False
+        )
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         why = scheduled.message or scheduled.reason
-        return Trouble(f"{name} has no Kubernetes node: {why}", lasting=False)
+        return PodFailure(f"{name} has no Kubernetes node: {why}", needs_action=False)
     every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     for container in every:
         waiting = container.state.waiting
@@ -58,20 +60,20 @@ def trouble(pod: Pod) -> Trouble | None:
                 pull = Pull(container.name, container.image, reason, message)
                 told = f"{reason}{f' ({pull.cause})' if pull.cause else ''}"
                 text = f"{name}: container {container.name} cannot get {pull.image}: {told}"
-                return Trouble(text, lasting=True, pull=pull)
-            said = last_words(container) or message
+                return PodFailure(text, needs_action=True, pull=pull)
+            said = termination_message(container) or message
             told = f"{reason}{f' ({said})' if said else ''}"
-            return Trouble(f"{name}: container {container.name} {told}", lasting=True)
+            return PodFailure(f"{name}: container {container.name} {told}", needs_action=True)
     return None
 
 
-def next_step(of: ImageSources | None, found: Iterable[Trouble]) -> str:
+def next_step(of: ImageSources | None, found: Iterable[PodFailure]) -> str:
     """What to do about the first image that cannot be got, as a second sentence of a message."""
     pull = next((one.pull for one in found if one.pull is not None), None)
     return f". {advice(of, pull)}" if of is not None and pull is not None else ""
 
 
-def last_words(container: ContainerStatus) -> str:
+def termination_message(container: ContainerStatus) -> str:
     """The end of what a container wrote before it ended, as far as the kubelet kept it."""
     for state in (container.state, container.last_state):
         if state.terminated is not None and state.terminated.message:

@@ -22,16 +22,16 @@ def holds_nodes(job: Job) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SlurmView:
+class SlurmSnapshot:
     """Node records by name, and unfinished jobs by the name of each node they hold."""
 
     nodes: Fact[Mapping[str, Node]]
-    holders: Fact[Mapping[str, tuple[Job, ...]]]
+    jobs_by_node: Fact[Mapping[str, tuple[Job, ...]]]
     everywhere: tuple[Job, ...] = ()
     """Jobs whose nodes cannot be read: they hold a node without a record as well."""
 
     @classmethod
-    def of(cls, nodes: Fact[Mapping[str, Node]], jobs: Fact[tuple[Job, ...]]) -> SlurmView:
+    def of(cls, nodes: Fact[Mapping[str, Node]], jobs: Fact[tuple[Job, ...]]) -> SlurmSnapshot:
         """Index one snapshot. Jobs are in the order of their ids."""
         if isinstance(jobs, Unknown):
             return cls(nodes, jobs)
@@ -52,17 +52,17 @@ class SlurmView:
         return self.nodes.value if isinstance(self.nodes, Known) else {}
 
     @property
-    def held(self) -> Mapping[str, tuple[Job, ...]]:
+    def known_jobs(self) -> Mapping[str, tuple[Job, ...]]:
         """The unfinished jobs that are known, by the name of each node that has some."""
-        return self.holders.value if isinstance(self.holders, Known) else {}
+        return self.jobs_by_node.value if isinstance(self.jobs_by_node, Known) else {}
 
     @property
-    def silence(self) -> str | None:
+    def unknown_reason(self) -> str | None:
         """Why Slurm's word cannot be relied on, None when it can."""
         if isinstance(self.nodes, Unknown):
             return self.nodes.why
-        if isinstance(self.holders, Unknown):
-            return self.holders.why
+        if isinstance(self.jobs_by_node, Unknown):
+            return self.jobs_by_node.why
         return None
 
     def node(self, name: str) -> Node | None:
@@ -72,7 +72,7 @@ class SlurmView:
     def jobs(self, name: str) -> tuple[Job, ...] | None:
         """The unfinished jobs that hold that node; None when Slurm's jobs are unknown."""
         return (
-            self.holders.value.get(name, self.everywhere)
-            if isinstance(self.holders, Known)
+            self.jobs_by_node.value.get(name, self.everywhere)
+            if isinstance(self.jobs_by_node, Known)
             else None
         )

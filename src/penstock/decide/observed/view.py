@@ -11,11 +11,11 @@ from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.base import times
 from penstock.decide.action import RefusedReservation
-from penstock.decide.observed.pod_aggregates import Crowd
-from penstock.decide.observed.pod_aggregates import crowd as sums
-from penstock.decide.slurm_node.topology import Refusal
+from penstock.decide.observed.pod_aggregates import PodAggregates
+from penstock.decide.observed.pod_aggregates import aggregate as sums
+from penstock.decide.slurm_node.topology import TopologyRejection
 from penstock.model.worker_set import WorkerSet
-from penstock.model.worker_slot import Places
+from penstock.model.worker_slot import NodePlacements
 from penstock.model.worker_status import ExternalSlurm
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.reservation import Reservation
@@ -37,7 +37,7 @@ class ControllerState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSetView:
+class WorkerSetView:
     """All that `penstock.decide.nodeset.plan.plan` looks at.
 
     `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
@@ -45,17 +45,17 @@ class NodeSetView:
     they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
     in DaemonSet mode all there are; `places` are worked out of them by
     `penstock.decide.placement.daemonset`.
-    `old` are the uids of pods that are not as wanted, worked out by
-    `penstock.decide.nodeset.status`, and `known` is what is asked of all pods together, worked out
-    by `penstock.decide.observed.pod_aggregates`.
+    `outdated_uids` are the uids of pods that are not as wanted, worked out by
+    `penstock.decide.nodeset.status`, and `known_aggregates` is what is asked of all pods together,
+    worked out by `penstock.decide.observed.pod_aggregates`.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
-    `same_revisions` mean the same (those slurm-operator made of an unchanged template, and those
-    that differ in what changes live only, whose extraConf `live_confs` has by hash).
-    `hold_creation` is the finding for which no pod can be made now, such as a missing Secret.
+    `equal_revisions` mean the same (those slurm-operator made of an unchanged template, and those
+    that differ in what changes live only, whose extraConf `parameters_by_revision` has by hash).
+    `creation_blocked` is the finding for which no pod can be made now, such as a missing Secret.
     `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
-    `claims` are the PersistentVolumeClaims of its pods, by name.
-    `reservations` are those of its cluster, asked for when `maintenance.asks` says so, and
-    `refused_reservation` is what slurmctld said to the last one that was asked for.
+    `pvcs` are the PersistentVolumeClaims of its pods, by name.
+    `reservations` are those of its cluster, asked for when `maintenance.needs_reservations` says
+    so, and `refused_reservation` is what slurmctld said to the last one that was asked for.
     `cannot_register` is why its Slurm cannot have forgotten workers register again, if it cannot.
     `external` says how slurmctld is asked if it is outside of Kubernetes, also when the Controller
     is gone; None if it is inside.
@@ -73,15 +73,17 @@ class NodeSetView:
         default_factory=dict[str, KubernetesNode]
     )
     others: tuple[Pod, ...] = ()
-    same_revisions: frozenset[str] = frozenset()
-    live_confs: Mapping[str, str] = field(default_factory=dict[str, str])
-    hold_creation: Check | None = None
+    equal_revisions: frozenset[str] = frozenset()
+    parameters_by_revision: Mapping[str, str] = field(default_factory=dict[str, str])
+    creation_blocked: Check | None = None
     propagated_conditions: tuple[str, ...] = ()
-    refused_topologies: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
-    places: Places | None = None
-    old: frozenset[str] | None = None
-    known: Crowd | None = None
-    claims: Mapping[str, PersistentVolumeClaim] = field(
+    refused_topologies: Mapping[str, TopologyRejection] = field(
+        default_factory=dict[str, TopologyRejection]
+    )
+    places: NodePlacements | None = None
+    outdated_uids: frozenset[str] | None = None
+    known_aggregates: PodAggregates | None = None
+    pvcs: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
     reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
@@ -92,9 +94,9 @@ class NodeSetView:
     """Why slurmrestd cannot make any; empty when it can, as far as is known."""
 
     @property
-    def crowd(self) -> Crowd:
+    def aggregates(self) -> PodAggregates:
         """What is asked of all pods together."""
-        return self.known or sums(self.workers.names, self.workers.marks, self.pods)
+        return self.known_aggregates or sums(self.workers.names, self.workers.marks, self.pods)
 
     @property
     def deleting(self) -> bool:
@@ -102,19 +104,19 @@ class NodeSetView:
         return self.workers.metadata.deleting
 
     @property
-    def going(self) -> bool:
+    def is_deleted_with_cluster(self) -> bool:
         """Whether it is deleted together with its Controller, as by `helm uninstall`."""
         return self.deleting and self.controller is not ControllerState.PRESENT
 
     @property
-    def silent(self) -> bool:
+    def is_slurm_silent(self) -> bool:
         """Whether Slurm cannot be asked for nodes or jobs."""
         return isinstance(self.nodes, Unknown) or isinstance(self.jobs, Unknown)
 
     @property
     def silent_since(self) -> float | None:
         """Since when (Unix seconds) an external slurmctld of a cluster that goes is silent."""
-        if not self.going or self.external is None or not self.silent:
+        if not self.is_deleted_with_cluster or self.external is None or not self.is_slurm_silent:
             return None
         since = times.parse(self.external.silent_since)
         return self.now if since is None else min(since, self.now)
@@ -126,13 +128,13 @@ class NodeSetView:
         return None if since is None else max(0.0, since + PATIENCE_S - self.now)
 
     @property
-    def abandoned(self) -> bool:
+    def is_orphaned(self) -> bool:
         """Whether it is deleted with no Slurm left to ask: its Controller goes or is gone.
 
         A slurmctld inside goes with its Controller, and its jobs with it. One outside goes on with
         its jobs, so it is asked until it cannot be asked for `PATIENCE_S`.
         """
-        if not self.going:
+        if not self.is_deleted_with_cluster:
             return False
         return self.external is None or self.patience == 0.0
 

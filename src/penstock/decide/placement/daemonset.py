@@ -16,14 +16,14 @@ from types import MappingProxyType
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.observed.pod import is_daemon, machine_of, slurm_node_name
-from penstock.decide.observed.view import NodeSetView
-from penstock.decide.placement.node_fit import Fit, fit
-from penstock.decide.plan_cache import Quiet
+from penstock.decide.observed.pod import is_daemon, kubernetes_node_name, slurm_node_name
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.placement.node_fit import NodeFit, evaluate
+from penstock.decide.plan_cache import PlanCache
 from penstock.decide.slurm_node import records
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_set import WorkerSet
-from penstock.model.worker_slot import Places, Slot
+from penstock.model.worker_slot import NodePlacements, WorkerSlot
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 
@@ -38,7 +38,7 @@ def host_of(marks: WorkerMarks, machine: KubernetesNode, *, host_network: bool =
     return machine.metadata.annotations.get(marks.hostname, "").strip() or name
 
 
-def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
+def placed(view: WorkerSetView, quiet: PlanCache) -> WorkerSetView:
     """The view with the places that a NodeSet in DaemonSet mode shall have pods in.
 
     They are those of the last time while machines and pods are where they were then.
@@ -48,7 +48,7 @@ def placed(view: NodeSetView, quiet: Quiet) -> NodeSetView:
         return view
     machines = list(view.kubernetes_nodes.values())
     declared = (workers.names, workers.placement, workers.host_network)
-    given = (*declared, machines, view.crowd.machines)
+    given = (*declared, machines, view.aggregates.slurm_node_by_node)
     if quiet.places is None or quiet.places[0] != given:
         nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
         found = places(workers, machines, view.pods, nodes)
@@ -63,30 +63,34 @@ def places(
     machines: Iterable[KubernetesNode],
     pods: Sequence[Pod],
     nodes: Mapping[str, Node] = MappingProxyType({}),
-) -> Places:
+) -> NodePlacements:
     """Where pods shall be; `machines` are all there are, `pods` and `nodes` those of the NodeSet.
 
     Slurm's `nodes` say whose a name was whose pod is gone.
     """
     wished, marks = workers.placement, workers.marks
-    having = {machine_of(pod): slurm_node_name(pod) for pod in pods if is_daemon(marks, pod)}
+    having = {
+        kubernetes_node_name(pod): slurm_node_name(pod) for pod in pods if is_daemon(marks, pod)
+    }
     hosts: dict[str, str] = {}
     last: set[str] = set()
     for machine in sorted(machines, key=lambda one: one.metadata.name):
         name = machine.metadata.name
         # A template that is written wrong says nothing about any machine.
-        fits = fit(wished, machine) if wished is not None else Fit.KEPT
-        if fits is Fit.WANTED or (fits is Fit.KEPT and name in having):
+        fits = evaluate(wished, machine) if wished is not None else NodeFit.KEPT
+        if fits is NodeFit.WANTED or (fits is NodeFit.KEPT and name in having):
             hosts[name] = host_of(marks, machine, host_network=workers.host_network)
-        if fits is Fit.KEPT:
+        if fits is NodeFit.KEPT:
             last.add(name)
     problems = _problems(workers, hosts, having, nodes)
     if problems:
         # What is there goes on under the name that it has.
         hosts |= {name: having.get(name, "") for name in problems}
         hosts = {name: host for name, host in hosts.items() if host}
-    slots = (Slot(workers.names.pod_on(name), host, machine=name) for name, host in hosts.items())
-    return Places(tuple(slots), hosts, problems, frozenset(last | problems.keys()))
+    slots = (
+        WorkerSlot(workers.names.pod_on(name), host, node=name) for name, host in hosts.items()
+    )
+    return NodePlacements(tuple(slots), hosts, problems, frozenset(last | problems.keys()))
 
 
 def _problems(
@@ -117,7 +121,7 @@ def _problems(
         if len(many) == 1:
             continue
         record = records.read(nodes[host].comment) if host in nodes else None
-        last = record.node if record is not None and records.belongs(record, workers) else ""
+        last = record.node if record is not None and records.is_owned_by(record, workers) else ""
         # Whose pod is there works, under another name.
         first, *rest = sorted(many, key=lambda name: (name != last, name in having, name))
         found |= dict.fromkeys(rest, f"{host!r} is what the node of {first} is called")
@@ -130,32 +134,33 @@ class Placed:
 
     kept: tuple[Pod, ...]
     surplus: tuple[Pod, ...]
-    missing: tuple[Slot, ...]
+    missing: tuple[WorkerSlot, ...]
 
 
-def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
+def place(view: WorkerSetView, found: NodePlacements, pods: Sequence[Pod]) -> Placed:
     """Tell the pods of the mode apart, `pods` being those that are not terminating.
 
     Of several on a machine one that runs is kept, else the oldest. A place is not filled while a
     pod that is on its way out has its machine or its Slurm node's name.
     """
-    crowd = view.crowd
+    aggregates = view.aggregates
     missing = tuple(
         slot
         for slot in found.slots
-        if slot.machine not in crowd.machines and slot.host not in crowd.hosts
+        if slot.node not in aggregates.slurm_node_by_node
+        and slot.slurm_node not in aggregates.slurm_nodes
     )
-    alone = len(crowd.machines) == crowd.daemons == len(pods)
-    if alone and crowd.machines.keys() <= found.hosts.keys():
+    alone = len(aggregates.slurm_node_by_node) == aggregates.daemons == len(pods)
+    if alone and aggregates.slurm_node_by_node.keys() <= found.slurm_nodes.keys():
         # Nearly always, and there may be thousands.
         return Placed(tuple(pods), (), missing)
     at: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
-        at[machine_of(pod)].append(pod)
+        at[kubernetes_node_name(pod)].append(pod)
     kept: list[Pod] = []
     surplus: list[Pod] = []
     for machine, here in at.items():
-        if machine not in found.hosts:
+        if machine not in found.slurm_nodes:
             surplus += here
             continue
         first, *rest = sorted(
@@ -171,16 +176,16 @@ def place(view: NodeSetView, found: Places, pods: Sequence[Pod]) -> Placed:
     return Placed(tuple(kept), tuple(surplus), missing)
 
 
-def last_there(view: NodeSetView, pod: Pod) -> bool:
+def is_last_on_node(view: WorkerSetView, pod: Pod) -> bool:
     """Whether a pod is in its place, and no other one would come there if it went."""
     if view.places is None or not is_daemon(view.workers.marks, pod):
         return False
-    return machine_of(pod) in view.places.last
+    return kubernetes_node_name(pod) in view.places.last
 
 
-def misnamed(view: NodeSetView, pod: Pod) -> bool:
+def has_wrong_node_name(view: WorkerSetView, pod: Pod) -> bool:
     """Whether its Slurm node shall be called otherwise now."""
     if view.places is None or not pod.spec.hostname:
         return False
-    wanted = view.places.hosts.get(machine_of(pod))
+    wanted = view.places.slurm_nodes.get(kubernetes_node_name(pod))
     return wanted is not None and wanted != slurm_node_name(pod)

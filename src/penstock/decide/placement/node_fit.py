@@ -14,7 +14,7 @@ from penstock.api.kubernetes.kinds import Node, NodeTerm, Requirement
 from penstock.model.worker_set import Placement
 
 
-class Fit(Enum):
+class NodeFit(Enum):
     """What a machine is for a NodeSet."""
 
     WANTED = "wanted"
@@ -23,21 +23,21 @@ class Fit(Enum):
     NOT = "not"
 
 
-def fit(wished: Placement, machine: Node) -> Fit:
+def evaluate(wished: Placement, machine: Node) -> NodeFit:
     """Judge one machine."""
     labels = machine.metadata.labels
     if wished.labels and not wished.labels.items() <= labels.items():
-        return Fit.NOT
+        return NodeFit.NOT
     if wished.terms is not None and not any(_term(one, machine) for one in wished.terms):
-        return Fit.NOT
+        return NodeFit.NOT
     effects = {
         taint.effect
         for taint in machine.spec.taints or ()
         if not any(one.tolerates(taint) for one in wished.tolerated)
     }
     if "NoExecute" in effects:
-        return Fit.NOT
-    return Fit.KEPT if "NoSchedule" in effects else Fit.WANTED
+        return NodeFit.NOT
+    return NodeFit.KEPT if "NoSchedule" in effects else NodeFit.WANTED
 
 
 def _term(term: NodeTerm, machine: Node) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.decide.observed.pod import is_daemon
-from penstock.decide.observed.view import NodeSetView
-from penstock.decide.placement.node_fit import Fit, fit
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.placement.node_fit import NodeFit, evaluate
 
 
-def pins(view: NodeSetView) -> Mapping[str, str]:
+def pins(view: WorkerSetView) -> Mapping[str, str]:
     """Machine by ordinal. `view.kubernetes_nodes` needs the machines that the status names."""
     workers = view.workers
     if not workers.pin_to_node or workers.per_node:
@@ -35,6 +35,6 @@ def pins(view: NodeSetView) -> Mapping[str, str]:
     for ordinal, name in told.items():
         machine = machines.get(name)
         # A template that is written wrong says nothing about any machine.
-        if machine is not None and (wished is None or fit(wished, machine) is not Fit.NOT):
+        if machine is not None and (wished is None or evaluate(wished, machine) is not NodeFit.NOT):
             found[ordinal] = name
     return dict(sorted((found | runs).items(), key=lambda one: int(one[0])))

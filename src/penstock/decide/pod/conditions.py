@@ -12,8 +12,8 @@ from penstock.api.kubernetes.kinds import Pod, PodCondition
 from penstock.base import times
 from penstock.decide.action import SetPodConditions
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container
-from penstock.decide.observed.pod_failure import last_words
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.pod_failure import termination_message
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
@@ -83,15 +83,15 @@ def failing(pod: Pod) -> str | None:
     ended = slurmd.state.terminated or slurmd.last_state.terminated
     if ended is None or ended.exit_code == 0:
         return None
-    return last_words(slurmd) or f"slurmd ended with status {ended.exit_code}"
+    return termination_message(slurmd) or f"slurmd ended with status {ended.exit_code}"
 
 
 def conditions_action(
-    marks: WorkerMarks, pod: Pod, slurm: SlurmView, now: float
+    marks: WorkerMarks, pod: Pod, slurm: SlurmSnapshot, now: float
 ) -> SetPodConditions | None:
     """What must change, None for nothing. While Slurm is silent its last word stays."""
     wanted: dict[str, str] = {}
-    if slurm.silence is None:
+    if slurm.unknown_reason is None:
         node = slurm.node(slurm_node_name(pod))
         for shown in shown_states(node) if node else ():
             # An empty message is sent, not left out: a strategic merge would keep the old one.
@@ -102,7 +102,7 @@ def conditions_action(
         condition.type: condition
         for condition in pod.status.conditions or ()
         if condition.type == SLURMD_FAILING
-        or (slurm.silence is None and condition.type.startswith(marks.state_prefix))
+        or (slurm.unknown_reason is None and condition.type.startswith(marks.state_prefix))
     }
     changed: list[PodCondition] = []
     for type_, message in wanted.items():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Job
 
@@ -29,7 +29,7 @@ def deadline_of(jobs: Sequence[Job]) -> int | None:
     return max(ends, default=None)
 
 
-def changes(marks: WorkerMarks, pod: Pod, slurm: SlurmView) -> dict[str, str | None]:
+def changes(marks: WorkerMarks, pod: Pod, slurm: SlurmSnapshot) -> dict[str, str | None]:
     """What must change at the pod; nothing while Slurm's jobs are unknown."""
     jobs = slurm.jobs(slurm_node_name(pod))
     if jobs is None or not marks.deadline:
@@ -41,7 +41,7 @@ def changes(marks: WorkerMarks, pod: Pod, slurm: SlurmView) -> dict[str, str | N
     return {marks.deadline: wanted}
 
 
-def sort_key(marks: WorkerMarks, pod: Pod, slurm: SlurmView) -> float:
+def sort_key(marks: WorkerMarks, pod: Pod, slurm: SlurmSnapshot) -> float:
     """The deadline for scale-in: Slurm's own answer, else the last one that was written down."""
     jobs = slurm.jobs(slurm_node_name(pod))
     if jobs is None:

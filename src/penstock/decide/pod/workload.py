@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
-from penstock.decide.observed.pod_failure import last_words, next_step, trouble
+from penstock.decide.observed.pod_failure import next_step, pod_failure, termination_message
 from penstock.model.image_sources import ImageSources
 
 _REVISION = "controller-revision-hash"
@@ -28,10 +28,10 @@ def workload(what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | Non
     if ready >= wanted:
         return Check(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
     found = [
-        told for pod in living if not _serves(pod, what) and (told := trouble(pod)) is not None
+        told for pod in living if not _serves(pod, what) and (told := pod_failure(pod)) is not None
     ]
     counted = f"{ready} of {wanted} {what} pods are ready"
-    lasting = [one for one in found if one.lasting]
+    lasting = [one for one in found if one.needs_action]
     if lasting:
         texts = list_some([one.text for one in lasting], "; ")
         return Check(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
@@ -86,7 +86,7 @@ def ended_at_start(pod: Pod, name: str) -> str:
         if container.name != name or waiting is None or ended is None:
             continue
         if waiting.reason == "CrashLoopBackOff" and ended.exit_code not in _BY_OTHERS:
-            return last_words(container) or f"it ended with exit code {ended.exit_code}"
+            return termination_message(container) or f"it ended with exit code {ended.exit_code}"
     return ""
 
 

@@ -27,15 +27,15 @@ from penstock.base import times
 from penstock.decide.action import (
     AddFinalizer,
     DeleteReservation,
+    EventReason,
     RemoveFinalizer,
     SetReservation,
-    Why,
 )
 from penstock.decide.drain import request as drain
 from penstock.decide.nodeset.finalizer import PATIENCE_S
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import ControllerState, NodeSetView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
 from penstock.slurm.known import Unknown
@@ -74,19 +74,19 @@ def scheduled(workers: WorkerSet) -> bool:
     return workers.update.type == "ScheduledUpdate"
 
 
-def asks(workers: WorkerSet) -> bool:
+def needs_reservations(workers: WorkerSet) -> bool:
     """Whether anything about it depends on Slurm's reservations."""
     return scheduled(workers) or workers.marks.reservation_finalizer in workers.metadata.finalizers
 
 
-def free(view: NodeSetView, old: Sequence[Pod]) -> frozenset[str]:
+def replaceable_now(view: WorkerSetView, old: Sequence[Pod]) -> frozenset[str]:
     """Names of those of `old` that an update may take now, as far as the time matters."""
     found, nodes = view.reservations, view.nodes
     if isinstance(nodes, Unknown):
-        return frozenset(pod.metadata.name for pod in old if drain.marked_for_update(pod))
+        return frozenset(pod.metadata.name for pod in old if drain.is_marked_for_update(pod))
     if isinstance(found, Unknown):
         held = {name for name, node in nodes.value.items() if node.drain}
-        marked = (pod for pod in old if drain.marked_for_update(pod))
+        marked = (pod for pod in old if drain.is_marked_for_update(pod))
         return frozenset(pod.metadata.name for pod in marked if slurm_node_name(pod) in held)
     seen = found.value.get(view.workers.names.reservation)
     runs = seen is not None and seen.start <= view.now < seen.end
@@ -103,12 +103,12 @@ def free(view: NodeSetView, old: Sequence[Pod]) -> frozenset[str]:
     return frozenset(names_)
 
 
-def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Maintenance:
+def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Pod]) -> Maintenance:
     """Decide about the reservation; `old` are the pods to be replaced, those under way too."""
     if view.deleting or not scheduled(view.workers):
         return Maintenance(_none(view, "No update is scheduled"), wake=_patience(view))
     plan = view.workers.update.schedule
-    if plan is None or view.controller is not ControllerState.PRESENT or view.hold_creation:
+    if plan is None or view.controller is not ControllerState.PRESENT or view.creation_blocked:
         return Maintenance()
     if not old:
         check = _absent("UpToDate", "No pod has an older template")
@@ -121,8 +121,8 @@ def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Main
         return Maintenance((), Check(False, "ReservationUnsupported", words, type=CREATED))
     if isinstance(view.reservations, Unknown):
         return _unknown(old, view.reservations.why)
-    if slurm.silence is not None:
-        return _unknown(old, slurm.silence)
+    if slurm.unknown_reason is not None:
+        return _unknown(old, slurm.unknown_reason)
     found = _planned(view, slurm, plan, old, view.reservations.value)
     refused = view.refused_reservation
     if refused is None or not found.actions:
@@ -134,8 +134,8 @@ def maintenance(view: NodeSetView, slurm: SlurmView, old: Sequence[Pod]) -> Main
 
 
 def _planned(
-    view: NodeSetView,
-    slurm: SlurmView,
+    view: WorkerSetView,
+    slurm: SlurmSnapshot,
     plan: Schedule,
     old: Sequence[Pod],
     known: Mapping[str, Reservation],
@@ -187,13 +187,15 @@ def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
     if not _right(case, window, seen):
         told = f"Reservation {name} ({span}) is not as declared"
         check = Check(None, "CreatingReservation", told, type=CREATED)
-        return Maintenance((DeleteReservation(name, Why("ReservationDeleted", told)),), check)
+        return Maintenance(
+            (DeleteReservation(name, EventReason("ReservationDeleted", told)),), check
+        )
     how = "are" if seen.start > case.now else "are being"
     words = f"{case.count}: {case.listed} {how} replaced in reservation {name}, {span}"
     check = Check(True, "Created", words, type=CREATED)
     if seen.nodes == frozenset(case.nodes):
         return Maintenance((), check)
-    why = Why("ReservationUpdated", f"Reservation {name} has {case.listed} now")
+    why = EventReason("ReservationUpdated", f"Reservation {name} has {case.listed} now")
     return Maintenance((SetReservation(name, case.nodes, OURS, why),), check)
 
 
@@ -214,7 +216,7 @@ def _made(case: _Case, window: Window) -> Maintenance:
     if start <= case.now:
         # slurmctld takes a start in the past of those only that come again.
         start, flags = (start, (*flags, FORCE_START)) if case.plan.every else (int(case.now), flags)
-    why = Why("ReservationCreated", told)
+    why = EventReason("ReservationCreated", told)
     return Maintenance(
         (SetReservation(case.name, case.nodes, flags, why, start, window.end),), check
     )
@@ -235,32 +237,34 @@ def _right(case: _Case, window: Window, seen: Reservation) -> bool:
     return not plan.every and begun and seen.start < seen.end == window.end
 
 
-def _none(view: NodeSetView, ground: str) -> tuple[ReservationAction, ...]:
+def _none(view: WorkerSetView, ground: str) -> tuple[ReservationAction, ...]:
     """There shall be no reservation, and no finalizer once there is none."""
     name = view.workers.names.reservation
     finalizer = view.workers.marks.reservation_finalizer
     has = finalizer in view.workers.metadata.finalizers
-    if not asks(view.workers):
+    if not needs_reservations(view.workers):
         return ()
-    if view.abandoned:
-        why = Why("ReservationLeft", f"There is no Slurm left to delete reservation {name} in")
+    if view.is_orphaned:
+        why = EventReason(
+            "ReservationLeft", f"There is no Slurm left to delete reservation {name} in"
+        )
         return (RemoveFinalizer(finalizer, why),) if has else ()
     if isinstance(view.reservations, Unknown):
         if not has or _patience(view) != 0.0:
             return ()
         told = f"Reservation {name} may be left in Slurm: {view.reservations.why}"
-        return (RemoveFinalizer(finalizer, Why("ReservationLeft", told)),)
+        return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", told)),)
     if name in view.reservations.value:
         refused = view.refused_reservation
         if refused is not None and refused.again_at > view.now:
             return ()
-        why = Why("ReservationDeleted", f"{ground}: reservation {name} is deleted")
+        why = EventReason("ReservationDeleted", f"{ground}: reservation {name} is deleted")
         return (DeleteReservation(name, why),)
-    why = Why("ReservationGone", f"{ground}: there is no reservation {name}")
+    why = EventReason("ReservationGone", f"{ground}: there is no reservation {name}")
     return (RemoveFinalizer(finalizer, why),) if has else ()
 
 
-def _patience(view: NodeSetView) -> float | None:
+def _patience(view: WorkerSetView) -> float | None:
     """Seconds for which a deleted NodeSet without pods still waits for a silent Slurm."""
     deleted = times.parse(view.workers.metadata.deletion_timestamp)
     if (

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
-from penstock.decide.action import Ground
-from penstock.decide.drain.deletion_guard import may_delete
+from penstock.decide.action import DeletionGround
+from penstock.decide.drain.deletion_guard import can_delete
 from penstock.decide.nodeset.status import current
-from penstock.decide.observed.pod import finished
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.observed.pod import is_finished
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
 
 PAUSE_S = 10.0
 """Shortest life of a pod that is made again at once: a kubelet that refuses each pod in the moment
 it sees it must not be fed at full speed."""
 
-_USELESS = (Ground.NEVER_BOUND, Ground.NEVER_STARTED, Ground.STOPPED)
+_USELESS = (DeletionGround.NEVER_BOUND, DeletionGround.NEVER_STARTED, DeletionGround.STOPPED)
 
 
-def remake_in(pod: Pod, now: float) -> float | None:
+def recreate_after(pod: Pod, now: float) -> float | None:
     """Seconds until the pod may be deleted to be made again, None when it has not ended."""
-    if not finished(pod) or pod.metadata.deleting:
+    if not is_finished(pod) or pod.metadata.deleting:
         return None
     made = times.parse(pod.metadata.creation_timestamp)
     return 0.0 if made is None else max(0.0, made + PAUSE_S - now)
 
 
-def outdated(view: NodeSetView, slurm: SlurmView, pod: Pod) -> Ground | None:
+def outdated(view: WorkerSetView, slurm: SlurmSnapshot, pod: Pod) -> DeletionGround | None:
     """Why a pod of an older revision may be replaced at once; None when it works or may do so.
 
     Its template is what keeps it from starting, for all that is known: an image that does not
@@ -38,5 +38,5 @@ def outdated(view: NodeSetView, slurm: SlurmView, pod: Pod) -> Ground | None:
     """
     if current(view, pod) or view.workers.update.type == "OnDelete":
         return None
-    ground = may_delete(pod, slurm).ground
+    ground = can_delete(pod, slurm).ground
     return ground if ground in _USELESS else None

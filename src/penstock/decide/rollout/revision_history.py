@@ -23,14 +23,14 @@ from penstock.model.worker_set import WorkerSet
 class History:
     """What shall be: the wanted revision's `number` and hashes of the same meaning.
 
-    `exists` says whether there is a record of it, `true` whether that says so already. `gone` are
-    records to delete.
+    `exists` says whether there is a record of it, `is_recorded` whether that says so already.
+    `gone` are records to delete.
     """
 
-    same: tuple[str, ...]
+    equal_hashes: tuple[str, ...]
     number: int
     exists: bool
-    true: bool
+    is_recorded: bool
     gone: tuple[ControllerRevision, ...]
 
 
@@ -50,10 +50,10 @@ def history(
     )
     kept = max(0, workers.revision_history_limit)
     return History(
-        same=same,
+        equal_hashes=same,
         number=number,
         exists=found is not None,
-        true=found is not None and (noted, found.revision) == (same, number),
+        is_recorded=found is not None and (noted, found.revision) == (same, number),
         gone=tuple(old[: max(0, len(old) - kept)]),
     )
 

@@ -33,7 +33,7 @@ class Rollback:
     why: str = ""
 
 
-def asked(workers: WorkerSet) -> str | None:
+def requested(workers: WorkerSet) -> str | None:
     """The value that was not done yet."""
     notes = workers.metadata.annotations
     value = notes.get(ROLLBACK, "").strip()

@@ -18,7 +18,7 @@ do not work first, then idle ones, and busy ones when no other is left; a job is
 - In DaemonSet mode the pod of a machine that takes no new one, as by a taint, stays as it is: the
   machine would be out for as long as that lasts, and not count any more.
 - While no pod can be made, or with another strategy, nothing is taken and what was is given back.
-  With ScheduledUpdate only those count that `maintenance.free` names.
+  With ScheduledUpdate only those count that `maintenance.replaceable_now` names.
 - A pod of the other scaling mode counts as one of an older revision, and so does one in DaemonSet
   mode whose Slurm node shall be called otherwise; these go with any strategy.
 """
@@ -32,14 +32,14 @@ from enum import IntEnum
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.drain import request as drain
-from penstock.decide.drain.resume import registered
+from penstock.decide.drain.resume import is_registered
 from penstock.decide.nodeset.status import available_in, current, in_place, old_ones
-from penstock.decide.observed.pod import never_started, slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import ControllerState, NodeSetView
-from penstock.decide.placement.daemonset import last_there
+from penstock.decide.observed.pod import has_never_started, slurm_node_name
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import ControllerState, WorkerSetView
+from penstock.decide.placement.daemonset import is_last_on_node
 from penstock.decide.rollout import maintenance
-from penstock.decide.scale import rank
+from penstock.decide.scale import scale_in_order
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.state import Node
 
@@ -61,16 +61,17 @@ class _Use(IntEnum):
 class Rollout:
     """`condemned` pods go, in this order; of these `idle` are the names of those without a job.
 
-    `budget` is how many pods may be out. `broken` are pods of the wanted revision that do not work,
-    `left` older ones that a user's cordon keeps, `last` those whose machine takes no new one.
+    `budget` is how many pods may be out. `failing` are pods of the wanted revision that do not
+    work, `cordoned` older ones that a user's cordon keeps, `last_on_node` those whose machine takes
+    no new one.
     """
 
     condemned: tuple[Pod, ...] = ()
     idle: frozenset[str] = frozenset()
     budget: int = 0
-    broken: tuple[Pod, ...] = ()
-    left: tuple[Pod, ...] = ()
-    last: tuple[Pod, ...] = ()
+    failing: tuple[Pod, ...] = ()
+    cordoned: tuple[Pod, ...] = ()
+    last_on_node: tuple[Pod, ...] = ()
 
 
 def max_unavailable(workers: WorkerSet, wanted: int) -> int:
@@ -81,16 +82,16 @@ def max_unavailable(workers: WorkerSet, wanted: int) -> int:
     return max(1, most)
 
 
-def serves(view: NodeSetView) -> bool:
+def can_replace(view: WorkerSetView) -> bool:
     """Whether pods are replaced at all: only while another could be made in one's place."""
     return (
         view.controller is ControllerState.PRESENT
-        and view.hold_creation is None
+        and view.creation_blocked is None
         and not view.deleting
     )
 
 
-def to_replace(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
+def to_replace(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
     """Pods that are not as wanted, as far as the strategy lets us take them.
 
     What is of the other scaling mode, or called as its machine no more, goes with any strategy.
@@ -98,27 +99,31 @@ def to_replace(view: NodeSetView, pods: Iterable[Pod]) -> list[Pod]:
     old = old_ones(view, pods)
     if not old or view.workers.update.type == "RollingUpdate":
         return old
-    free = maintenance.free(view, old) if maintenance.scheduled(view.workers) else frozenset[str]()
+    free = (
+        maintenance.replaceable_now(view, old)
+        if maintenance.scheduled(view.workers)
+        else frozenset[str]()
+    )
     return [pod for pod in old if pod.metadata.name in free or not in_place(view, pod)]
 
 
-def absent(view: NodeSetView, kept: Sequence[Pod]) -> int:
+def absent(view: WorkerSetView, kept: Sequence[Pod]) -> int:
     """How many wanted pods are not there: missing, or terminating and not made again yet."""
     return view.replicas - len(kept)
 
 
-def works(view: NodeSetView, slurm: SlurmView, pod: Pod) -> bool:
+def is_in_service(view: WorkerSetView, slurm: SlurmSnapshot, pod: Pod) -> bool:
     """Whether a pod is in use: by Kubernetes' word and by Slurm's."""
     if available_in(pod, view.workers.min_ready_seconds, view.now) != 0:
         return False
     node = slurm.node(slurm_node_name(pod))
-    return node is not None and not node.state & _OUT and registered(pod, node)
+    return node is not None and not node.state & _OUT and is_registered(pod, node)
 
 
-def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout:
+def rollout(view: WorkerSetView, slurm: SlurmSnapshot, kept: Sequence[Pod]) -> Rollout:
     """Decide on the pods that scale-in leaves: `kept`, of which there may be too few."""
     old = to_replace(view, kept)
-    if not old or not serves(view):
+    if not old or not can_replace(view):
         return Rollout()
     budget = max_unavailable(view.workers, view.replicas)
     last: list[Pod] = []
@@ -126,31 +131,31 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
     going: list[Pod] = []
     rest: list[Pod] = []
     for pod in old:
-        if last_there(view, pod):
+        if is_last_on_node(view, pod):
             last.append(pod)
             continue
         node = slurm.node(slurm_node_name(pod))
-        cordoned = drain.cordoned_by_user(view.workers.marks, pod, node)
+        cordoned = drain.is_cordoned_by_user(view.workers.marks, pod, node)
         (left if cordoned else going if _under_way(pod, node) else rest).append(pod)
-    if slurm.silence is not None:
-        return Rollout(tuple(going), budget=budget, left=tuple(left), last=tuple(last))
-    broken = [pod for pod in kept if current(view, pod) and not works(view, slurm, pod)]
+    if slurm.unknown_reason is not None:
+        return Rollout(tuple(going), budget=budget, cordoned=tuple(left), last_on_node=tuple(last))
+    broken = [pod for pod in kept if current(view, pod) and not is_in_service(view, slurm, pod)]
     free = budget - absent(view, kept) - len(broken) - len(left) - len(going)
     # Those whose time has not come are out as well when they do not work.
     taken = {pod.metadata.uid for pod in old}
     later = [pod for pod in old_ones(view, kept) if pod.metadata.uid not in taken]
-    free -= sum(1 for pod in (*last, *later) if not works(view, slurm, pod))
+    free -= sum(1 for pod in (*last, *later) if not is_in_service(view, slurm, pod))
     uses = {pod.metadata.name: _use(view, slurm, pod) for pod in rest}
     order = sorted(
         rest,
         key=lambda pod: (
             uses[pod.metadata.name],
-            not drain.marked_for_update(pod),
-            rank(view, pod, slurm),
+            not drain.is_marked_for_update(pod),
+            scale_in_order(view, pod, slurm),
         ),
     )
-    dead = [pod for pod in order if never_started(pod)]
-    alive = [pod for pod in order if not never_started(pod)]
+    dead = [pod for pod in order if has_never_started(pod)]
+    alive = [pod for pod in order if not has_never_started(pod)]
     chosen = (*dead, *alive[: max(0, free - len(dead))])
     idle = (name for pod in chosen if uses[name := pod.metadata.name] is _Use.IDLE)
     condemned = (*going, *chosen)
@@ -159,11 +164,11 @@ def rollout(view: NodeSetView, slurm: SlurmView, kept: Sequence[Pod]) -> Rollout
 
 def _under_way(pod: Pod, node: Node | None) -> bool:
     """Whether it is taken for good: marked, and its node drained or not known to be in use."""
-    return drain.marked_for_update(pod) and (node is None or node.drain)
+    return drain.is_marked_for_update(pod) and (node is None or node.drain)
 
 
-def _use(view: NodeSetView, slurm: SlurmView, pod: Pod) -> _Use:
-    if not works(view, slurm, pod):
+def _use(view: WorkerSetView, slurm: SlurmSnapshot, pod: Pod) -> _Use:
+    if not is_in_service(view, slurm, pod):
         return _Use.NONE
     name = slurm_node_name(pod)
     node = slurm.node(name)

@@ -26,19 +26,19 @@ def terminating(marks: WorkerMarks) -> str:
     return f"{marks.drain_prefix}Pod is terminating"
 
 
-def is_ours(marks: WorkerMarks, reason: str) -> bool:
+def is_own_reason(marks: WorkerMarks, reason: str) -> bool:
     """Whether a reason carries the operator's mark."""
     return reason.startswith(marks.drain_prefix)
 
 
-def stands(marks: WorkerMarks, node: Node) -> bool:
+def is_foreign_reason(marks: WorkerMarks, node: Node) -> bool:
     """Whether the node's reason is somebody else's word about its state, so not to be reworded."""
     if node.drain:
-        return not is_ours(marks, node.reason)
+        return not is_own_reason(marks, node.reason)
     meant = node.state & {"DOWN", "FAIL", "ERROR"}
     return (
         bool(meant and node.reason)
-        and not is_ours(marks, node.reason)
+        and not is_own_reason(marks, node.reason)
         and not node.reason.startswith(NOT_RESPONDING)
     )
 

@@ -81,7 +81,7 @@ def told(found: Found) -> str:
     return f"changed in Slurm: {list_some(parts, '; ')}"
 
 
-def put_back(workers: WorkerSet, node: Node) -> live_conf.LiveConf:
+def put_back(workers: WorkerSet, node: Node) -> live_conf.NodeParameters:
     """What a node is to have again; features of other owners stay."""
     declared = live_conf.wanted(workers)
     others = frozenset(one for one in node.features if one.startswith(_OTHERS))
@@ -110,7 +110,7 @@ def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
 def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
     """Whether a node was given what is declared, and nothing is on its way to it."""
     record = records.read(node.comment)
-    if record is None or not records.belongs(record, workers):
+    if record is None or not records.is_owned_by(record, workers):
         return False
     known = workers.marks.revision_of(pod.metadata.labels) in confs
     ours = known and record.pod == pod.metadata.name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
-from penstock.decide.action import SetNodeFeatures, Why
+from penstock.decide.action import EventReason, SetNodeFeatures
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
@@ -32,7 +32,7 @@ def step(marks: WorkerMarks, node: Node, machine: KubernetesNode | None) -> SetN
         return None
     told = ", ".join(sorted(want)) or "none"
     message = f"Node {node.name} has of its machine now: {told}"
-    return SetNodeFeatures(node.name, want, Why("SlurmFeaturesChanged", message))
+    return SetNodeFeatures(node.name, want, EventReason("SlurmFeaturesChanged", message))
 
 
 def merged(have: Iterable[str], want: Iterable[str]) -> tuple[str, ...]:

@@ -31,15 +31,15 @@ USUAL_WEIGHT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ParameterChange:
     """`given` is what a node gets, `told` what its comment is to say that it was given."""
 
-    given: LiveConf
-    told: LiveConf
+    given: NodeParameters
+    told: NodeParameters
 
 
 @dataclass(frozen=True, slots=True)
-class LiveConf:
+class NodeParameters:
     """What a node is to be called for jobs, how readily it is taken, and what it has to give."""
 
     features: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class LiveConf:
         given = "".join(f" {key}={value}" for key, value in words if value)
         return f"Features={','.join(sorted(self.features))} Weight={self.weight}{given}"
 
-    def on(self, node: Node, before: LiveConf) -> LiveConf:
+    def on(self, node: Node, before: NodeParameters) -> NodeParameters:
         """What becomes of a node that was given `before`; what it has besides stays.
 
         Its `gres` is empty when that stays.
@@ -65,10 +65,10 @@ class LiveConf:
         features = frozenset(node.features) - before.features | self.features
         weight = node.weight if self.weight == before.weight else self.weight
         counts = "" if self.gres == before.gres else self.gres
-        return LiveConf(features, weight, counts, self.extra, self.comment)
+        return NodeParameters(features, weight, counts, self.extra, self.comment)
 
 
-def read(text: str) -> LiveConf:
+def read(text: str) -> NodeParameters:
     """The words of an extraConf, or of a comment, as far as they are live."""
     features: set[str] = set()
     weight = USUAL_WEIGHT
@@ -85,16 +85,16 @@ def read(text: str) -> LiveConf:
         elif key.lower() in told:
             told[key.lower()] = value
     counts = gres.text(gres.counts(",".join(resources)))
-    return LiveConf(frozenset(features), weight, counts, told["extra"], told["comment"])
+    return NodeParameters(frozenset(features), weight, counts, told["extra"], told["comment"])
 
 
-def wanted(workers: WorkerSet, extra_conf: str | None = None) -> LiveConf:
+def wanted(workers: WorkerSet, extra_conf: str | None = None) -> NodeParameters:
     """What the nodes of a set are given, by its own parameters or by those of a revision."""
     found = read(workers.parameters if extra_conf is None else extra_conf)
     return replace(found, features=found.features | {workers.names.feature})
 
 
-def alike(
+def equal_revisions(
     workers: WorkerSet,
     data: Json,
     records: Iterable[ControllerRevision],
@@ -118,7 +118,7 @@ def alike(
 
 def change(
     workers: WorkerSet, pod: Pod, node: Node, last: str | None, confs: Mapping[str, str]
-) -> Change | None:
+) -> ParameterChange | None:
     """What a node is to be given now, None when it has it.
 
     Counts of resources that jobs use wait for these jobs: slurmctld would drain the node for it.
@@ -143,7 +143,7 @@ def change(
         registered = read(own).weight
         if node.weight == registered:
             before = replace(before, weight=registered)
-    return None if after == before else Change(after.on(node, before), after)
+    return None if after == before else ParameterChange(after.on(node, before), after)
 
 
 def _extra_conf(data: Json) -> str:

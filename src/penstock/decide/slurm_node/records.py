@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.action import DeleteNodeRecord, DrainNode, SetNodeComment, Why
-from penstock.decide.observed.slurm_view import SlurmView
-from penstock.decide.observed.view import NodeSetView
+from penstock.decide.action import DeleteNodeRecord, DrainNode, EventReason, SetNodeComment
+from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import drain_reason, topology
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.model.worker_marks import TRUE, WorkerMarks
@@ -47,7 +47,7 @@ TOPOLOGY = "topology"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class NodeComment:
     """A comment of ours, read."""
 
     namespace: str
@@ -85,7 +85,7 @@ class Record:
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
-def read(comment: str) -> Record | None:
+def read(comment: str) -> NodeComment | None:
     """The comment, if it is one of ours."""
     if not comment.startswith("{"):
         return None
@@ -109,7 +109,7 @@ def read(comment: str) -> Record | None:
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
         return None
     drained, live, place = values.get(DRAIN), values.get(LIVE), values.get(TOPOLOGY)
-    return Record(
+    return NodeComment(
         *parts,
         drain=drained if isinstance(drained, str) else None,
         renew=values.get(RENEW) == TRUE,
@@ -118,7 +118,7 @@ def read(comment: str) -> Record | None:
     )
 
 
-def belongs(record: Record, workers: WorkerSet) -> bool:
+def is_owned_by(record: NodeComment, workers: WorkerSet) -> bool:
     """Whether a record is of exactly this object, not of a namesake before it."""
     meta = workers.metadata
     return (record.namespace, record.nodeset, record.nodeset_uid) == (
@@ -149,16 +149,16 @@ def comment_action(
     old = read(node.comment)
     meta = workers.metadata
     machine = pod.spec.node_name or ""
-    current = Record(meta.namespace, pod.metadata.name, machine, meta.name, meta.uid)
+    current = NodeComment(meta.namespace, pod.metadata.name, machine, meta.name, meta.uid)
     if pod.ready:
         new = current
-    elif old is not None and belongs(old, workers):
+    elif old is not None and is_owned_by(old, workers):
         new = old
     elif going:
         new = current
     else:
         return None
-    last = old.live if old is not None and belongs(old, workers) else None
+    last = old.live if old is not None and is_owned_by(old, workers) else None
     new = replace(
         new,
         drain=_remembered(workers.marks, node, old),
@@ -179,39 +179,43 @@ def comment_action(
         given.weight,
         given.gres or None,
         given.extra if last is not None or given.extra else None,
-        Why("SlurmNodeChanged", f"Node {node.name} has {given.text} now; no pod restarts for it"),
+        EventReason(
+            "SlurmNodeChanged", f"Node {node.name} has {given.text} now; no pod restarts for it"
+        ),
         over=node.features,
     )
 
 
-def _remembered(marks: WorkerMarks, node: Node, old: Record | None) -> str | None:
+def _remembered(marks: WorkerMarks, node: Node, old: NodeComment | None) -> str | None:
     if not node.drain:
         return None
     if node.reason == drain_reason.terminating(marks):
         return old.drain if old else None
-    return None if drain_reason.is_ours(marks, node.reason) else node.reason
+    return None if drain_reason.is_own_reason(marks, node.reason) else node.reason
 
 
-def renewals(
-    view: NodeSetView, missing: Iterable[str], slurm: SlurmView
+def deletions_before_recreate(
+    view: WorkerSetView, missing: Iterable[str], slurm: SlurmSnapshot
 ) -> tuple[DeleteNodeRecord, ...]:
     """Records that go before the pods of the `missing` nodes are made, with another template.
 
     A record that somebody drained stays: the drain would go with it.
     """
-    if slurm.silence is not None:
+    if slurm.unknown_reason is not None:
         return ()
-    workers, in_use = view.workers, view.crowd.hosts
+    workers, in_use = view.workers, view.aggregates.slurm_nodes
     found: list[DeleteNodeRecord] = []
     for name in missing:
         node = slurm.node(name)
         record = read(node.comment) if node is not None else None
         if node is None or record is None or name in in_use:
             continue
-        if not record.renew or not belongs(record, workers) or record.drain is not None:
+        if not record.renew or not is_owned_by(record, workers) or record.drain is not None:
             continue
         if may_renew(workers.marks, node) and not slurm.jobs(name):
-            why = Why("SlurmNodeRecordDeleted", f"Node {name} comes back with another template")
+            why = EventReason(
+                "SlurmNodeRecordDeleted", f"Node {name} comes back with another template"
+            )
             found.append(DeleteNodeRecord(name, why, renews=node.slurmd_start_time))
     return tuple(found)
 
@@ -219,37 +223,39 @@ def renewals(
 def may_renew(marks: WorkerMarks, node: Node) -> bool:
     """Whether a record takes no jobs, has none, and nobody's word about it would be lost."""
     out = node.drain or "DOWN" in node.state
-    return out and not node.busy and not drain_reason.stands(marks, node)
+    return out and not node.busy and not drain_reason.is_foreign_reason(marks, node)
 
 
 @dataclass(frozen=True, slots=True)
-class Defunct:
+class OrphanedRecords:
     """Records that outlived their pod: all that are left, and what to do now."""
 
     left: tuple[str, ...] = ()
     actions: tuple[DrainNode | DeleteNodeRecord, ...] = ()
 
 
-def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -> Defunct:
+def orphaned_records(
+    view: WorkerSetView, wanted_pods: Collection[str], slurm: SlurmSnapshot
+) -> OrphanedRecords:
     """Records of this NodeSet that have no pod and shall get none.
 
     A record is deleted when Slurm's answer says that no job holds it and that it takes none (DOWN,
     or drained). One that still takes jobs, as its pod was killed, is drained first. Those of gone
     machines stay while `pruneSlurmNodeRecords` says so.
     """
-    if isinstance(slurm.nodes, Unknown) or slurm.silence is not None:
-        return Defunct()
-    unused = slurm.nodes.value.keys() - view.crowd.hosts
+    if isinstance(slurm.nodes, Unknown) or slurm.unknown_reason is not None:
+        return OrphanedRecords()
+    unused = slurm.nodes.value.keys() - view.aggregates.slurm_nodes
     if view.places is not None:
-        unused -= set(view.places.hosts.values())
-    alive = view.crowd.names | set(wanted_pods) if unused else set[str]()
+        unused -= set(view.places.slurm_nodes.values())
+    alive = view.aggregates.names | set(wanted_pods) if unused else set[str]()
     marks = view.workers.marks
     left: list[str] = []
     actions: list[DrainNode | DeleteNodeRecord] = []
     for name in sorted(unused):
         node = slurm.nodes.value[name]
         record = read(node.comment)
-        if record is None or not belongs(record, view.workers):
+        if record is None or not is_owned_by(record, view.workers):
             continue
         if record.pod in alive and not _moved_on(view, record):
             continue
@@ -257,20 +263,22 @@ def defunct(view: NodeSetView, wanted_pods: Collection[str], slurm: SlurmView) -
         gone = f"Pod ({record.namespace}/{record.pod}) is gone"
         of_gone = _of_gone_machine(view, record)
         if not node.drain and "DOWN" not in node.state:
-            why = Why("SlurmNodeWithoutPod", gone)
+            why = EventReason("SlurmNodeWithoutPod", gone)
             reason = f"{marks.drain_prefix}{gone}"
             actions.append(
-                DrainNode(name, reason, override=not drain_reason.stands(marks, node), why=why)
+                DrainNode(
+                    name, reason, override=not drain_reason.is_foreign_reason(marks, node), why=why
+                )
             )
         elif of_gone and not view.workers.prune_missing_nodes:
             continue
         elif not node.busy and not slurm.jobs(name):
             event = "DefunctSlurmNodePruned" if of_gone else "SlurmNodeRecordDeleted"
-            actions.append(DeleteNodeRecord(name, Why(event, gone)))
-    return Defunct(tuple(left), tuple(actions))
+            actions.append(DeleteNodeRecord(name, EventReason(event, gone)))
+    return OrphanedRecords(tuple(left), tuple(actions))
 
 
-def _moved_on(view: NodeSetView, record: Record) -> bool:
+def _moved_on(view: WorkerSetView, record: NodeComment) -> bool:
     """Whether the pod of that name is another Slurm node now, as its machine is called otherwise.
 
     In DaemonSet mode a machine's pod always has the same name; in the other one, the same node.
@@ -278,8 +286,8 @@ def _moved_on(view: NodeSetView, record: Record) -> bool:
     return view.places is not None and view.workers.names.ordinal_of(record.pod) is None
 
 
-def _of_gone_machine(view: NodeSetView, record: Record) -> bool:
+def _of_gone_machine(view: WorkerSetView, record: NodeComment) -> bool:
     """Whether a pod in DaemonSet mode made it, and its machine is gone or called otherwise."""
     if view.places is None or view.workers.names.ordinal_of(record.pod) is not None:
         return False
-    return record.node not in view.kubernetes_nodes or record.node in view.places.hosts
+    return record.node not in view.kubernetes_nodes or record.node in view.places.slurm_nodes

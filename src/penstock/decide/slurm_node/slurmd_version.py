@@ -14,7 +14,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.base.text import list_some
 from penstock.decide.drain.resume import SKEW_S
-from penstock.decide.observed.pod import slurm_node_name, slurmd_began
+from penstock.decide.observed.pod import slurm_node_name, slurmd_started_at
 from penstock.slurm.known import Fact, Known
 from penstock.slurm.state import Node
 from penstock.slurm.versions import PROBES_SINCE, Version, oldest_beside, parse
@@ -103,7 +103,7 @@ def _reported(pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]) -> dict[str,
 
 def _is_of(node: Node, pod: Pod) -> bool:
     """Whether the slurmd that runs in the pod has registered, and not only one before it."""
-    began = slurmd_began(pod)
+    began = slurmd_started_at(pod)
     return began is not None and node.slurmd_start_time >= began - SKEW_S
 
 

@@ -17,16 +17,16 @@ from penstock.api.kubernetes.conditions import Check
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
-from penstock.decide.action import SetNodeTopology, Why
+from penstock.decide.action import EventReason, SetNodeTopology
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmView
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.slurm_node import topology_file
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class TopologyRejection:
     """What slurmctld did not take, its words, and when it is asked again (Unix seconds)."""
 
     topology: str
@@ -67,7 +67,7 @@ def remembered(node: Node, place: str | None, last: str | None) -> str | None:
 
 
 def step(
-    node: Node, place: str | None, last: str | None, refusal: Refusal | None, now: float
+    node: Node, place: str | None, last: str | None, refusal: TopologyRejection | None, now: float
 ) -> SetNodeTopology | None:
     """What is to be told to slurmctld now."""
     if place is None or node.topology is None or node.topology == place:
@@ -78,19 +78,19 @@ def step(
         return None
     told = f"is at {place} now, as its machine says" if place else "has no place of its own now"
     return SetNodeTopology(
-        node.name, place, Why("SlurmTopologyChanged", f"Node {node.name} {told}")
+        node.name, place, EventReason("SlurmTopologyChanged", f"Node {node.name} {told}")
     )
 
 
-def standing(
+def current_rejections(
     marks: WorkerMarks,
-    refusals: Mapping[str, Refusal],
+    refusals: Mapping[str, TopologyRejection],
     pods: Iterable[Pod],
     machines: Mapping[str, KubernetesNode],
-    slurm: SlurmView,
-) -> Mapping[str, Refusal]:
+    slurm: SlurmSnapshot,
+) -> Mapping[str, TopologyRejection]:
     """The refusals that still are in the way, by Slurm node."""
-    found: dict[str, Refusal] = {}
+    found: dict[str, TopologyRejection] = {}
     for pod in pods if refusals else ():
         name = slurm_node_name(pod)
         refusal, node = refusals.get(name), slurm.node(name)
@@ -100,7 +100,7 @@ def standing(
     return found
 
 
-def check(marks: WorkerMarks, refusals: Mapping[str, Refusal]) -> Check | None:
+def check(marks: WorkerMarks, refusals: Mapping[str, TopologyRejection]) -> Check | None:
     """What a user is told of them."""
     if not refusals:
         return None
@@ -113,7 +113,7 @@ def check(marks: WorkerMarks, refusals: Mapping[str, Refusal]) -> Check | None:
     )
 
 
-def again_in(refusals: Mapping[str, Refusal], now: float) -> float | None:
+def again_in(refusals: Mapping[str, TopologyRejection], now: float) -> float | None:
     """Seconds until the first of them is tried again."""
     return min((max(0.1, one.again_at - now) for one in refusals.values()), default=None)
 
