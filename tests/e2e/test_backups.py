@@ -112,7 +112,11 @@ def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: C
     # The kubelet would end what does not answer, a minute and a half later.
     send(uids[PODS[0]], signal.SIGKILL)
     cluster.until("pods", lambda pods: works(pods) == [PODS[0]], "the primary is back", LONG_S)
-    eventually(
-        "the job runs on", lambda: state(cluster, PODS[0], job) == "RUNNING late", LONG_S, every=1
-    )
+
+    def runs_on() -> bool:
+        if (found := state(cluster, PODS[0], job)) != "RUNNING late":
+            raise LookupError(found)
+        return True
+
+    eventually("the job runs on", runs_on, LONG_S, every=1)
     cluster.until_ready("controllers", manifests.NAME, LONG_S)
