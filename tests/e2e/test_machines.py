@@ -146,7 +146,7 @@ def test_a_kubernetes_node_that_joins_gets_a_worker_and_one_that_leaves_loses_it
     try:
         eventually("it has a worker", lambda: cluster.states().get(name) == {"IDLE"}, LONG_S)
         assert place.runs(name)
-        # A record is marked once its pod is Ready; nobody can tell whose an unmarked one is.
+        # The operator marks a record once its pod is Ready. An unmarked one has no owner.
         eventually("its record is marked", lambda: cluster.node(name)["comment"], LONG_S)
         place.site.node.stop(name)
         eventually("Slurm has noticed", lambda: "DOWN" in cluster.states()[name], LONG_S)
