@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
 
-NODE_SUFFIX = 10
-"""Characters that distinguish the pods of one worker set on different Kubernetes nodes."""
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"
-"""Characters that form no words. Source: apimachinery's SafeEncodeString."""
-_LETTERS = 20
-"""How many of these are no digits."""
+from penstock.api.cluster.pod_names import node_suffix, ordinal_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,7 @@ class WorkerNames:
 
         It looks like a name that the API server generated.
         """
-        return f"{self.pod_prefix}{_suffix(self.uid, node)}"
+        return f"{self.pod_prefix}{node_suffix(self.uid, node)}"
 
     def ordinal_of(self, pod: str) -> int | None:
         """Ordinal in a pod's name; None for a name of another form."""
@@ -57,21 +50,3 @@ class WorkerNames:
     def pvc_on(self, template: str, host: str) -> str:
         """PVC of the pod of a Kubernetes node, by its Slurm node."""
         return f"{template}-{self.pod_prefix}{host}"
-
-
-@lru_cache(maxsize=65536)
-def ordinal_in(prefix: str, pod: str) -> int | None:
-    """As `WorkerNames.ordinal_of`, by the prefix alone."""
-    digits = pod.removeprefix(prefix)
-    if not pod.startswith(prefix) or not digits.isascii() or not digits.isdigit():
-        return None
-    return int(digits)
-
-
-@lru_cache(maxsize=65536)
-def _suffix(uid: str, node: str) -> str:
-    found = hashlib.sha256(f"{uid}/{node}".encode()).digest()
-    letters = [_SAFE[byte % len(_SAFE)] for byte in found[:NODE_SUFFIX]]
-    # Not a number: an ordinal would be read from it.
-    letters[0] = _SAFE[found[0] % _LETTERS]
-    return "".join(letters)

@@ -6,9 +6,7 @@ here is a promise. Where two names exist, the older documentation used the secon
 
 from __future__ import annotations
 
-import hashlib
-from functools import lru_cache
-
+from penstock.api.cluster.pod_names import node_suffix, ordinal_in
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
@@ -23,12 +21,6 @@ SLURM_KEY = "slurm.key"
 JWT_KEY = "jwt.key"
 SLURM_JWKS = "slurm.jwks"
 """Several keys of auth/slurm; where it is, slurm.key is not read."""
-DAEMON_SUFFIX = 10
-"""Characters that tell the pods of a NodeSet in DaemonSet mode apart: enough for any cluster."""
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"
-"""Of which no words are made. Source: apimachinery's SafeEncodeString."""
-_LETTERS = 20
-"""How many of these are no digits."""
 
 
 # Controller
@@ -191,31 +183,12 @@ def daemon_pod_name(nodeset: NodeSet, machine: str) -> str:
     It looks as if the API server had generated it, which slurm-operator leaves it to.
     """
     meta = nodeset.metadata
-    return f"{meta.name}-{_suffix(meta.uid, machine)}"
-
-
-@lru_cache(maxsize=65536)
-def _suffix(uid: str, machine: str) -> str:
-    found = hashlib.sha256(f"{uid}/{machine}".encode()).digest()
-    letters = [_SAFE[byte % len(_SAFE)] for byte in found[:DAEMON_SUFFIX]]
-    # No number: an ordinal would be read from it.
-    letters[0] = _SAFE[found[0] % _LETTERS]
-    return "".join(letters)
+    return f"{meta.name}-{node_suffix(meta.uid, machine)}"
 
 
 def ordinal_of(nodeset: NodeSet, pod: str) -> int | None:
     """Ordinal of a worker pod's name; None when the name is not one of this NodeSet's."""
-    return ordinal_in(nodeset.metadata.name, pod)
-
-
-@lru_cache(maxsize=65536)
-def ordinal_in(nodeset: str, pod: str) -> int | None:
-    """The same, for the NodeSet of that name."""
-    prefix = f"{nodeset}-"
-    digits = pod.removeprefix(prefix)
-    if not pod.startswith(prefix) or not digits.isascii() or not digits.isdigit():
-        return None
-    return int(digits)
+    return ordinal_in(f"{nodeset.metadata.name}-", pod)
 
 
 def template_hostname(nodeset: NodeSet) -> str:

@@ -9,10 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from penstock.api.cluster.pod_names import ordinal_in
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.observed.pod import ENDED, is_daemon, kubernetes_node_name
 from penstock.model.worker_marks import WorkerMarks
-from penstock.model.worker_names import WorkerNames, ordinal_in
+from penstock.model.worker_names import WorkerNames
 
 
 @dataclass(frozen=True, slots=True)
