@@ -231,18 +231,26 @@ def test_a_slurmctld_that_does_not_come_up_gets_the_last_good_files_back_with_it
     assert (found.effective, found.marks[CONFIG_HASH]) == (OLD.hash, OLD.hash)
     assert found.words.endswith("fatal: Permission denied")
     assert found.refused == {PORT.hash: found.words}
-    assert found.renew
+    assert found.recreate
 
 
 def test_a_process_that_starts_after_the_verdict_was_written_neither_forgets_nor_repeats_it():
     back = decide(replace(RETURNS, down="fatal: no"))
     view = replace(RETURNS, real=OLD, refused=back.refused)
-    assert decide(view).renew, "the pod still has what was refused"
+    assert decide(view).recreate, "the pod still has what was refused"
     new = asked(PORT, f"tried {PORT.hash} ok", view=replace(WORKED, marks={}))
     found = decide(replace(new, refused=back.refused))
     assert (found.stage, found.real, found.words) == (Stage.UNDONE, OLD.data, back.words)
     assert found.refused == back.refused
-    assert not found.renew
+    assert not found.recreate
+
+
+def test_a_silent_slurmctld_older_than_its_files_gets_a_new_pod_and_no_file_is_blamed():
+    view = replace(RETURNS, hung="it was silent")
+    found = decide(view)
+    assert (found.recreate, found.real, found.refused) == ("it was silent", PORT.data, {})
+    assert not decide(replace(view, persistent=False)).recreate, "its state would go with the pod"
+    assert not decide(replace(view, held=True)).recreate, "another operator made the pod"
 
 
 def test_a_verdict_is_kept_until_something_else_that_is_declared_is_in_effect():
@@ -272,7 +280,7 @@ def test_a_correction_during_the_crash_goes_on_from_the_last_good_files():
     view = replace(RETURNS, wanted=NEW, down="fatal: no", marks=marks)
     found = decide(view)
     assert (found.stage, found.real, found.alias) == (Stage.TRYING, OLD.data, OLD.data)
-    assert found.renew
+    assert found.recreate
     assert decide(replace(view, wanted=OLD)).real == OLD.data
     tried = replace(view, acks=Acks(tried={NEW.hash: None}))
     assert (decide(tried).real, decide(tried).alias) == (NEW.data, OLD.data)
@@ -298,7 +306,7 @@ def test_without_a_last_good_configuration_the_file_stays_and_is_told(alias: Ver
     found = decide(view)
     assert (found.stage, found.real) == (Stage.UNDONE, PORT.data)
     assert "no earlier files" in found.words
-    assert not found.renew, "a new pod would have the same files"
+    assert not found.recreate, "a new pod would have the same files"
     assert found.alias == (alias.data if alias else None)
     corrected = replace(asked(NEW, f"tried {NEW.hash} ok", view=view), serves=False)
     assert decide(corrected).real == NEW.data
@@ -327,7 +335,7 @@ def test_a_first_start_that_ends_on_its_files_is_told_and_corrected():
 
 def test_with_its_state_in_its_pod_slurmctld_gets_its_files_back_and_keeps_the_pod():
     found = decide(replace(RETURNS, down="fatal: no", persistent=False))
-    assert (found.real, found.renew, found.restart) == (OLD.data, False, False)
+    assert (found.real, found.recreate, found.restart) == (OLD.data, "", False)
 
 
 def test_a_port_at_which_nobody_finds_slurmctld_is_refused_without_a_trial():
@@ -487,7 +495,7 @@ class Restarts(Site):
         return replace(super().view(), serves=self.serves, down=down, refused=self.refused_)
 
     def write(self, decision: Decision, *, most: int) -> None:
-        recreates = decision.restart or decision.renew
+        recreates = decision.restart or decision.recreate
         super().write(replace(decision, marks={}) if recreates else decision, most=most)
         if most > 0:
             # In one write with the real files.

@@ -37,6 +37,9 @@ CONFIG_RESTART: Final = "controller.penstock.dev/config-restart"
 CONFIG_REFUSED: Final = "controller.penstock.dev/config-refused"
 """On the ConfigMap that slurmctld reads: hashes, separated by commas, of a configuration with
 which it did not come up, a blank, and its words."""
+CONFIG_DELIVERED_TO: Final = "controller.penstock.dev/config-delivered-to"
+"""On slurmctld's pod: restart count of its container when CONFIG_HASH was changed. A process of
+that count, or a lower one, was started with other files."""
 CONFIG_REFRESH: Final = "controller.penstock.dev/config-refresh"
 """On slurmctld's pod: changed when the kubelet is to look at the mounted files once more."""
 TRIES_CONFIG: Final = "controller.penstock.dev/tries-config"

@@ -15,8 +15,9 @@ from penstock.controllers.runtime.report import Events
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_checks
 from penstock.decide.config.acknowledgement import Acks, read
+from penstock.decide.config.start import SLURMCTLD, Start, StartResult, observe
 from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
-from penstock.decide.pod.workload import ended_at_start, was_started
+from penstock.decide.pod.workload import restarts
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render.config.content import (
     config_hash,
@@ -36,12 +37,9 @@ from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200
 """Of the reconfigure container's log: more than it says of one change."""
-SERVES_S = 300.0
-"""For so long a slurmctld that runs may take to serve: its state may be that of a large cluster."""
 REFRESH_S = 3.0
 """After which the kubelet is asked once more to look at the files; then after three times that."""
 RECONFIGURE = "reconfigure"
-SLURMCTLD = "slurmctld"
 READS_S = 15.0
 """For so long a slurmctld may take to read new files."""
 
@@ -63,8 +61,7 @@ class Configuration:
         self._world = tools.world
         self._anew = Anew(tools.client)
         self._waits: dict[str, _Wait] = {}
-        self._starts: dict[str, tuple[tuple[str, str], float]] = {}
-        """By Controller, the pod and configuration that are to come up, and since when."""
+        self._starts: dict[str, Start] = {}
         self._releases: dict[str, tuple[str, str]] = {}
         """By Controller the pod whose reconfigure container was asked, and its version of Slurm."""
         self._reads: dict[str, float] = {}
@@ -96,6 +93,7 @@ class Configuration:
         wanted = Version(data, config_hash(cluster), own_hash(cluster, data))
         real = self._version(cluster, names.config_map(controller))
         version = release.running(cluster)
+        start = self._start(controller, pod, real, serves=serves)
         view = ConfigView(
             wanted=wanted,
             real=real,
@@ -108,7 +106,8 @@ class Configuration:
             persistent=controller.spec.persistent,
             applied_live=live,
             held=held,
-            down=self._down(controller, pod, real, serves=serves),
+            down=start.down,
+            hung=start.hung,
             starting="" if serves else runs.message,
             refused=self._refused(cluster, names.config_map(controller)),
             unfit=unfit(data.get(SLURM_CONF, "")),
@@ -161,6 +160,8 @@ class Configuration:
                 if old.get(key, "") != value
             }
             handed = patch.get(own_marks.CONFIG_HASH)
+            if handed:
+                patch[own_marks.CONFIG_DELIVERED_TO] = str(restarts(pod, SLURMCTLD))
             if refresh and not patch:
                 patch[own_marks.CONFIG_REFRESH] = refresh
             if not patch:
@@ -186,9 +187,8 @@ class Configuration:
             if pod.metadata.deleting:
                 continue
             name = pod.metadata.name
-            if decision.renew:
-                note = f"Recreating pod {name}: slurmctld did not come up with its configuration, "
-                note += "and gets the last known good one back"
+            if decision.recreate:
+                note = f"Recreating pod {name}: {decision.recreate}"
             else:
                 named = ", ".join(str(one) for one in decision.plan.items) or "its configuration"
                 note = f"{name} is made anew: slurmctld has to restart for {named}"
@@ -274,35 +274,22 @@ class Configuration:
         self._note_release(controller, pod, acks)
         return acks, ""
 
-    def _down(
+    def _start(
         self, controller: Controller, pod: Pod | None, real: Version | None, *, serves: bool
-    ) -> str:
-        """Why slurmctld does not come up with the real files, which its pod was handed.
-
-        The clock runs while its container runs on a Kubernetes node that is ready: an image that is
-        pulled, or a pod without a node, says nothing of the files. A process that starts begins
-        anew with it.
-        """
+    ) -> StartResult:
+        """How slurmctld comes up with the real files, if it does not serve yet."""
         key = controller.metadata.key
-        handed = pod.metadata.annotations.get(own_marks.CONFIG_HASH) if pod else None
-        waits = pod is not None and not pod.metadata.deleting and not serves
-        if pod is None or real is None or not waits or handed != real.hash:
+        found = StartResult()
+        if real is not None and not serves:
+            node = self._world.nodes.get(pod.spec.node_name or "") if pod else None
+            now = self._client.clock.monotonic()
+            before = self._starts.get(key)
+            found = observe(before, pod, real.hash, node_ready=_is_ready(node), now=now)
+        if found.start is None:
             self._starts.pop(key, None)
-            return ""
-        if words := ended_at_start(pod, SLURMCTLD):
-            return words
-        node = self._world.nodes.get(pod.spec.node_name or "")
-        if not was_started(pod, SLURMCTLD) or not _is_ready(node):
-            self._starts.pop(key, None)
-            return ""
-        now, what = self._client.clock.monotonic(), (pod.metadata.uid, real.hash)
-        before, since = self._starts.get(key, (what, now))
-        if before != what:
-            since = now
-        self._starts[key] = what, since
-        if now - since < SERVES_S:
-            return ""
-        return f"it was started {SERVES_S:.0f} s ago and does not answer"
+        else:
+            self._starts[key] = found.start
+        return found
 
     def _refresh(self, controller: Controller, decision: Decision, wanted: str) -> str:
         """Another mark for the kubelet, when it may have missed the change; else nothing.

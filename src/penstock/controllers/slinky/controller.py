@@ -405,7 +405,7 @@ class ControllerLoop(Loop[Controller]):
                 )
                 if anew:
                     return
-        if decision.restart or decision.renew:
+        if decision.restart or decision.recreate:
             await self.configuration.restart(controller, self.events, decision)
         else:
             await self.configuration.mark(controller, self.events, view, decision)

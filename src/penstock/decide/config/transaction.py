@@ -86,6 +86,9 @@ class ConfigView:
     down: str = ""
     """Why slurmctld does not come up with the configuration that its pod was handed; empty while
     that may just take its time."""
+    hung: str = ""
+    """Why a slurmctld that was started before its files were delivered does not serve; empty while
+    that may just take its time."""
     starting: str = ""
     """What keeps slurmctld's pod from serving; empty when it serves or nothing is known."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -129,8 +132,8 @@ class Decision:
     """Verdicts to keep beside the real files, as `ConfigView.refused`."""
     wrong: bool = False
     """Whether STARTING cannot end with these files: somebody has to correct them."""
-    renew: bool = False
-    """Whether slurmctld's pod has refused files, and is to be recreated with those put back."""
+    recreate: str = ""
+    """Why slurmctld's pod is to be recreated although no key needs it; empty when it is not."""
 
     @property
     def restart(self) -> bool:
@@ -155,15 +158,23 @@ def decide(view: ConfigView) -> Decision:
     view = _judged(view)
     found = _step(view)
     over = found.stage is Stage.EFFECTIVE and view.whole
-    handed, next_ = (view.marks or {}).get(own_marks.CONFIG_HASH), found.marks
     return replace(
         found,
         reads=_reads(view, found),
         refused={} if over else view.refused,
-        renew=view.persistent
-        and handed in view.refused
-        and next_.get(own_marks.CONFIG_HASH, handed) != handed,
+        recreate=_recreate(view, found),
     )
+
+
+def _recreate(view: ConfigView, found: Decision) -> str:
+    """Why slurmctld's pod has to be recreated: it has rejected files, or takes no others."""
+    if not view.persistent:
+        return ""
+    handed = (view.marks or {}).get(own_marks.CONFIG_HASH)
+    if handed in view.refused and found.marks.get(own_marks.CONFIG_HASH, handed) != handed:
+        words = "slurmctld did not come up with its configuration"
+        return f"{words}, and gets the last known good one back"
+    return "" if view.held or not view.speaks else view.hung
 
 
 def _judged(view: ConfigView) -> ConfigView:

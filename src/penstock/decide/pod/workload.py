@@ -90,6 +90,12 @@ def ended_at_start(pod: Pod, name: str) -> str:
     return ""
 
 
+def restarts(pod: Pod, name: str) -> int:
+    """How often the kubelet has started a container of a pod again."""
+    every = pod.status.container_statuses or ()
+    return next((one.restart_count for one in every if one.name == name), 0)
+
+
 def was_started(pod: Pod, name: str) -> bool:
     """Whether a container of a pod runs, or ran: its image is there, and so are its volumes."""
     return any(

@@ -33,6 +33,7 @@ from penstock.simulation.kubelet.pod_manifests import (
     fallen,
     image_missing,
     node_conf,
+    restarts_of,
     running,
 )
 from penstock.simulation.kubelet.pvc import mountable
@@ -220,7 +221,8 @@ class Machines:
             self.mounts.reread(space)
             self._ready[space, "slurmctld"].add(uid)
             self._daemons(space)
-            self._write_status(pod, running(pod, self._stamp()))
+            again = running(pod, self._stamp(), restarts=restarts_of(pod) + 1)
+            self._write_status(pod, again)
 
     def taint(self, name: str, effect: str | None) -> None:
         """Taint a machine, or take the taint back; `NoExecute` also ends the pods on it.

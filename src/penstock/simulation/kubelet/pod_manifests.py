@@ -41,8 +41,8 @@ def node_conf(pod: Json) -> NodeConf:
     return SILENT
 
 
-def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
-    """The status of a pod whose containers all run and are ready."""
+def running(pod: Json, started: str = "2026-01-01T00:00:00Z", *, restarts: int = 0) -> Json:
+    """The status of a pod whose containers all run and are ready, after so many `restarts`."""
     return {
         "phase": "Running",
         "podIP": address(pod),
@@ -52,7 +52,10 @@ def running(pod: Json, started: str = "2026-01-01T00:00:00Z") -> Json:
             {"type": "Ready", "status": "True"},
         ],
         "initContainerStatuses": [_running(one, started) for one in _beside(pod)],
-        "containerStatuses": [_running(one, started) for one in pod["spec"]["containers"]],
+        "containerStatuses": [
+            {**_running(one, started), "restartCount": restarts}
+            for one in pod["spec"]["containers"]
+        ],
     }
 
 
@@ -64,16 +67,22 @@ def address(pod: Json) -> str:
 
 def fallen(pod: Json, started: str, *, hangs: bool) -> Json:
     """The status of a slurmctld pod whose slurmctld ends at each start, or `hangs` in it."""
-    status = running(pod, started)
+    status = running(pod, started, restarts=restarts_of(pod) + 1)
     for container in status["containerStatuses"]:
         if container["name"] == "slurmctld":
             container["ready"] = False
             if not hangs:
                 ended = {"exitCode": 1, "message": "slurmctld: fatal: it ends with these files"}
-                container |= {"restartCount": 2, "lastState": {"terminated": ended}}
+                container["lastState"] = {"terminated": ended}
                 container["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
     status["conditions"][-1]["status"] = "False"
     return status
+
+
+def restarts_of(pod: Json) -> int:
+    """How often the containers of a pod were started again."""
+    every: list[Json] = pod.get("status", {}).get("containerStatuses") or []
+    return max((one["restartCount"] for one in every), default=0)
 
 
 def _beside(pod: Json) -> list[Json]:
