@@ -238,7 +238,7 @@ class NodeSetLife(RuleBasedStateMachine):
         if world.gone:
             assert not world.pods
             return
-        assert not world.nodeset.metadata.deleting, plan(world.view()).checks
+        assert not world.nodeset.metadata.deleting, plan(world.view()).findings
         assert len(world.pods) == world.nodeset.spec.replicas, sorted(world.pods)
         left = {name: world.nodes[name] for name in set(world.nodes) - set(world.pods)}
         assert set(left) <= world.unclaimed, left
@@ -248,7 +248,7 @@ class NodeSetLife(RuleBasedStateMachine):
             assert pod.ready
             if pod.metadata.labels[REVISION_HASH] != world.revision:
                 cordoned = "true" in {pod.metadata.annotations.get(key) for key in POD_CORDON_KEYS}
-                assert out >= world.budget or cordoned, (name, plan(world.view()).checks)
+                assert out >= world.budget or cordoned, (name, plan(world.view()).findings)
             node = world.nodes[name]
             host = world.machines[pod.spec.node_name or ""]
             notes = pod.metadata.annotations

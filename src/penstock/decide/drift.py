@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from penstock.api.cluster.marks import DRIFT, DRIFTS
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.slurm.partition.declaration import Difference
 
@@ -106,7 +106,7 @@ def _pause(tries: int) -> float:
     return AGAIN_S * 2.0 ** min(tries - 1, _MOST_DOUBLINGS)
 
 
-def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Check]]:
+def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Finding]]:
     """What an object's annotation chooses; a word that it does not know is told, and reports."""
     given = annotations.get(DRIFT, "Report")
     if given in DRIFTS:
@@ -115,24 +115,24 @@ def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Check]]:
         f"Annotation {DRIFT} is {given!r}: it takes {', '.join(DRIFTS[:-1])} or {DRIFTS[-1]}. "
         "Until then drift is only reported"
     )
-    return "Report", [Check(False, "DriftUnknown", words)]
+    return "Report", [Finding(False, "DriftUnknown", words)]
 
 
-def check(
+def findings(
     words: Sequence[str] | None, old: tuple[Condition, ...], *, always: bool = False
-) -> list[Check]:
+) -> list[Finding]:
     """The condition Drifted: there from the first drift on, or `always`. It leaves Ready alone.
 
     While what differs is not known (None) it stays as it is.
     """
     before = find(old, DRIFTED)
     if words:
-        return [Check(True, "ChangedInSlurm", "; ".join(words), type=DRIFTED)]
+        return [Finding(True, "ChangedInSlurm", "; ".join(words), type=DRIFTED)]
     if words is None and before is not None:
         agrees = before.status == "False"
-        return [Check(True, before.reason, before.message, type=DRIFTED, negative=agrees)]
+        return [Finding(True, before.reason, before.message, type=DRIFTED, inverted=agrees)]
     if before is not None or (always and words is not None):
-        return [Check(True, "AsDeclared", type=DRIFTED, negative=True)]
+        return [Finding(True, "AsDeclared", type=DRIFTED, inverted=True)]
     return []
 
 

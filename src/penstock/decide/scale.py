@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
@@ -38,7 +38,7 @@ def deletion_cost(marks: WorkerMarks, pod: Pod) -> int:
     return _cost(marks, pod) or 0
 
 
-def cost_check(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Check]:
+def cost_findings(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Finding]:
     """What a user is told of annotations that are no cost: a remark, since the pods run on."""
     wrong = [
         pod
@@ -56,7 +56,7 @@ def cost_check(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Check]:
         f"Annotation {marks.deletion_cost} of {list_some(shown)} is no whole number from "
         f"{-(2**31)} to {2**31 - 1} and counts as 0. Write a number, or remove it"
     )
-    return [Check(True, "DeletionCostIgnored", told)]
+    return [Finding(True, "DeletionCostIgnored", told)]
 
 
 def _cost(marks: WorkerMarks, pod: Pod) -> int | None:

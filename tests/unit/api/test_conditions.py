@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.kubernetes.conditions import Check, conditions, find, set_conditions
+from penstock.api.kubernetes.conditions import Finding, conditions, find, set_conditions
 from penstock.api.kubernetes.meta import Condition
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -16,13 +16,13 @@ STAMP = "2026-11-21T12:00:00Z"
 
 reasons = st.sampled_from(["ScalingOut", "SlurmUnknown", "ImageMissing"])
 messages = st.text(max_size=20)
-checks = st.builds(
-    Check,
+findings = st.builds(
+    Finding,
     ok=st.sampled_from([True, False, None]),
     reason=reasons,
     message=messages,
 )
-findings = st.lists(checks, max_size=4)
+findings = st.lists(findings, max_size=4)
 
 
 def status(of: tuple[Condition, ...], type_: str) -> str | None:
@@ -35,7 +35,7 @@ def test_without_findings_an_object_is_ready():
 
 
 def test_what_is_under_way_is_reconciling():
-    found = conditions([Check(True, "Fine"), Check(None, "ScalingOut", "2 of 3 pods")])
+    found = conditions([Finding(True, "Fine"), Finding(None, "ScalingOut", "2 of 3 pods")])
     assert status(found, "Ready") == "False"
     assert status(found, "Reconciling") == "True"
     assert status(found, "Stalled") is None
@@ -45,7 +45,9 @@ def test_what_is_under_way_is_reconciling():
 
 
 def test_what_needs_somebody_is_stalled_and_comes_first():
-    found = conditions([Check(None, "ScalingOut", "later"), Check(False, "ImageMissing", "first")])
+    found = conditions(
+        [Finding(None, "ScalingOut", "later"), Finding(False, "ImageMissing", "first")]
+    )
     assert status(found, "Stalled") == "True"
     assert status(found, "Reconciling") is None
     ready = find(found, "Ready")
@@ -54,7 +56,7 @@ def test_what_needs_somebody_is_stalled_and_comes_first():
 
 
 def test_a_finding_can_be_a_condition_of_its_own():
-    found = conditions([Check(None, "Waiting", "no answer", type="ConfigApplied")])
+    found = conditions([Finding(None, "Waiting", "no answer", type="ConfigApplied")])
     assert status(found, "ConfigApplied") == "Unknown"
 
 
@@ -69,8 +71,8 @@ def test_a_condition_of_somebody_else_stays():
 
 
 def test_reconciling_goes_when_it_is_over():
-    busy = set_conditions((), conditions([Check(None, "ScalingOut", "")]), 1, NOW)
-    settled = set_conditions(busy, conditions([Check(True, "Settled")]), 1, LATER)
+    busy = set_conditions((), conditions([Finding(None, "ScalingOut", "")]), 1, NOW)
+    settled = set_conditions(busy, conditions([Finding(True, "Settled")]), 1, LATER)
     assert [one.type for one in settled] == ["Ready"]
 
 
@@ -81,17 +83,17 @@ def test_a_new_generation_moves_no_time():
 
 
 def test_a_message_never_exceeds_what_the_schema_takes():
-    assert len(conditions([Check(None, "Many", "x" * 50_000)])[0].message) == 32768
+    assert len(conditions([Finding(None, "Many", "x" * 50_000)])[0].message) == 32768
 
 
 @given(findings, st.integers(1, 9))
-def test_the_same_findings_give_the_same_object(found: list[Check], generation: int):
+def test_the_same_findings_give_the_same_object(found: list[Finding], generation: int):
     first = set_conditions((), conditions(found), generation, NOW)
     assert set_conditions(first, conditions(found), generation, LATER) is first
 
 
 @given(findings, findings)
-def test_a_time_moves_only_with_its_status(before: list[Check], after: list[Check]):
+def test_a_time_moves_only_with_its_status(before: list[Finding], after: list[Finding]):
     old = set_conditions((), conditions(before), 1, NOW)
     new = set_conditions(old, conditions(after), 2, LATER)
     for one in new:
@@ -101,17 +103,17 @@ def test_a_time_moves_only_with_its_status(before: list[Check], after: list[Chec
 
 
 @given(findings)
-def test_an_object_is_ready_exactly_when_nothing_is_wrong(found: list[Check]):
+def test_an_object_is_ready_exactly_when_nothing_is_wrong(found: list[Finding]):
     """Feature row 66."""
     made = conditions(found)
-    fine = all(check.ok is True for check in found)
+    fine = all(finding.ok is True for finding in found)
     assert (status(made, "Ready") == "True") == fine
     abnormal = [one for one in made if one.type in ("Reconciling", "Stalled")]
     assert len(abnormal) == (0 if fine else 1)
 
 
 @given(findings)
-def test_every_condition_has_a_reason_and_one_type_once(found: list[Check]):
+def test_every_condition_has_a_reason_and_one_type_once(found: list[Finding]):
     made = conditions(found)
     assert all(one.reason for one in made)
     assert len({one.type for one in made}) == len(made)

@@ -46,16 +46,16 @@ def test_what_means_the_same_is_asked_for_as_it_is_declared(live: Json | None, m
 )
 def test_another_claim_is_told_and_the_one_that_is_there_kept(asked: Json, path: str) -> None:
     live = workload(template(volumeMode="Filesystem"))
-    manifest, (check,) = keep(workload(asked), live)
+    manifest, (finding,) = keep(workload(asked), live)
     assert manifest == workload(template(volumeMode="Filesystem"))
-    assert (check.ok, check.reason) == (True, "ClaimKept")
-    assert f"({path})" in check.message
+    assert (finding.ok, finding.reason) == (True, "ClaimKept")
+    assert f"({path})" in finding.message
 
 
 def test_a_claim_that_is_there_no_more_in_words_stays() -> None:
-    manifest, (check,) = keep({"spec": {"replicas": 1}}, workload(template()))
+    manifest, (finding,) = keep({"spec": {"replicas": 1}}, workload(template()))
     assert manifest == workload(template())
-    assert "(statesave)" in check.message
+    assert "(statesave)" in finding.message
 
 
 def test_a_larger_claim_is_told_and_the_rest_of_the_declaration_acts() -> None:

@@ -54,7 +54,7 @@ def test_what_nobody_else_made_is_written_as_it_is_rendered(there: Json | None) 
     hold = found(there)
     assert not hold.foreign
     assert hold.apply() == [SERVICE, workload("ours")]
-    assert hold.checks == []
+    assert hold.findings == []
 
 
 def test_a_template_of_another_operator_is_left_and_noted() -> None:
@@ -63,7 +63,7 @@ def test_a_template_of_another_operator_is_left_and_noted() -> None:
     service, written = hold.apply()
     assert service == SERVICE
     assert written["spec"] == {"replicas": 1}
-    assert [(one.type, one.ok) for one in hold.checks] == [("PodsAdopted", True)]
+    assert [(one.type, one.ok) for one in hold.findings] == [("PodsAdopted", True)]
     noted = written["metadata"]["annotations"][ADOPTED_TEMPLATE]
     assert found(live(note=noted)).stays
     assert not found(live(note=noted), image="registry/daemon:2").stays
@@ -80,8 +80,8 @@ def test_it_is_replaced_for_good_once_it_does_not_do_any_more() -> None:
         ):
             assert hold.foreign
             assert not hold.stays
-            (told,) = hold.checks
-            assert (told.type, told.negative) == ("PodsAdopted", True)
+            (told,) = hold.findings
+            assert (told.type, told.inverted) == ("PodsAdopted", True)
             written = hold.apply()[1]
             mark = written["metadata"]["annotations"][ADOPTED_TEMPLATE]
             if note:

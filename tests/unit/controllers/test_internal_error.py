@@ -70,6 +70,6 @@ def _events(lab: Lab) -> list[Json]:
 
 
 def test_the_words_of_a_failure_are_one_line_of_good_characters() -> None:
-    check = internal_error("NodeSet", "a", ValueError("\udc80\n\n" + "y" * 10_000))
-    assert "\n" not in check.message
-    assert len(check.message.encode()) < 3 * LONGEST_WORDS
+    finding = internal_error("NodeSet", "a", ValueError("\udc80\n\n" + "y" * 10_000))
+    assert "\n" not in finding.message
+    assert len(finding.message.encode()) < 3 * LONGEST_WORDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import ConfigMap, Secret
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
@@ -52,7 +52,7 @@ def test_a_member_follows_a_controller_that_is_right() -> None:
 def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
     found, _, restapi = world({"slurmctld": {"env": "A=b"}})
     told = waits_for_cluster(found, restapi)
-    assert isinstance(told, Check)
+    assert isinstance(told, Finding)
     assert (told.ok, told.reason) == (None, "ControllerInvalid")
     assert "spec.slurmctld.env" in told.message
 
@@ -72,13 +72,13 @@ def test_a_jwks_file_that_is_not_utf8_is_named_and_nothing_is_made_of_it() -> No
     broken = base64.b64encode(b'{"keys": ["\xff"]}').decode()
     keys = msgspec.structs.replace(files(1), binary_data={"jwks.json": broken})
     put(found.config_maps, keys)
-    (told,) = missing.checks(found, controller, found.cluster(controller))
+    (told,) = missing.findings(found, controller, found.cluster(controller))
     assert (told.ok, told.reason) == (False, "JwksUnreadable")
     assert "key jwks.json of ConfigMap keys is not UTF-8" in told.message
     assert found.absent_config_maps(controller) == ["keys"]
     text = base64.b64encode(b"{}").decode()
     put(found.config_maps, msgspec.structs.replace(files(2), binary_data={"jwks.json": text}))
-    assert missing.checks(found, controller, found.cluster(controller)) == []
+    assert missing.findings(found, controller, found.cluster(controller)) == []
 
 
 def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> None:

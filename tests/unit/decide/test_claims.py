@@ -170,7 +170,7 @@ def test_an_owner_of_another_group_stays_whatever_its_kind_is_called():
 def test_no_pod_comes_to_a_claim_that_is_on_its_way_out(left: dict[str, PersistentVolumeClaim]):
     found = plan(view(claimed(1), pvcs=left))
     assert not [one for one in found.actions if isinstance(one, CreatePod)]
-    assert "ClaimsTerminating" in [one.reason for one in found.checks]
+    assert "ClaimsTerminating" in [one.reason for one in found.findings]
 
 
 def test_a_pod_that_waits_for_a_claim_which_somebody_deleted_gets_another():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.api.kubernetes.conditions import Check
-from penstock.decide.config.conditions import APPLIED, VALID, checks, place, step
+from penstock.api.kubernetes.conditions import Finding
+from penstock.decide.config.conditions import APPLIED, VALID, findings, place, step
 from penstock.decide.config.transaction import Decision, Stage
 from penstock.slurm.conf.apply_method import needs
 from penstock.slurm.conf.apply_method_table import TABLE
@@ -14,9 +14,9 @@ BASE = "ClusterName=x\nMaxNodeCount=8\n"
 DECLARED = {"slurm.conf": f"{BASE}PartitionName=y Nodes=nosuch\nBogusKey=1 # MaxNodeCount\n"}
 
 
-def told(stage: Stage, words: str = "", *, acknowledged: bool = True) -> dict[str, Check]:
+def told(stage: Stage, words: str = "", *, acknowledged: bool = True) -> dict[str, Finding]:
     found = Decision(stage, None, None, words=words, told=acknowledged)
-    return {one.type: one for one in checks(found, DECLARED)}
+    return {one.type: one for one in findings(found, DECLARED)}
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_a_key_that_is_written_twice_does_not_hide_the_line_that_is_rejected():
 def test_a_refusal_says_that_a_removed_partition_still_has_its_line(words: str, says: str) -> None:
     """Otherwise a user looks for it in vain among the lines that are declared."""
     found = Decision(Stage.REFUSED, None, None, words=words)
-    for one in checks(found, DECLARED, {"y"}):
+    for one in findings(found, DECLARED, {"y"}):
         assert "Partition y is removed from the declaration and its line stays" in one.message
         assert says in one.message
-    assert all("removed" not in one.message for one in checks(found, DECLARED))
+    assert all("removed" not in one.message for one in findings(found, DECLARED))
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from penstock.decide.config.files import hidden, refused
 def test_a_file_that_would_replace_one_of_ours_is_refused_with_what_to_do(
     file: str, words: str
 ) -> None:
-    (check,) = refused([("files", {"gres.conf": "", file: ""})])
-    assert (check.ok, check.reason) == (False, "ConfigFileRefused")
-    assert "ConfigMap files" in check.message
-    assert words in check.message
+    (finding,) = refused([("files", {"gres.conf": "", file: ""})])
+    assert (finding.ok, finding.reason) == (False, "ConfigFileRefused")
+    assert "ConfigMap files" in finding.message
+    assert words in finding.message
 
 
 def test_files_with_names_of_their_own_are_taken() -> None:
@@ -33,6 +33,6 @@ def test_files_with_names_of_their_own_are_taken() -> None:
 
 
 def test_of_two_files_with_one_name_is_told_which_is_mounted() -> None:
-    (check,) = hidden([("a", {"x": "1", "y": ""}), ("b", {"x": "2"}), ("c", {"x": "2"})])
-    assert check.ok is True
-    assert check.message == "file x is that of ConfigMap c, not that of a and b"
+    (finding,) = hidden([("a", {"x": "1", "y": ""}), ("b", {"x": "2"}), ("c", {"x": "2"})])
+    assert finding.ok is True
+    assert finding.message == "file x is that of ConfigMap c, not that of a and b"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.api.cluster.marks import ADOPTED_PODS
-from penstock.decide.config.conditions import APPLIED, checks
+from penstock.decide.config.conditions import APPLIED, findings
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide, same_meaning
 from penstock.render.config.content import content_hash
 
@@ -29,7 +29,7 @@ def test_what_slurmctld_started_with_is_in_effect_though_nobody_can_be_asked() -
     found = decide(HELD)
     assert (found.stage, found.real, found.alias) == (Stage.EFFECTIVE, OLD.data, OLD.data)
     assert (found.told, found.marks, found.reads) == (False, {}, False)
-    (told,) = checks(found, OLD.data)
+    (told,) = findings(found, OLD.data)
     assert (told.type, told.ok) == (APPLIED, True)
     assert "as slurm-operator made it" in told.message
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.api.kubernetes.conditions import conditions, find
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.advice.container_rights import LIMITED, check, has_enroot, missing
+from penstock.decide.advice.container_rights import LIMITED, finding, has_enroot, missing
 
 PYXIS = "ghcr.io/slinkyproject/slurmd-pyxis:26.05-ubuntu26.04"
 
@@ -58,7 +58,7 @@ def test_less_than_privileged_is_enough_when_all_of_it_is_listed(name: str) -> N
 
 def test_it_is_a_condition_of_its_own_and_the_nodeset_stays_ready() -> None:
     """S045: nothing is wrong with the workers themselves."""
-    told = check(container(privileged=False), {}, ())
+    told = finding(container(privileged=False), {}, ())
     assert told is not None
     shown = conditions([told])
     ready, limited = find(shown, "Ready"), find(shown, LIMITED)
@@ -70,11 +70,11 @@ def test_it_is_a_condition_of_its_own_and_the_nodeset_stays_ready() -> None:
 
 
 def test_it_is_taken_back_once_the_rights_are_given_or_enroot_is_gone() -> None:
-    told = check(container(privileged=False), {}, ())
+    told = finding(container(privileged=False), {}, ())
     assert told is not None
     before = conditions([told])
     for slurmd in (container(privileged=True), {"image": "slurmd:26.05"}):
-        now = check(slurmd, {}, before)
+        now = finding(slurmd, {}, before)
         assert now is not None
         limited = find(conditions([now]), LIMITED)
         assert limited is not None
@@ -83,5 +83,5 @@ def test_it_is_taken_back_once_the_rights_are_given_or_enroot_is_gone() -> None:
 
 def test_workers_without_enroot_are_told_nothing() -> None:
     assert (
-        check({"image": "slurmd:26.05", "securityContext": {"privileged": False}}, {}, ()) is None
+        finding({"image": "slurmd:26.05", "securityContext": {"privileged": False}}, {}, ()) is None
     )

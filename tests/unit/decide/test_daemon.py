@@ -156,8 +156,8 @@ class TestWhereTheyAre:
 
     def test_a_fitting_machine_of_none_is_no_fault(self) -> None:
         found = plan(seen(machines=(machine("a", "x:NoSchedule"),)))
-        assert [one.reason for one in found.checks] == ["PodsReady", "NoNodeFits"]
-        assert found.checks[0].ok is True
+        assert [one.reason for one in found.findings] == ["PodsReady", "NoNodeFits"]
+        assert found.findings[0].ok is True
 
 
 class TestNames:
@@ -174,7 +174,7 @@ class TestNames:
     def test_a_name_that_is_none_is_told_and_holds_up_nobody_else(self) -> None:
         found = plan(seen(machines=(machine("a", host="no name"), machine("b"))))
         assert [one.slot.node for one in only(found, CreatePod)] == ["b"]
-        assert any(one.reason == "HostnameInvalid" and one.ok is False for one in found.checks)
+        assert any(one.reason == "HostnameInvalid" and one.ok is False for one in found.findings)
 
     def test_of_two_machines_of_one_name_the_one_that_has_it_keeps_it(self) -> None:
         machines = (machine("x.example.org"), machine("x.example.com"))
@@ -221,7 +221,7 @@ class TestNames:
         machines = (machine("a", host="b"), machine("b", host="a"))
         found = plan(seen(pod(machine="a"), pod(machine="b"), machines=machines))
         assert only(found, PatchPod) == only(found, CreatePod) == []
-        (told,) = (one for one in found.checks if one.reason == "HostnameInvalid")
+        (told,) = (one for one in found.findings if one.reason == "HostnameInvalid")
         assert "a: 'b' is what the node of b is called" in told.message
 
     def test_a_changed_name_is_taken_over_in_the_budget_with_any_strategy(self) -> None:
@@ -328,7 +328,7 @@ class TestUpdates:
         assert [p.name for p in only(found, PatchPod)] == [other.metadata.name]
         alone = plan(seen(one, machines=machines[:1], nodes=known_nodes(*idle("m0"))))
         assert only(alone, PatchPod) == only(alone, DrainNode) == only(alone, DeletePod) == []
-        (told,) = (one for one in alone.checks if one.reason == "RollingUpdate")
+        (told,) = (one for one in alone.findings if one.reason == "RollingUpdate")
         assert f"{one.metadata.name} stays, as m0 takes no new pod" in told.message
 
     def test_so_does_the_worker_of_a_machine_whose_name_another_one_has(self) -> None:

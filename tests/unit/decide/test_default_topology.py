@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
-from penstock.decide.slurm_node.default_topology import check, topologies
+from penstock.decide.slurm_node.default_topology import finding, topologies
 from penstock.decide.slurm_node.topology_file import MOST_CHARACTERS
 from penstock.slurm import state as model
 from penstock.slurm.known import Fact, Known, Unknown
@@ -27,12 +27,12 @@ def look(
     annotation: str | None = None,
     declared: tuple[str, ...] = (),
     nodes: Fact[dict[str, model.Node]] | None = None,
-) -> Check | None:
+) -> Finding | None:
     """What is told of compute-0 with this place in Slurm."""
     text = document if isinstance(document, str) else yaml.safe_dump(document, sort_keys=False)
     machines: dict[str, KubernetesNode] = {"machine-0": at(annotation)}
     known = nodes or known_nodes(node(0, topology=place))
-    return check(MARKS, {"topology.yaml": text}, declared, [pod(0)], known, machines)
+    return finding(MARKS, {"topology.yaml": text}, declared, [pod(0)], known, machines)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_node_on_its_way_to_its_place_and_one_of_an_unknown_machine_are_waited
     assert look(document, nodes=known_nodes()) is None
     assert look(document, nodes=Unknown("no answer")) is None
     files = {"topology.yaml": yaml.safe_dump(document)}
-    assert check(MARKS, files, (), [pod(0)], Known({"compute-0": node(0)}, 0.0), {}) is None
+    assert finding(MARKS, files, (), [pod(0)], Known({"compute-0": node(0)}, 0.0), {}) is None
 
 
 @pytest.mark.parametrize(

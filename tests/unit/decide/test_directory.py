@@ -47,7 +47,7 @@ def test_a_search_base_that_does_not_exist_is_told_until_it_does() -> None:
 
 
 def test_the_condition_names_the_secret_and_the_event_is_sent_once() -> None:
-    told = directory.check("sssd", {"login-b": BIND, "login-a": BIND, "login-c": ""}, ())
+    told = directory.findings("sssd", {"login-b": BIND, "login-a": BIND, "login-c": ""}, ())
     shown = {one.type: one for one in conditions(told)}
     assert shown["Ready"].status == "True"
     failing = shown[directory.FAILING]
@@ -60,11 +60,11 @@ def test_the_condition_names_the_secret_and_the_event_is_sent_once() -> None:
 
 
 def test_it_goes_back_and_is_not_there_where_nothing_was_wrong() -> None:
-    before = conditions(directory.check("sssd", {"login-a": BIND}, ()))
-    after = directory.check("sssd", {"login-b": ""}, before)
+    before = conditions(directory.findings("sssd", {"login-a": BIND}, ()))
+    after = directory.findings("sssd", {"login-b": ""}, before)
     assert {one.type: one.status for one in conditions(after)}[directory.FAILING] == "False"
     assert directory.news(after, before) == ""
-    assert directory.check("sssd", {"login-a": ""}, ()) == []
+    assert directory.findings("sssd", {"login-a": ""}, ()) == []
 
 
 def test_only_users_who_are_elsewhere_are_listened_for() -> None:

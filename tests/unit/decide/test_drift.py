@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api.cluster.marks import DRIFT
 from penstock.api.kubernetes.conditions import conditions, find
-from penstock.decide.drift import AGAIN_S, CONFIRM_S, Watch, check, choice, is_told, watch
+from penstock.decide.drift import AGAIN_S, CONFIRM_S, Watch, choice, findings, is_told, watch
 from penstock.slurm.partition.declaration import Difference
 
 TIME = (Difference("MaxTime", "5", "6"),)
@@ -56,19 +56,19 @@ def test_what_did_not_help_is_tried_again_later_and_ever_more_rarely() -> None:
 
 
 def test_a_drift_is_told_and_ready_does_not_depend_on_it() -> None:
-    told = conditions(check(["partition p was changed"], ()))
+    told = conditions(findings(["partition p was changed"], ()))
     ready, drifted = find(told, "Ready"), find(told, "Drifted")
     assert ready is not None
     assert drifted is not None
     assert (ready.status, drifted.status) == ("True", "True")
     assert is_told("partition p was changed", told)
     assert not is_told("partition q", told)
-    after = find(conditions(check([], told)), "Drifted")
+    after = find(conditions(findings([], told)), "Drifted")
     assert after is not None
     assert (after.status, after.reason) == ("False", "AsDeclared")
-    assert conditions(check(None, told)) == told
-    assert check([], ()) == check(None, ()) == check(None, (), always=True) == []
-    assert len(check([], (), always=True)) == 1
+    assert conditions(findings(None, told)) == told
+    assert findings([], ()) == findings(None, ()) == findings(None, (), always=True) == []
+    assert len(findings([], (), always=True)) == 1
 
 
 @pytest.mark.parametrize("word", ["Report", "Revert", "Adopt"])

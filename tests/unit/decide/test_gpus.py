@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.api.kubernetes.conditions import Check
-from penstock.decide.advice.gpus import MISMATCH, Declared, check, devices, differences, listed
+from penstock.api.kubernetes.conditions import Finding
+from penstock.decide.advice.gpus import MISMATCH, Declared, devices, differences, finding, listed
 
 
 def declared(
@@ -37,8 +37,8 @@ def test_a_difference_is_told_with_both_numbers(of: Declared, words: str) -> Non
     """Feature row 55."""
     (told,) = differences(of)
     assert words in told
-    found = check(of, ())
-    assert found == Check(True, "GresDiffers", told, type=MISMATCH)
+    found = finding(of, ())
+    assert found == Finding(True, "GresDiffers", told, type=MISMATCH)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_a_difference_is_told_with_both_numbers(of: Declared, words: str) -> Non
 )
 def test_what_agrees_or_cannot_be_known_is_no_difference(of: Declared) -> None:
     assert differences(of) == []
-    found = check(of, ())
+    found = finding(of, ())
     assert found is not None
-    assert found.negative
+    assert found.inverted
 
 
 def test_a_nodeset_without_gpus_has_no_such_condition() -> None:
-    assert check(declared(gres="tmpdisk:4", gres_conf="Name=tmpdisk Count=4\n"), ()) is None
+    assert finding(declared(gres="tmpdisk:4", gres_conf="Name=tmpdisk Count=4\n"), ()) is None
 
 
 def test_gpus_of_claimed_devices_are_not_counted() -> None:

@@ -62,9 +62,9 @@ def test_every_kind_names_image_cause_and_the_field_to_set(daemon: str) -> None:
         daemon, "ErrImagePull", f'failed to resolve reference "{IMAGE}": {IMAGE}: not found'
     )
     obj = made(daemon, {daemon: {"image": IMAGE}})
-    check = workload(daemon, 1, [pod], obj)
-    assert (check.ok, check.reason) == (False, "PodsFailing")
-    assert check.message == (
+    finding = workload(daemon, 1, [pod], obj)
+    assert (finding.ok, finding.reason) == (False, "PodsFailing")
+    assert finding.message == (
         f"0 of 1 {daemon} pods are ready: x-0: container {daemon} cannot get {IMAGE}: "
         f"ErrImagePull ({IMAGE}: not found). Push the image, or set spec.{daemon}.image"
     )

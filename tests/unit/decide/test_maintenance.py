@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from penstock.api.cluster.marks import CORDONED_FOR, DRAIN_FINALIZER
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON, RESERVATION_FINALIZER
 from penstock.api.slinky.nodeset import NodeSet, ScheduledUpdate, UpdateStrategy
@@ -90,8 +90,8 @@ def steps(found: Plan) -> list[Any]:
     return of(found, AddFinalizer, RemoveFinalizer, SetReservation, DeleteReservation)
 
 
-def told(found: Plan) -> Check:
-    return next(one for one in found.checks if one.type == "ReservationCreated")
+def told(found: Plan) -> Finding:
+    return next(one for one in found.findings if one.type == "ReservationCreated")
 
 
 def taken(found: Plan) -> list[str]:
@@ -113,10 +113,10 @@ class TestReservation:
         assert taken(found) == []
 
     def test_it_says_when_it_will_be(self) -> None:
-        check = told(plan(seen(wanted(), there(AHEAD, 0, 1))))
-        assert (check.ok, check.reason, check.negative) == (True, "Created", False)
-        assert "compute-[0-1] are replaced" in check.message
-        assert f"from {times.write(AHEAD[0])} to {times.write(AHEAD[1])}" in check.message
+        finding = told(plan(seen(wanted(), there(AHEAD, 0, 1))))
+        assert (finding.ok, finding.reason, finding.inverted) == (True, "Created", False)
+        assert "compute-[0-1] are replaced" in finding.message
+        assert f"from {times.write(AHEAD[0])} to {times.write(AHEAD[1])}" in finding.message
 
     def test_one_that_is_as_declared_is_left_alone(self) -> None:
         found = plan(seen(wanted(), there(AHEAD, 0, 1)))
@@ -181,7 +181,7 @@ class TestReservation:
         assert [type(one) for one in steps(found)] == [DeleteReservation]
         then = plan(seen(wanted(RUNS), NONE, pod(0), pod(1)))
         assert [type(one) for one in steps(then)] == [RemoveFinalizer]
-        assert (told(then).reason, told(then).negative) == ("UpToDate", True)
+        assert (told(then).reason, told(then).inverted) == ("UpToDate", True)
 
     def test_another_strategy_takes_it_away(self) -> None:
         assert [type(one) for one in steps(plan(seen(wanted(None), there(AHEAD, 0))))] == [

@@ -34,10 +34,10 @@ def worker(name: str, *, ready: bool, running: bool = True) -> Pod:
 
 def test_a_slurmd_with_another_key_is_told_though_slurmctld_answers_tokens() -> None:
     found = refused_key.refusal(worker("burst-0", ready=False), LOG)
-    check = outside.answers(CONTROLLER, Known((), 0.0), End.OPEN, found)
-    assert (check.ok, check.reason) == (False, "AuthenticationFailed")
-    assert "ctl.example.com:6817" in check.message
-    assert "burst-0" in check.message
+    finding = outside.answers(CONTROLLER, Known((), 0.0), End.OPEN, found)
+    assert (finding.ok, finding.reason) == (False, "AuthenticationFailed")
+    assert "ctl.example.com:6817" in finding.message
+    assert "burst-0" in finding.message
 
 
 def test_a_slurmd_that_has_started_since_is_believed() -> None:
@@ -55,10 +55,10 @@ def test_only_a_worker_that_runs_and_is_not_ready_has_a_log_that_says_why() -> N
 
 
 def test_an_answer_counts_more_than_a_way_that_seems_closed() -> None:
-    check = outside.answers(CONTROLLER, Known((), 0.0), End.SILENT)
-    assert check.ok
-    check = outside.answers(CONTROLLER, Unknown("error", denied=True), End.SILENT)
-    assert check.reason == "AuthenticationFailed"
+    finding = outside.answers(CONTROLLER, Known((), 0.0), End.SILENT)
+    assert finding.ok
+    finding = outside.answers(CONTROLLER, Unknown("error", denied=True), End.SILENT)
+    assert finding.reason == "AuthenticationFailed"
 
 
 def test_workers_that_slurmctld_does_not_reach_are_told_with_their_addresses() -> None:

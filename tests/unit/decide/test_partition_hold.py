@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.decide.partition.hold import DRAINING, check
+from penstock.decide.partition.hold import DRAINING, finding
 from penstock.slurm.known import Unknown
 
 NOBODY = Unknown("no RestApi refers to Controller slurm")
 
 
 def test_without_a_restapi_the_next_step_is_to_create_one() -> None:
-    told = check({"gpu"}, NOBODY, {}, restapi=False)
+    told = finding({"gpu"}, NOBODY, {}, restapi=False)
     assert told is not None
     assert (told.type, told.ok, told.reason) == (DRAINING, True, "JobsUnknown")
     assert "Partition gpu is removed from the declaration and stays, drained" in told.message
@@ -17,7 +17,7 @@ def test_without_a_restapi_the_next_step_is_to_create_one() -> None:
 
 
 def test_with_a_restapi_that_does_not_answer_its_reason_is_told() -> None:
-    told = check({"gpu"}, Unknown("connection refused"), {})
+    told = finding({"gpu"}, Unknown("connection refused"), {})
     assert told is not None
     assert told.reason == "JobsUnknown"
     assert "jobs are not known: connection refused" in told.message

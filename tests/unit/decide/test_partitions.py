@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.decide.partition.conditions import Live, PartitionView, checks, refusal
+from penstock.decide.partition.conditions import Live, PartitionView, findings, refusal
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.partition.declaration import Difference
 
@@ -33,13 +33,13 @@ VIEW = PartitionView("p", live=Known(Live("UP", "n[0-1]", 2), 1.0))
 def test_a_condition_says_how_it_is_and_what_to_do(
     change: dict[str, object], ok: bool | None, reason: str, words: str
 ):
-    (found,) = checks(replace(VIEW, **change))
+    (found,) = findings(replace(VIEW, **change))
     assert (found.ok, found.reason) == (ok, reason)
     assert words in found.message
 
 
 def test_a_missing_nodeset_is_told_first_and_the_rest_as_well():
-    missing, rest = checks(replace(VIEW, missing=("gpu",)))
+    missing, rest = findings(replace(VIEW, missing=("gpu",)))
     assert (missing.ok, missing.reason) == (False, "NodeSetNotFound")
     assert "gpu" in missing.message
     assert rest.reason == "InEffect"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from penstock.api.cluster.marks import CORDONED_FOR, DRAIN_FINALIZER
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import NodeSetStatus, UpdateStrategy
@@ -45,7 +45,7 @@ def of(found: Plan, kind: type[A]) -> list[A]:
 
 
 def told(found: Plan, reason: str) -> str:
-    return next(check.message for check in found.checks if check.reason == reason)
+    return next(finding.message for finding in found.findings if finding.reason == reason)
 
 
 def going(ordinal: int, cause: str = "scale-in") -> Pod:
@@ -94,11 +94,11 @@ class TestScaleOut:
     def test_it_waits_for_the_controller(self, state: ControllerState) -> None:
         found = plan(view(nodeset(1), controller=state))
         assert of(found, CreatePod) == []
-        assert found.checks[0].ok is False
+        assert found.findings[0].ok is False
 
     def test_it_waits_for_what_pods_need(self) -> None:
         """D44."""
-        hold = Check(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
+        hold = Finding(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
         found = plan(view(nodeset(1), creation_blocked=hold))
         assert of(found, CreatePod) == []
         assert told(found, "SecretNotFound") == hold.message
@@ -332,7 +332,7 @@ class TestStatus:
     def test_a_broken_image_is_told_with_the_kubelets_words(self) -> None:
         broken = pod(0, phase="Pending", ready=False, slurmd=waiting("ImagePullBackOff"))
         found = plan(view(nodeset(1), broken, nodes=known_nodes(node(9))))
-        assert found.checks[0].ok is False
+        assert found.findings[0].ok is False
         assert "compute-0: container slurmd ImagePullBackOff" in told(found, "PodsFailing")
 
     def test_two_pods_on_one_slurm_node_are_not_drained_by_turns(self) -> None:
@@ -362,7 +362,7 @@ def test_a_settled_nodeset_is_silent() -> None:
     assert found.actions == ()
     assert found.wake_after is None
     assert found.status == settled.workers.last
-    assert [check.ok for check in found.checks] == [True]
+    assert [finding.ok for finding in found.findings] == [True]
     assert plan(replace(settled, now=settled.now + 86400)) == found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.decide.advice.pod_security import check
+from penstock.decide.advice.pod_security import finding
 
 BASELINE = (
     'pods "compute-0" is forbidden: violates PodSecurity "baseline:latest": non-default '
@@ -16,7 +16,7 @@ RESTRICTED = (
 
 
 def test_a_privileged_worker_is_told_how_to_do_without() -> None:
-    found = check(BASELINE)
+    found = finding(BASELINE)
     assert found is not None
     assert found.reason == "PodSecurityRefused"
     assert found.ok is False
@@ -26,7 +26,7 @@ def test_a_privileged_worker_is_told_how_to_do_without() -> None:
 
 
 def test_of_a_level_without_root_it_is_told_that_no_worker_fits() -> None:
-    found = check(RESTRICTED)
+    found = finding(RESTRICTED)
     assert found is not None
     assert "runAsNonRoot != true" in found.message
     assert "slurmd runs as root" in found.message
@@ -34,4 +34,4 @@ def test_of_a_level_without_root_it_is_told_that_no_worker_fits() -> None:
 
 
 def test_another_refusal_is_not_its_matter() -> None:
-    assert check('pods "compute-0" is forbidden: exceeded quota: pods') is None
+    assert finding('pods "compute-0" is forbidden: exceeded quota: pods') is None

@@ -196,5 +196,5 @@ def test_a_nodeset_goes_only_after_its_pods(seen: WorkerSetView) -> None:
 def test_the_decision_is_the_same_each_time_and_says_why(seen: WorkerSetView) -> None:
     found = plan(seen)
     assert plan(seen) == found
-    assert found.checks
-    assert all(check.reason and check.message for check in found.checks)
+    assert found.findings
+    assert all(finding.reason and finding.message for finding in found.findings)

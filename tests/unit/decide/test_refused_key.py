@@ -69,12 +69,12 @@ def test_the_secret_of_a_file_is_found_through_the_pods_mounts(
 
 def test_the_key_and_both_secrets_are_named() -> None:
     refused = Refusal("compute-0", "Protocol authentication error")
-    found = refused_key.check(refused, OTHER, OURS)
+    found = refused_key.finding(refused, OTHER, OURS)
     assert (found.ok, found.reason) == (False, "KeyDiffers")
     for words in ("slurm.key", "compute-0", "Secret slurm-auth-slurm", "key of Secret other"):
         assert words in found.message
-    assert "from no Secret" in refused_key.check(refused, None, OURS).message
-    same = refused_key.check(refused, OURS, OURS).message
+    assert "from no Secret" in refused_key.finding(refused, None, OURS).message
+    same = refused_key.finding(refused, OURS, OURS).message
     assert "changed after one of them had read it" in same
 
 

@@ -49,7 +49,7 @@ def test_the_pauses_between_reconfigures_double_up_to_ten_minutes() -> None:
 def test_a_missing_registration_is_not_ready_and_says_that_nothing_is_recorded() -> None:
     found = {
         one.type: one
-        for one in conditions([registration.check(MISSING), *registration.ready(MISSING)])
+        for one in conditions([registration.finding(MISSING), *registration.ready(MISSING)])
     }
     assert (found["Ready"].status, found["Ready"].reason) == ("False", "AccountingNotRegistered")
     assert "Stalled" not in found
@@ -61,17 +61,17 @@ def test_a_missing_registration_is_not_ready_and_says_that_nothing_is_recorded()
 
 def test_after_two_reconfigures_it_says_where_to_look() -> None:
     view = replace(MISSING, attempts=2)
-    assert "the logs of slurmctld and slurmdbd say why" in registration.check(view).message
+    assert "the logs of slurmctld and slurmdbd say why" in registration.finding(view).message
 
 
 def test_an_external_slurmctld_is_left_to_its_owner() -> None:
     view = replace(MISSING, external=True)
-    assert "run 'scontrol reconfigure' on its slurmctld" in registration.check(view).message
+    assert "run 'scontrol reconfigure' on its slurmctld" in registration.finding(view).message
 
 
 def test_what_is_unknown_says_nothing_of_ready() -> None:
     """slurmdbd may be away: records wait in slurmctld, and the Accounting says so."""
-    found = {one.type: one for one in conditions([registration.check(UNKNOWN)])}
+    found = {one.type: one for one in conditions([registration.finding(UNKNOWN)])}
     assert found["Ready"].status == "True"
     assert found["AccountingRegistered"].status == "Unknown"
     assert "slurmrestd refused the connection" in found["AccountingRegistered"].message

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.registry import REGISTRY
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
-from penstock.decide.cluster.release import check, trial, unknown, unknown_words
+from penstock.decide.cluster.release import findings, trial, unknown, unknown_words
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, refusal
 
@@ -24,7 +24,7 @@ def test_an_older_slurmctld_does_not_follow_a_newer_one_whose_state_stays() -> N
         "slurmctld 24.11 cannot read the state that slurmctld 26.05 has written: use an image of "
         "26.05 or later"
     )
-    (told,) = check(words, running=True)
+    (told,) = findings(words, running=True)
     assert (told.ok, told.reason) == (False, "SlurmVersionRefused")
     assert "goes on as it is" in told.message
     assert not refusal(V24_11, V26_05, persistent=False)

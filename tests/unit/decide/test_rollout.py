@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from penstock.api.cluster.marks import CORDONED_FOR
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.api.slinky.nodeset import NodeSet, RollingUpdate, UpdateStrategy
@@ -82,7 +82,7 @@ def deletes(found: Plan) -> list[DeletePod]:
 
 
 def told(found: Plan) -> str:
-    return next(one.message for one in found.checks if one.reason == "RollingUpdate")
+    return next(one.message for one in found.findings if one.reason == "RollingUpdate")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ class TestReplacing:
         assert chosen(view(wanted, old(0), taken(1))) == []
 
     def test_nothing_goes_that_could_not_be_made_again(self) -> None:
-        hold = Check(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
+        hold = Finding(False, "SecretNotFound", "Secret slurm-auth-slurm does not exist")
         assert chosen(view(rolling(2), old(0), taken(1), creation_blocked=hold)) == []
         for state in (ControllerState.ABSENT, ControllerState.DELETING):
             assert chosen(view(rolling(2), old(0), taken(1), controller=state)) == []
@@ -261,7 +261,7 @@ class TestReplacing:
         assert marked(found) == []
         assert deletes(found) == []
         assert "compute-1 is new and not in use yet" in told(found)
-        assert [one.ok for one in found.checks if one.reason == "PodsFailing"] == [False]
+        assert [one.ok for one in found.findings if one.reason == "PodsFailing"] == [False]
 
     def test_a_broken_new_pod_is_replaced_at_once_by_the_next_template(self) -> None:
         broken = old(1, phase="Pending", ready=False, slurmd=waiting("ErrImagePull"))

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.decide import ordinals
 from penstock.decide.drain.request import DrainCause
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.scale import cost_check, deletion_cost, pods_to_scale_in
+from penstock.decide.scale import cost_findings, deletion_cost, pods_to_scale_in
 from penstock.slurm.known import Known
 from penstock.slurm.state import Job, Node
 from penstock.translate.slinky.worker_set import MARKS
@@ -120,7 +120,7 @@ def test_the_lowest_free_ordinals_are_used(
 
 def test_a_cost_that_is_no_number_is_reported_and_a_good_one_is_not() -> None:
     pods = [pod(annotations={COST: "-1"}), pod(annotations={COST: "9" * 5_000}), pod()]
-    (found,) = cost_check(MARKS, pods)
+    (found,) = cost_findings(MARKS, pods)
     assert (found.ok, found.reason) == (True, "DeletionCostIgnored")
     assert "'99999999999999999999'" in found.message
-    assert cost_check(MARKS, pods[:1]) == []
+    assert cost_findings(MARKS, pods[:1]) == []

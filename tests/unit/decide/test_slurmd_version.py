@@ -10,7 +10,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.decide.slurm_node.slurmd_version import (
     INCOMPATIBLE,
     REASON,
-    check,
+    finding,
     is_refused,
     refused,
 )
@@ -37,7 +37,7 @@ def told(slurmctld: Version | None, *versions: str, slurmd: Json = HTTP) -> str:
     """The message, once none of the pods is ready; empty when nothing is said."""
     records = [_record(number, one) for number, one in enumerate(versions)]
     pods = [unready(number) for number in range(len(versions))]
-    found = check(slurmctld, pods, known_nodes(*records), slurmd)
+    found = finding(slurmctld, pods, known_nodes(*records), slurmd)
     assert found is None or (found.ok, found.reason) == (False, REASON)
     return found.message if found is not None else ""
 
@@ -65,13 +65,13 @@ def test_an_old_slurmd_whose_image_does_not_say_so_never_answers_its_probes() ->
 
 
 def test_a_worker_that_is_ready_answers_whatever_its_release() -> None:
-    assert check(V26_05, [pod(0)], known_nodes(_record(0, "24.11.5")), HTTP) is None
+    assert finding(V26_05, [pod(0)], known_nodes(_record(0, "24.11.5")), HTTP) is None
 
 
 def test_nothing_is_said_of_a_slurmd_that_nobody_knows() -> None:
     assert told(V26_05, "") == ""
     assert told(None, "26.05.5") == ""
-    assert check(V24_11, [unready(0)], Unknown("refused"), HTTP) is None
+    assert finding(V24_11, [unready(0)], Unknown("refused"), HTTP) is None
 
 
 LOG = (
@@ -107,4 +107,4 @@ def test_a_slurmd_that_slurmctld_does_not_accept_is_told_with_what_it_accepts() 
 def test_the_record_of_a_former_slurmd_says_nothing_of_the_one_that_starts() -> None:
     """A worker whose image was changed has not registered with it yet."""
     former = _record(0, "24.05.3", NOW - 7200)
-    assert check(V26_05, [unready(0)], known_nodes(former), HTTP) is None
+    assert finding(V26_05, [unready(0)], known_nodes(former), HTTP) is None

@@ -106,19 +106,19 @@ def test_whether_slurmdbd_serves_is_what_its_database_says() -> None:
     assert accounting.serves(told()) is False
     lost = told(condition("Ready", "False"), condition("DatabaseReachable", "True"))
     assert accounting.serves(lost) is True
-    (check,) = accounting.waits(told(condition("Ready", "False")))
-    assert (check.ok, check.reason) == (None, "WaitingForAccounting")
-    assert check.message.endswith("Accounting a: m")
+    (finding,) = accounting.waits(told(condition("Ready", "False")))
+    assert (finding.ok, finding.reason) == (None, "WaitingForAccounting")
+    assert finding.message.endswith("Accounting a: m")
 
 
 def test_an_accounting_that_does_not_exist_is_told_to_its_controller() -> None:
     reference = LocalObjectReference(name="records")
     meta = ObjectMeta(name="slurm", namespace="hpc")
     controller = Controller(metadata=meta, spec=ControllerSpec(accounting_ref=reference))
-    (check,) = accounting.checks(controller, None, worked=False)
-    assert (check.ok, check.reason) == (None, "AccountingNotFound")
-    assert "no Accounting records in namespace hpc: slurmctld is not started" in check.message
-    (check,) = accounting.checks(controller, None, worked=True)
-    assert "nothing is accounted" in check.message
+    (finding,) = accounting.findings(controller, None, worked=False)
+    assert (finding.ok, finding.reason) == (None, "AccountingNotFound")
+    assert "no Accounting records in namespace hpc: slurmctld is not started" in finding.message
+    (finding,) = accounting.findings(controller, None, worked=True)
+    assert "nothing is accounted" in finding.message
     there = Accounting(metadata=ObjectMeta(name="records"), spec=AccountingSpec())
-    assert accounting.checks(controller, there, worked=False) == []
+    assert accounting.findings(controller, there, worked=False) == []

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as slinky_labels
@@ -143,8 +143,8 @@ def refused(topology: str = "nosuch:s1", again_in: float = 20) -> dict[str, Topo
     return {"compute-0": TopologyRejection(topology, "Invalid topology", NOW + again_in)}
 
 
-def failing(checks: tuple[Check, ...]) -> list[str]:
-    return [one.reason for one in checks if one.ok is not True]
+def failing(findings: tuple[Finding, ...]) -> list[str]:
+    return [one.reason for one in findings if one.ok is not True]
 
 
 def test_a_refusal_is_told_in_slurm_s_words_and_not_repeated_at_once() -> None:
@@ -153,8 +153,8 @@ def test_a_refusal_is_told_in_slurm_s_words_and_not_repeated_at_once() -> None:
         "nosuch:s1", worker("nosuch:s1"), slurm(HERE, HERE), refused_topologies=refused()
     )
     assert ours(decided) == []
-    assert failing(decided.checks) == ["TopologyRefused"]
-    assert "compute-0: nosuch:s1 (Invalid topology)" in decided.checks[0].message
+    assert failing(decided.findings) == ["TopologyRefused"]
+    assert "compute-0: nosuch:s1 (Invalid topology)" in decided.findings[0].message
     assert decided.wake_after == 20
 
 
@@ -176,9 +176,9 @@ def test_a_refusal_is_tried_again_after_a_while() -> None:
 def test_another_annotation_is_told_although_the_last_was_refused() -> None:
     _, decided = look(THERE, worker("nosuch:s1"), slurm(HERE, HERE), refused_topologies=refused())
     assert places(decided.actions) == [("compute-0", THERE)]
-    assert failing(decided.checks) == []
+    assert failing(decided.findings) == []
     _, decided = look(THERE, worker(THERE), slurm(THERE, THERE), refused_topologies=refused())
-    assert (ours(decided), failing(decided.checks)) == ([], [])
+    assert (ours(decided), failing(decided.findings)) == ([], [])
 
 
 def test_the_rest_of_a_node_does_not_wait_for_its_topology() -> None:

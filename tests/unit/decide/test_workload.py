@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import (
     ContainerRunning,
     ContainerState,
@@ -42,7 +42,7 @@ def waiting(reason: str, *, message: str = "", last: str = "", init: bool = Fals
 
 
 def test_enough_ready_pods_are_well():
-    assert workload("slurmctld", 1, [pod(ready=True)]) == Check(
+    assert workload("slurmctld", 1, [pod(ready=True)]) == Finding(
         True, "PodsReady", "1 of 1 slurmctld pods are ready"
     )
     assert workload("login", 0, []).ok is True

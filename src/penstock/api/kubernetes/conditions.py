@@ -28,7 +28,7 @@ _STATUS: dict[bool | None, Literal["True", "False", "Unknown"]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Finding:
     """One finding about an object: whether an aspect is as wanted, and what a user is told.
 
     `ok` is True when it is (a message then is a remark), None while it is under way or unknown, and
@@ -40,24 +40,24 @@ class Check:
     reason: str
     message: str = ""
     type: str = ""
-    negative: bool = False
+    inverted: bool = False
     """Its own condition is True when all is not well, as Drifted."""
-    aside: bool = False
+    excluded_from_ready: bool = False
     """It is a condition of its own only, and says nothing of Ready."""
 
 
-def conditions(checks: Sequence[Check]) -> tuple[Condition, ...]:
+def conditions(findings: Sequence[Finding]) -> tuple[Condition, ...]:
     """Ready, then Reconciling or Stalled, then the findings that are conditions of their own.
 
     Of the findings that are not ok those that need somebody come first, else the order stays. The
     first gives the reason, all of them the message. Times are left to `set_conditions`.
     """
-    own = tuple(_condition(c.type, _shown(c), c.reason, c.message) for c in checks if c.type)
-    checks = [c for c in checks if not c.aside]
-    failing = sorted((c for c in checks if c.ok is not True), key=lambda c: c.ok is None)
+    own = tuple(_condition(c.type, _shown(c), c.reason, c.message) for c in findings if c.type)
+    findings = [c for c in findings if not c.excluded_from_ready]
+    failing = sorted((c for c in findings if c.ok is not True), key=lambda c: c.ok is None)
     if not failing:
-        reason = checks[0].reason if checks else SETTLED
-        return (_condition(READY, "True", reason, _joined(checks)), *own)
+        reason = findings[0].reason if findings else SETTLED
+        return (_condition(READY, "True", reason, _joined(findings)), *own)
     first, message = failing[0], _joined(failing)
     return (
         _condition(READY, "False", first.reason, message),
@@ -102,8 +102,8 @@ def _stamped(new: Condition, old: Condition | None, generation: int, now: dateti
     )
 
 
-def _shown(check: Check) -> Literal["True", "False", "Unknown"]:
-    return _STATUS[check.ok if check.ok is None else check.ok != check.negative]
+def _shown(finding: Finding) -> Literal["True", "False", "Unknown"]:
+    return _STATUS[finding.ok if finding.ok is None else finding.ok != finding.inverted]
 
 
 def _condition(
@@ -114,5 +114,5 @@ def _condition(
     return Condition(type=type_, status=status, reason=reason, message=words)
 
 
-def _joined(checks: Iterable[Check]) -> str:
-    return "; ".join(dict.fromkeys(check.message for check in checks if check.message))
+def _joined(findings: Iterable[Finding]) -> str:
+    return "; ".join(dict.fromkeys(finding.message for finding in findings if finding.message))

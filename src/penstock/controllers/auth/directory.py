@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.loginset import LoginSet
 from penstock.base import times
@@ -48,14 +48,14 @@ class Directories:
         """The LoginSet is gone, or has no directory."""
         self._heard.pop(key, None)
 
-    async def look(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Check]:
+    async def look(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
         """The condition of a LoginSet, and a warning when there is something new to tell."""
         key, old = obj.metadata.key, obj.status.conditions
         ref = obj.spec.sssd_conf_ref
         conf = self._world.secret_value(obj.metadata.namespace, ref) if ref is not None else None
         if ref is None or not directory.asks((conf or b"").decode(errors="replace")):
             self.forget(key)
-            return directory.check("", {}, old)
+            return directory.findings("", {}, old)
         living = [pod for pod in pods if pod.ready and not pod.metadata.deleting]
         newest = sorted(living, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
         before = self._heard.get(key, {})
@@ -67,10 +67,10 @@ class Directories:
                 heard[uid] = one
                 words[pod.metadata.name] = one.said.words
         self._heard[key] = heard
-        checks = directory.check(ref.name, words, old)
-        if told := directory.news(checks, old):
-            events.warning(obj, checks[0].reason, told)
-        return checks
+        findings = directory.findings(ref.name, words, old)
+        if told := directory.news(findings, old):
+            events.warning(obj, findings[0].reason, told)
+        return findings
 
     def again(self, key: str) -> float | None:
         """Soon while there is a directory to hear of."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from penstock.api.cluster import marks
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import SECRETS, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
@@ -44,7 +44,7 @@ class KeyRing:
         self._anew = Anew(tools.client)
         self._moving: set[str] = set()
 
-    async def turn(self, controller: Controller, events: Events) -> list[Check]:
+    async def turn(self, controller: Controller, events: Events) -> list[Finding]:
         """Do the next step, if one is due, and say how far it is. Raises KubeError."""
         key, space = controller.metadata.key, controller.metadata.namespace
         self._moving.discard(key)
@@ -61,18 +61,18 @@ class KeyRing:
                 await self._tools.objects.create_secret(controller, events, manifest)
                 return []
             told = f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
-            return [Check(False, "KeyRingUnreadable", told)]
+            return [Finding(False, "KeyRingUnreadable", told)]
         found = step(ring, self._seen(controller, ring, wanted))
         if found.ring != ring:
             self._moving.add(key)
             await self._write(controller, found.ring)
             self._tell(controller, events, ring, found)
             # What is written is looked at when the watch shows it.
-            return self._checks(found.ring, found)
+            return self._findings(found.ring, found)
         if ring.phase is not Phase.SETTLED:
             self._moving.add(key)
             await self._show(controller, ring)
-        return self._checks(ring, found)
+        return self._findings(ring, found)
 
     def again(self, controller: Controller) -> float | None:
         """Soon while a key is on its way."""
@@ -82,13 +82,13 @@ class KeyRing:
         """Drop what is remembered of a Controller that is gone."""
         self._moving.discard(key)
 
-    def _checks(self, ring: Ring, found: Step) -> list[Check]:
+    def _findings(self, ring: Ring, found: Step) -> list[Finding]:
         if ring.phase is Phase.SETTLED and not found.words:
-            return [Check(True, "KeyInUse", type=ROTATION)] if ring.used else []
+            return [Finding(True, "KeyInUse", type=ROTATION)] if ring.used else []
         if ring.phase is Phase.SETTLED:
-            return [Check(False, "KeyRefused", found.words, type=ROTATION)]
+            return [Finding(False, "KeyRefused", found.words, type=ROTATION)]
         told = f"slurm.key was changed: {_TOLD[ring.phase]}; {found.words}"
-        return [Check(False if found.stuck else None, "KeyChanging", told, type=ROTATION)]
+        return [Finding(False if found.stuck else None, "KeyChanging", told, type=ROTATION)]
 
     def _tell(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
         new = found.ring

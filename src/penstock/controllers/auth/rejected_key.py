@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
@@ -75,7 +75,7 @@ class RefusedKeys:
             if refused_key.starting([pod]) is not None:
                 await self._anew.mark(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
 
-    async def checks(self, key: str, cluster: Cluster, pods: Sequence[Pod]) -> list[Check]:
+    async def findings(self, key: str, cluster: Cluster, pods: Sequence[Pod]) -> list[Finding]:
         """What is told of workers of a slurmctld that is inside. Raises KubeError."""
         waiting = refused_key.late(pods, self._client.clock.time())
         refused = await self.look(key, waiting[0] if waiting else None)
@@ -94,7 +94,7 @@ class RefusedKeys:
             own = wanted
         if own is not None and (found := self._world.secret_hash(meta.namespace, own)):
             await self.refresh(waiting, found)
-        return [refused_key.check(refused, own, wanted)]
+        return [refused_key.finding(refused, own, wanted)]
 
     async def _log_of_slurmctld(self, cluster: Cluster) -> str:
         """The end of it; empty while it cannot be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.reconciler import Tools
@@ -38,7 +38,7 @@ class Registrations:
 
     async def bring(
         self, controller: Controller, cluster: Cluster, events: Events, *, settled: bool
-    ) -> list[Check]:
+    ) -> list[Finding]:
         """Poll slurmdbd, reconfigure slurmctld where it must register, and report.
 
         `settled` says that slurmctld serves with the configuration that names this Accounting.
@@ -62,7 +62,7 @@ class Registrations:
         if view.registration == Unknown(NOT_ASKED):
             # A process that has just started would report that nothing is known, and take it back.
             return []
-        return [registration.check(view), *registration.ready(view)]
+        return [registration.finding(view), *registration.ready(view)]
 
     def again(self, controller: Controller) -> float | None:
         """Seconds until the next reconfigure is due; None when none is."""

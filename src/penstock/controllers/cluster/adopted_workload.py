@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.api.cluster import marks
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.controllers.runtime.object_store import Objects
 from penstock.kube import FIELD_MANAGER, made_by_others
@@ -49,18 +49,18 @@ class Hold:
         return held.replaced(held.in_live_spelling(manifest, self.live), self.live)
 
     @property
-    def checks(self) -> list[Check]:
+    def findings(self) -> list[Finding]:
         """What a user is told while pods stay as another operator made them."""
         if not self.foreign:
             return []
         if not self.stays:
             told = "The pods are made as Penstock makes them"
-            return [Check(True, "PodsReplaced", told, type=ADOPTED, negative=True)]
+            return [Finding(True, "PodsReplaced", told, type=ADOPTED, inverted=True)]
         told = (
             "The pods stay as slurm-operator made them. They are replaced when what is declared of "
             f"them changes, or when {marks.ADOPTED_PODS} is {marks.REPLACE}"
         )
-        return [Check(True, "PodsAsTheyWere", told, type=ADOPTED)]
+        return [Finding(True, "PodsAsTheyWere", told, type=ADOPTED)]
 
 
 def look(

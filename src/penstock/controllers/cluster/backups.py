@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 
 from penstock.api.cluster.labels import TRUE
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CLAIMS, PODS, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
@@ -93,7 +93,7 @@ class Backups:
             with contextlib.suppress(NotFoundError):
                 await self._client.patch(PODS, meta.namespace, meta.name, body)
 
-    async def claim(self, controller: Controller) -> list[Check]:
+    async def claim(self, controller: Controller) -> list[Finding]:
         """Why a backup may not get its state: all of them need the claim at the same time."""
         wish = controller.spec.persistence
         name = wish.existing_claim if wish is not None else ""
@@ -109,7 +109,7 @@ class Backups:
             f"spec.persistence.existingClaim: claim {name} is {', '.join(modes)}. slurmctld and "
             f"its backups share their state: name one that is {SHARED}"
         )
-        return [Check(False, "ClaimNotShared", told)]
+        return [Finding(False, "ClaimNotShared", told)]
 
     async def _label(self, controller: Controller, events: Events) -> None:
         pods = sorted(

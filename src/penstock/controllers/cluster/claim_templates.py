@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import same_quantity
 
 _FIELD = "volumeClaimTemplates"
 
 
-def keep(manifest: Json, live: Json | None) -> tuple[Json, list[Check]]:
+def keep(manifest: Json, live: Json | None) -> tuple[Json, list[Finding]]:
     """The manifest with the templates that the live StatefulSet has, and what is to be told of it.
 
     What differs in words only is taken as it is asked for.
@@ -39,7 +39,7 @@ def keep(manifest: Json, live: Json | None) -> tuple[Json, list[Check]]:
         "does not change claims of a StatefulSet. To enlarge one, edit the PersistentVolumeClaim; "
         "for another one, delete the StatefulSet and the claim"
     )
-    return {**manifest, "spec": spec}, [Check(True, "ClaimKept", told)]
+    return {**manifest, "spec": spec}, [Finding(True, "ClaimKept", told)]
 
 
 def _name(template: Json) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
@@ -39,7 +39,9 @@ class Outside:
         link = self._links.get(controller.metadata.key)
         return link is not None and link.asked
 
-    async def bring(self, controller: Controller, cluster: Cluster, events: Events) -> list[Check]:
+    async def bring(
+        self, controller: Controller, cluster: Cluster, events: Events
+    ) -> list[Finding]:
         """Keep slurm.conf for slurmrestd, and nothing of a slurmctld that was inside before."""
         await self._objects.ensure(controller, events, render.objects(cluster))
         for kind, name in (
@@ -64,7 +66,7 @@ class Outside:
         return [
             answers,
             *(outside.unreached(controller, pods, snapshot.nodes) if snapshot is not None else ()),
-            *accounting.checks(controller, cluster.accounting, worked=True),
+            *accounting.findings(controller, cluster.accounting, worked=True),
         ]
 
     def again(self, controller: Controller) -> float | None:

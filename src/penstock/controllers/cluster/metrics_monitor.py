@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.reconciler import Tools
@@ -27,7 +27,9 @@ class Monitor:
         self._unserved: set[str] = set()
         """Uids of Controllers whose slurmctld has no metrics."""
 
-    async def bring(self, controller: Controller, cluster: Cluster, events: Events) -> list[Check]:
+    async def bring(
+        self, controller: Controller, cluster: Cluster, events: Events
+    ) -> list[Finding]:
         """What is to be told of it: a cluster without the definition runs all the same."""
         self._unserved.discard(controller.metadata.uid)
         if controller.spec.metrics.enabled and not has_metrics(cluster):
@@ -36,7 +38,7 @@ class Monitor:
                 f"spec.metrics: slurmctld {release.running(cluster)} has no metrics; use an image "
                 f"of Slurm {METRICS_SINCE} or later"
             )
-            return [Check(True, "MetricsUnsupported", told, type=MONITORED, negative=True)]
+            return [Finding(True, "MetricsUnsupported", told, type=MONITORED, inverted=True)]
         if render.wished(controller) is None:
             name = names.controller_monitor(controller)
             await self._objects.remove(controller, events, "ServiceMonitor", name)
@@ -46,9 +48,9 @@ class Monitor:
                 "spec.metrics.serviceMonitor: there is no ServiceMonitor in this cluster "
                 f"({why}). Install the definitions of the Prometheus operator"
             )
-            return [Check(True, "ServiceMonitorUnknown", told, type=MONITORED, negative=True)]
+            return [Finding(True, "ServiceMonitorUnknown", told, type=MONITORED, inverted=True)]
         await self._objects.ensure(controller, events, render.objects(cluster))
-        return [Check(True, "ServiceMonitorMade", type=MONITORED)]
+        return [Finding(True, "ServiceMonitorMade", type=MONITORED)]
 
     def again(self, controller: Controller) -> float | None:
         """Seconds until it is looked again for the definition."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
@@ -56,7 +56,7 @@ class Releases:
 
     def withhold(
         self, obj: Controller, cluster: Cluster, manifests: list[Json]
-    ) -> tuple[list[Json], list[Check]]:
+    ) -> tuple[list[Json], list[Finding]]:
         """The manifests, without a slurmctld that could not read its state; why it is left out."""
         wanted = of_release.of_slurmctld(cluster)
         why = versions.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
@@ -65,7 +65,7 @@ class Releases:
         raw = self._workload(obj)
         if raw is None:
             rest = [one for one in manifests if one["kind"] != "StatefulSet"]
-            return rest, release.check(why, running=False)
+            return rest, release.findings(why, running=False)
         template = raw["spec"]["template"]
         if of_release.images(template["spec"]).get("slurmctld") == of_release.slurmctld_image(
             cluster
@@ -78,7 +78,7 @@ class Releases:
             else one
             for one in manifests
         ]
-        return held, release.check(why, running=True)
+        return held, release.findings(why, running=True)
 
     def learn(self, obj: Controller, pod: Pod | None, *, serves: bool) -> None:
         """Note what a pod shows that is as its StatefulSet says."""
@@ -111,7 +111,7 @@ class Releases:
         return self._world.stateful_sets.raw(key)
 
 
-def trial(workload: Json) -> list[Check]:
+def trial(workload: Json) -> list[Finding]:
     """Whether the container that tries files has another release than slurmctld, by their tags."""
     images = of_release.images(workload["spec"]["template"]["spec"])
     return release.trial(

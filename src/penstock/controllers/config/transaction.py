@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from penstock.api.cluster import marks as own_marks
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, Node, Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, ControllerStatus
@@ -13,7 +13,7 @@ from penstock.controllers.runtime.pod_restarter import Anew
 from penstock.controllers.runtime.reconciler import Tools
 from penstock.controllers.runtime.report import Events
 from penstock.decide.cluster.release import unknown, unknown_words
-from penstock.decide.config import conditions as config_checks
+from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.acknowledgement import Acks, read
 from penstock.decide.config.start import SLURMCTLD, Start, StartResult, observe
 from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
@@ -73,7 +73,7 @@ class Configuration:
         cluster: Cluster,
         *,
         worked: bool,
-        runs: Check,
+        runs: Finding,
         ask: bool,
         live: bool,
         held: bool = False,
@@ -172,7 +172,7 @@ class Configuration:
             except NotFoundError:
                 continue
             if handed == view.wanted.hash and own_marks.CONFIG_HASH in old:
-                note = config_checks.step(
+                note = config_findings.step(
                     decision,
                     meta.name,
                     live=old.get(own_marks.CONFIG_LIVE) == view.wanted.hash,

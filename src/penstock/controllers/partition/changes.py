@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.partition import removed_keys as partition_gone
@@ -23,10 +23,10 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, Link, Links
 from penstock.decide.config.transaction import Version
 from penstock.decide.partition.conditions import CONFIG_APPLIED, refusal
-from penstock.decide.partition.conditions import refused as refused_check
+from penstock.decide.partition.conditions import refused as refused_finding
 from penstock.decide.partition.drift import told as said
-from penstock.decide.partition.hold import check as held_check
 from penstock.decide.partition.hold import empty
+from penstock.decide.partition.hold import finding as held_finding
 from penstock.kube.client.clock import Clock
 from penstock.render.config import partition as render
 from penstock.render.slinky.config.slurm_conf import held_partitions, keep_partitions, slurm_conf
@@ -320,7 +320,7 @@ class PartitionChanges:
         real, alias = (self._world.config_map(f"{space}/{name}") for name in ours)
         return real is not None and alias is not None and real.data == alias.data
 
-    def held(self, controller: Controller) -> Check | None:
+    def held(self, controller: Controller) -> Finding | None:
         """What is told of partitions that nobody declares and that stay for their jobs."""
         key = controller.metadata.key
         link, state = self._links.get(key), self._state(key)
@@ -328,7 +328,7 @@ class PartitionChanges:
         found = held_partitions(cluster) - render.invalid(cluster)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
-        return held_check(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
+        return held_finding(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
 
     def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> Brought:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
@@ -340,12 +340,12 @@ class PartitionChanges:
         )
         return Brought(found, live)
 
-    def checks(self, controller: Controller) -> list[Check]:
+    def findings(self, controller: Controller) -> list[Finding]:
         """What slurmctld refused of partitions that have no object of their own."""
         key = controller.metadata.key
         owned = {one.slurm_name for one in self._world.partitions_of.get(key)}
         return [
-            refused_check(words, CONFIG_APPLIED)
+            refused_finding(words, CONFIG_APPLIED)
             for name, words in sorted(self.refusals(key).items())
             if name not in owned
         ]

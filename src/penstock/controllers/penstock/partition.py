@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from penstock.api.kubernetes.conditions import READY, Check, find
+from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStatus
 from penstock.controllers.partition.changes import PartitionChanges
@@ -20,8 +20,8 @@ from penstock.controllers.runtime.reconciler import Loop, Tools
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import Links
 from penstock.controllers.slinky.prerequisites import waits_for_cluster
-from penstock.decide.drift import check as drift_check
-from penstock.decide.partition.conditions import Live, PartitionView, checks
+from penstock.decide.drift import findings as drift_finding
+from penstock.decide.partition.conditions import Live, PartitionView, findings
 from penstock.kube import Result
 from penstock.render.config import partition as render
 from penstock.render.slinky.config.slurm_conf import slurm_conf
@@ -73,14 +73,14 @@ class PartitionLoop(Loop[Partition]):
             return False
         return link.client is None or link.partitions.records != Unknown(NOT_ASKED)
 
-    async def bring(self, obj: Partition) -> list[Check]:
+    async def bring(self, obj: Partition) -> list[Finding]:
         """Compare what is declared with what slurmctld says."""
         cluster = waits_for_cluster(self.world, obj)
-        if isinstance(cluster, Check):
+        if isinstance(cluster, Finding):
             return [cluster]
         if cluster.controller.spec.external:
             return [
-                Check(
+                Finding(
                     False,
                     "ControllerExternal",
                     "The Controller is external: its slurm.conf is not written here. Declare the "
@@ -112,7 +112,7 @@ class PartitionLoop(Loop[Partition]):
             by_file=self._changes.by_file(key),
             absent=tuple(absent),
         )
-        return [*checks(view), *drift_check(drift, obj.status.conditions, always=True)]
+        return [*findings(view), *drift_finding(drift, obj.status.conditions, always=True)]
 
     def _settled(self, obj: Partition, cluster: Cluster) -> bool:
         """Whether it was in effect as it is declared now: what differs since then is drift."""

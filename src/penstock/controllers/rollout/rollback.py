@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from penstock.api.cluster.marks import ROLLBACK
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.runtime.reconciler import Tools
@@ -35,7 +35,7 @@ class Rollbacks:
         self._client = tools.client
         self._world = tools.world
         self._events = events
-        self._done: dict[str, tuple[str, str, Check]] = {}
+        self._done: dict[str, tuple[str, str, Finding]] = {}
         """By key of a NodeSet its uid, the last value and what came of it."""
 
     async def look(self, nodeset: NodeSet, workers: WorkerSet) -> bool:
@@ -64,13 +64,17 @@ class Rollbacks:
         self._tell(nodeset, back)
         return True
 
-    def checks(self, nodeset: NodeSet) -> list[Check]:
+    def findings(self, nodeset: NodeSet) -> list[Finding]:
         """What came of it, for the status; what a former process did stands there."""
         meta = nodeset.metadata
-        uid, value, check = self._done.get(meta.key, ("", "", None))
-        if check is None or uid != meta.uid or value != meta.annotations.get(ROLLBACK, "").strip():
+        uid, value, finding = self._done.get(meta.key, ("", "", None))
+        if (
+            finding is None
+            or uid != meta.uid
+            or value != meta.annotations.get(ROLLBACK, "").strip()
+        ):
             return []
-        return [check]
+        return [finding]
 
     def forget(self, key: str) -> None:
         """That NodeSet is gone."""
@@ -89,11 +93,11 @@ class Rollbacks:
         if back.why:
             note = f"Not rolled back, {asks}: {back.why}"
             self._events.warning(nodeset, "RollbackImpossible", note, "Rollback")
-            check = Check(True, "Impossible", note, type=ROLLED_BACK, negative=True)
+            finding = Finding(True, "Impossible", note, type=ROLLED_BACK, inverted=True)
         else:
             which = f"revision {back.number} ({back.name})"
             note = f"The template of {which} is declared again, {asks}"
             self._events.normal(nodeset, "RolledBack", note, "Rollback")
-            check = Check(True, "Done", note, type=ROLLED_BACK)
+            finding = Finding(True, "Done", note, type=ROLLED_BACK)
         meta = nodeset.metadata
-        self._done[meta.key] = meta.uid, back.value, check
+        self._done[meta.key] = meta.uid, back.value, finding

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import (
     BUDGETS,
     CLAIMS,
@@ -41,7 +41,7 @@ from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.settings import Settings
-from penstock.decide.auth.jwks import check as jwks_check
+from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import APPLIED
 from penstock.kube import Cache, Manager
@@ -258,7 +258,7 @@ class World:
         jwks = None if controller.spec.external else controller.spec.jwks_key_ref
         if jwks and jwks.name not in absent:
             text = found.get(jwks.name, {}).get(jwks.key)
-            if jwks_check(jwks, controller.metadata.namespace, text) is not None:
+            if jwks_finding(jwks, controller.metadata.namespace, text) is not None:
                 absent.append(jwks.name)
         return absent
 
@@ -318,7 +318,7 @@ class World:
             key=lambda one: one.metadata.name,
         )
 
-    def sssd_hash(self, namespace: str, ref: SecretKeySelector | None) -> str | Check:
+    def sssd_hash(self, namespace: str, ref: SecretKeySelector | None) -> str | Finding:
         """Hash of sssd.conf, empty without a reference, or that it is absent.
 
         Over the one value that is named, as slurm-operator does it: what else is in the Secret
@@ -336,14 +336,14 @@ class World:
                 self._sssd[place] = version, found
             return found
         self._sssd.pop(place, None)
-        return Check(
+        return Finding(
             False,
             "SecretNotFound",
             f"sssdConfRef: there is no Secret {ref.name} with a key {ref.key} in namespace "
             f"{namespace}. Create it, or leave the reference out",
         )
 
-    def sssd_of(self, nodeset: NodeSet) -> str | Check:
+    def sssd_of(self, nodeset: NodeSet) -> str | Finding:
         """As `sssd_hash`, of the sssd.conf that workers are given."""
         return self.sssd_hash(nodeset.metadata.namespace, nodeset.spec.workers_sssd_conf_ref)
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 import structlog
 
-from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
+from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
@@ -64,11 +64,11 @@ class Reporter(ABC, Generic[T]):
         self._cache = cache
         self.lifetimes = Lifetimes()
 
-    async def report(self, obj: T, checks: list[Check], new: Status) -> None:
+    async def report(self, obj: T, findings: list[Finding], new: Status) -> None:
         """Write status and conditions if they changed; an event when it got worse."""
         outdated = self.outdated(obj)
         old = tuple(one for one in status_of(obj).conditions if one.type not in outdated)
-        found = told(obj, old, checks, self.client.clock.time())
+        found = told(obj, old, findings, self.client.clock.time())
         self.events.turned(obj, old, found)
         generation = obj.metadata.generation
         new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
@@ -103,10 +103,10 @@ class Reporter(ABC, Generic[T]):
         `observedGeneration` stays, for the same reason.
         """
         old = status_of(obj).conditions
-        check = internal_error(type(obj).__name__, obj.metadata.name, error)
-        checks = [*_found_invalid(obj), check]
+        finding = internal_error(type(obj).__name__, obj.metadata.name, error)
+        findings = [*_found_invalid(obj), finding]
         when = datetime.fromtimestamp(self.client.clock.time(), UTC)
-        new = set_conditions(old, conditions(checks), obj.metadata.generation, when)
+        new = set_conditions(old, conditions(findings), obj.metadata.generation, when)
         self.events.turned(obj, old, new)
         status = msgspec.structs.replace(status_of(obj), conditions=new)
         await write_status(self.client, self._resource, obj, status, first=not old)
@@ -117,7 +117,7 @@ class Reporter(ABC, Generic[T]):
         return frozenset()
 
 
-def _found_invalid(obj: KubeObject) -> list[Check]:
+def _found_invalid(obj: KubeObject) -> list[Finding]:
     try:
         return invalid(obj)
     except Exception:
@@ -138,15 +138,15 @@ class Loop(Reporter[T]):
         self.lifetimes.observe(key, obj)
         if obj is None or obj.metadata.deleting:
             return Result()
-        checks = invalid(obj)
+        findings = invalid(obj)
         refused: Exception | None = None
-        if not checks:
+        if not findings:
             try:
-                checks = await self.bring(obj)
+                findings = await self.bring(obj)
             except REFUSED as error:
                 refused = error
-                checks = [Check(False, "Refused", f"The API server refused it: {error}")]
-        await self.report(obj, checks, self.status(obj))
+                findings = [Finding(False, "Refused", f"The API server refused it: {error}")]
+        await self.report(obj, findings, self.status(obj))
         if refused is not None:
             raise refused
         return Result(requeue_after=self.again(obj))
@@ -157,7 +157,7 @@ class Loop(Reporter[T]):
         return None
 
     @abstractmethod
-    async def bring(self, obj: T) -> list[Check]:
+    async def bring(self, obj: T) -> list[Finding]:
         """Make what is missing; say what holds and what does not."""
 
     def status(self, obj: T) -> Status:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
+from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.api.kubernetes.meta import Condition, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.registry import problems, unsupported_fields
@@ -17,20 +17,20 @@ LONGEST_WORDS = 300
 """Characters of an unexpected failure that a condition quotes."""
 
 
-def invalid(obj: KubeObject) -> list[Check]:
+def invalid(obj: KubeObject) -> list[Finding]:
     """What is wrong with the object itself, beyond what the API server refuses."""
-    return [Check(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
+    return [Finding(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
 
 
 INTERNAL_ERROR = "InternalError"
 """Reason of the conditions of an object whose reconcile failed unexpectedly."""
 
 
-def internal_error(kind: str, name: str, error: Exception) -> Check:
+def internal_error(kind: str, name: str, error: Exception) -> Finding:
     """An unexpected failure of the reconcile of one object."""
     words = str(error).encode(errors="replace").decode()
     words = " ".join(words[:LONGEST_WORDS].split()) or "no further words"
-    return Check(
+    return Finding(
         False,
         INTERNAL_ERROR,
         f"{kind} {name} cannot be reconciled and stays as it is: {type(error).__name__}: {words}. "
@@ -40,7 +40,7 @@ def internal_error(kind: str, name: str, error: Exception) -> Check:
 
 
 def told(
-    obj: KubeObject, old: tuple[Condition, ...], checks: list[Check], now: float
+    obj: KubeObject, old: tuple[Condition, ...], findings: list[Finding], now: float
 ) -> tuple[Condition, ...]:
     """The conditions to write at `now` (Unix seconds): Ready and its like, and Served.
 
@@ -54,7 +54,7 @@ def told(
         else Condition(type=SERVED, status="True", reason="AllFieldsServed")
     )
     when = datetime.fromtimestamp(now, UTC)
-    return set_conditions(old, (*conditions(checks), served), obj.metadata.generation, when)
+    return set_conditions(old, (*conditions(findings), served), obj.metadata.generation, when)
 
 
 class Events:

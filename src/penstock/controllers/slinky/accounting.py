@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
@@ -16,7 +16,7 @@ from penstock.controllers.runtime.reconciler import Loop, Tools
 from penstock.controllers.runtime.report import Events
 from penstock.decide.accounting import slurmdbd
 from penstock.decide.accounting.slurmdbd import REACHABLE, Said
-from penstock.decide.auth.jwks import check as jwks_check
+from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.connectivity import closed
 from penstock.decide.pod.workload import workload
 from penstock.kube import KubeError
@@ -64,7 +64,7 @@ class AccountingLoop(Loop[Accounting]):
         """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
         self._soon = self.lifetimes.by_key(dict[str, float]())
 
-    async def bring(self, obj: Accounting) -> list[Check]:
+    async def bring(self, obj: Accounting) -> list[Finding]:
         """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
         self._soon.pop(obj.metadata.key, None)
         if obj.spec.external:
@@ -87,20 +87,20 @@ class AccountingLoop(Loop[Accounting]):
         pod = next((one for one in pods if not one.metadata.deleting), None)
         if found.stays:
             # Nobody in it tells of the database: a changed file comes with our pod.
-            return [runs, Check(runs.ok or None, "NotAsked", type=REACHABLE), *found.checks]
+            return [runs, Finding(runs.ok or None, "NotAsked", type=REACHABLE), *found.findings]
         if not render.takes_over(obj):
-            return [runs, *found.checks]
+            return [runs, *found.findings]
         if pod is None or not _running(pod):
             if pod is not None:
                 await self._restart_on_change(obj, pod, given.conf_hash)
-            return [runs, Check(None, "SlurmdbdNotRunning", type=REACHABLE)]
-        return [*await self._look(obj, pod, runs, given.conf_hash), *found.checks]
+            return [runs, Finding(None, "SlurmdbdNotRunning", type=REACHABLE)]
+        return [*await self._look(obj, pod, runs, given.conf_hash), *found.findings]
 
     def again(self, obj: Accounting) -> float | None:
         """Soon while an answer of slurmdbd's container is waited for."""
         return self._soon.get(obj.metadata.key)
 
-    async def _outside(self, obj: Accounting) -> list[Check]:
+    async def _outside(self, obj: Accounting) -> list[Finding]:
         """Nothing is made for an outside slurmdbd, and what was made for one inside goes."""
         for kind in _KINDS:
             name = names.accounting_workload(obj)
@@ -109,12 +109,12 @@ class AccountingLoop(Loop[Accounting]):
         end = await self._reach.look(obj.metadata.namespace, host, port)
         found = closed(end, "slurmdbd", host, port)
         self._soon[obj.metadata.key] = SELDOM_S if found is None else AGAIN_S
-        return [found or Check(True, "External", f"slurmdbd is outside, at {host}:{port}")]
+        return [found or Finding(True, "External", f"slurmdbd is outside, at {host}:{port}")]
 
-    async def _look(self, obj: Accounting, pod: Pod, runs: Check, wanted: str) -> list[Check]:
+    async def _look(self, obj: Accounting, pod: Pod, runs: Finding, wanted: str) -> list[Finding]:
         """What slurmdbd says of its files and its database, asked only while there is a reason."""
         key, now_has = obj.metadata.key, (pod.metadata.uid, wanted)
-        answers = Check(True, "DatabaseAnswers", type=REACHABLE)
+        answers = Finding(True, "DatabaseAnswers", type=REACHABLE)
         if pod.ready and self._has.get(key) == now_has:
             return [runs, answers]
         said, why = await self._said(pod)
@@ -129,7 +129,7 @@ class AccountingLoop(Loop[Accounting]):
 
     async def _deliver(
         self, obj: Accounting, pod: Pod, wanted: str, said: Said, why: str
-    ) -> list[Check]:
+    ) -> list[Finding]:
         """Have slurmdbd take over its file, and say what is not as it is declared."""
         key, uid, now = obj.metadata.key, pod.metadata.uid, self.client.clock.monotonic()
         wait = self._waits.get(key)
@@ -146,7 +146,7 @@ class AccountingLoop(Loop[Accounting]):
         if said.refused == wanted:
             self._soon[key] = AGAIN_S
             told = f"slurmdbd refuses its slurmdbd.conf and keeps the one it has: {said.words}"
-            return [Check(False, "ConfigRefused", told)]
+            return [Finding(False, "ConfigRefused", told)]
         self._soon[key] = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
         if not said.effective and waited < REFRESH_S:
             # Its container has only just started: it says in a moment what it began with.
@@ -156,7 +156,7 @@ class AccountingLoop(Loop[Accounting]):
             wait.refreshed += 1
             await self._anew.refresh(pod, f"{wanted[:12]}-{wait.refreshed}")
         told = "slurmdbd has not taken over its changed slurmdbd.conf yet"
-        return [Check(None, "ConfigDelivering", f"{told}: {why}" if why else told)]
+        return [Finding(None, "ConfigDelivering", f"{told}: {why}" if why else told)]
 
     async def _restart_on_change(self, obj: Accounting, pod: Pod, wanted: str) -> None:
         """Let a slurmdbd that ended on a bad file start at once on the next one."""
@@ -213,7 +213,7 @@ class AccountingLoop(Loop[Accounting]):
         value = self.world.secret_value(obj.metadata.namespace, storage.password_key_ref)
         return value.decode(errors="replace").rstrip("\r\n") if value is not None else None
 
-    def _missing(self, obj: Accounting) -> list[Check]:
+    def _missing(self, obj: Accounting) -> list[Finding]:
         """What slurmdbd cannot start without. What runs already goes on meanwhile."""
         spec, space = obj.spec, obj.metadata.namespace
         storage = spec.storage_config
@@ -230,16 +230,16 @@ class AccountingLoop(Loop[Accounting]):
         password = self._password(obj)
         if password is not None and (wrong := password_problem(password)):
             told = f"spec.storageConfig.passwordKeyRef: the password cannot be used: {wrong}"
-            found.append(Check(False, "PasswordUnusable", told))
+            found.append(Finding(False, "PasswordUnusable", told))
         jwks = spec.jwks_key_ref
-        if jwks and (wrong := jwks_check(jwks, space, self.world.jwks(space, jwks))):
+        if jwks and (wrong := jwks_finding(jwks, space, self.world.jwks(space, jwks))):
             found.append(wrong)
         return found
 
-    def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Check:
+    def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Finding:
         if self.world.makes_key(space, ref.name):
-            return Check(None, "CreatingKeys", f"Secret {ref.name} is being made")
-        return Check(
+            return Finding(None, "CreatingKeys", f"Secret {ref.name} is being made")
+        return Finding(
             False,
             "SecretNotFound",
             f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace "

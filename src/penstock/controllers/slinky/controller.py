@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.cluster import marks
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
@@ -41,13 +41,13 @@ from penstock.controllers.runtime.slurm_connections import Links
 from penstock.controllers.slinky import missing
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.cluster import release
-from penstock.decide.config import conditions as config_checks
+from penstock.decide.config import conditions as config_findings
 from penstock.decide.config import files as config_files
 from penstock.decide.config.conditions import APPLIED
 from penstock.decide.config.transaction import ConfigView, Decision, Stage
 from penstock.decide.config.triggers import Triggered, began_with, pending
 from penstock.decide.drift import DRIFTED, choice
-from penstock.decide.drift import check as drift_check
+from penstock.decide.drift import findings as drift_finding
 from penstock.decide.partition.hold import DRAINING
 from penstock.decide.pod.workload import stuck, workload
 from penstock.kube import Result
@@ -67,7 +67,7 @@ from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.translate.slinky.image_sources import image_sources
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
-_OF_OURS = frozenset({config_checks.VALID, config_checks.APPLIED, DRIFTED})
+_OF_OURS = frozenset({config_findings.VALID, config_findings.APPLIED, DRIFTED})
 
 
 class ControllerLoop(Loop[Controller]):
@@ -116,7 +116,7 @@ class ControllerLoop(Loop[Controller]):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
 
-    async def bring(self, obj: Controller) -> list[Check]:
+    async def bring(self, obj: Controller) -> list[Finding]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
         key = obj.metadata.key
         self._decided.pop(key, None)
@@ -125,11 +125,11 @@ class ControllerLoop(Loop[Controller]):
             await self.generated.bring(obj, self.events)
         cluster = self.world.cluster(obj)
         first = accounting.first_waits(obj, cluster.accounting)
-        waiting = missing.checks(self.world, obj, cluster) or first
+        waiting = missing.findings(self.world, obj, cluster) or first
         if not waiting and not obj.spec.external and not _worked(obj):
             version = of_release.of_slurmctld(cluster)
             keys_unknown = release.unknown(files(cluster), version)
-            waiting = release.unknown_check(keys_unknown, version)
+            waiting = release.unknown_findings(keys_unknown, version)
         if waiting:
             return waiting
         # Before anything is made of the keys: slurmctld begins with those that the ring knows.
@@ -137,18 +137,20 @@ class ControllerLoop(Loop[Controller]):
         brought = await self.partitions.bring(obj, self.events)
         if not (brought.cluster.slurm_key_hash and brought.cluster.jwt_key_hash):
             # One went meanwhile: a template without its hash would end slurmctld.
-            return missing.checks(self.world, obj, brought.cluster) or await self.bring(obj)
+            return missing.findings(self.world, obj, brought.cluster) or await self.bring(obj)
         if obj.spec.external:
             self._triggered[key] = self.outside.triggers(obj, self.events)
-            checks = await self.outside.bring(obj, brought.cluster, self.events)
-            checks += await self.registrations.bring(
-                obj, brought.cluster, self.events, settled=bool(checks[0].ok)
+            findings = await self.outside.bring(obj, brought.cluster, self.events)
+            findings += await self.registrations.bring(
+                obj, brought.cluster, self.events, settled=bool(findings[0].ok)
             )
             await self.backups.retire(obj, self.events)
-            return checks + await self.monitor.bring(obj, brought.cluster, self.events)
+            return findings + await self.monitor.bring(obj, brought.cluster, self.events)
         return await self._inside(obj, brought, keys)
 
-    async def _inside(self, obj: Controller, brought: Brought, keys: list[Check]) -> list[Check]:
+    async def _inside(
+        self, obj: Controller, brought: Brought, keys: list[Finding]
+    ) -> list[Finding]:
         """A slurmctld of ours: its configuration, its objects, and what is said of them."""
         cluster = brought.cluster
         pods, runs, late = await self._daemons(obj, cluster)
@@ -180,7 +182,7 @@ class ControllerLoop(Loop[Controller]):
             self._triggered[obj.metadata.key] = await self.triggers.look(obj, self.events, view)
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
-            *accounting.checks(obj, cluster.accounting, worked=_worked(obj)),
+            *accounting.findings(obj, cluster.accounting, worked=_worked(obj)),
             *self._told(obj, cluster, view, decision),
         ]
         drifted = await self._drifted(obj, cluster)
@@ -189,14 +191,14 @@ class ControllerLoop(Loop[Controller]):
         draining = filter(None, [self.partitions.held(obj)])
         return [
             *(*late, *refused, runs, *of_config, *recorded, *trial),
-            *(*users, *self.partitions.checks(obj), *kept, *keys, *draining),
+            *(*users, *self.partitions.findings(obj), *kept, *keys, *draining),
             *config_files.hidden(missing.of_user(cluster)),
-            *(*monitored, *drifted, *pod.checks),
+            *(*monitored, *drifted, *pod.findings),
         ]
 
     async def _daemons(
         self, obj: Controller, cluster: Cluster
-    ) -> tuple[tuple[Pod, ...], Check, list[Check]]:
+    ) -> tuple[tuple[Pod, ...], Finding, list[Finding]]:
         """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
         pods = self.world.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods, image_sources(obj))
@@ -218,7 +220,7 @@ class ControllerLoop(Loop[Controller]):
 
     async def _make(
         self, obj: Controller, cluster: Cluster, decision: Decision, pod: hold.Hold
-    ) -> tuple[list[Check], list[Check]]:
+    ) -> tuple[list[Finding], list[Finding]]:
         """Write slurmctld's objects; what is left out of them, and what could not be changed."""
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
         stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
@@ -270,20 +272,20 @@ class ControllerLoop(Loop[Controller]):
             self._triggered[obj.metadata.key] = Triggered(noted)
         return noted
 
-    async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Check]:
+    async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
         """Make the objects; a claim template that cannot be changed keeps nothing else back."""
         key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
-        told: list[Check] = []
+        told: list[Finding] = []
         for manifest in manifests:
             if manifest["kind"] == "StatefulSet":
                 manifest, told = claim_templates.keep(manifest, self.world.stateful_sets.raw(key))
             await self.objects.ensure(obj, self.events, [manifest])
         return told
 
-    async def _sssd(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Check]:
+    async def _sssd(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Finding]:
         """Have a changed sssd.conf come to slurmctld's pods at once; say that it is missing."""
         found = self.world.sssd_hash(obj.metadata.namespace, obj.spec.sssd_conf_ref)
-        if isinstance(found, Check):
+        if isinstance(found, Finding):
             return [found]
         for pod in pods if found else ():
             await self.anew.mark(pod, found, slinky_labels.SSSD_CONF_HASH)
@@ -291,7 +293,7 @@ class ControllerLoop(Loop[Controller]):
 
     async def _late_slurmdbd(
         self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]
-    ) -> list[Check]:
+    ) -> list[Finding]:
         """What slurmctld waits for at its first start; when that is there it waits no longer."""
         found = cluster.accounting
         if found is None:
@@ -302,27 +304,27 @@ class ControllerLoop(Loop[Controller]):
             await self.anew.make(controller, self.events, pod, note)
         return accounting.waits(found)
 
-    async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Check]:
+    async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Finding]:
         """What was changed in Slurm of partitions that are nobody else's."""
         chosen, wrong = choice(obj.metadata.annotations)
         words = await self.drift.settle(obj, cluster, chosen)
-        return [*wrong, *drift_check(words, obj.status.conditions)]
+        return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _told(
         self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
-    ) -> list[Check]:
+    ) -> list[Finding]:
         """How the configuration is doing; a refusal is told until something else is taken."""
         words = self._refused[obj.metadata.key]
         refused = words or decision.stage in _REFUSED
         held = held_partitions(cluster) if refused else frozenset[str]()
         if not words:
-            return config_checks.checks(decision, view.wanted.data, held)
-        valid = find(obj.status.conditions, config_checks.VALID)
+            return config_findings.findings(decision, view.wanted.data, held)
+        valid = find(obj.status.conditions, config_findings.VALID)
         tried = valid is not None and valid.status == "True"
         if decision.stage in _REFUSED:
             words += f"; and without the Controller's changed lines: {decision.words}"
         found = files(self.world.declared(obj))
-        return config_checks.refused(words, found, held, tried=tried)
+        return config_findings.refused(words, found, held, tried=tried)
 
     def again(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.slinky import labels as slinky_labels
@@ -35,21 +35,21 @@ class LoginSetLoop(Loop[LoginSet]):
         super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
         self._directories = self.lifetimes.owner(Directories(tools))
 
-    async def bring(self, obj: LoginSet) -> list[Check]:
+    async def bring(self, obj: LoginSet) -> list[Finding]:
         """Make host keys once, then ConfigMap, Service and Deployment."""
         cluster = waits_for_cluster(self.world, obj)
-        if isinstance(cluster, Check):
+        if isinstance(cluster, Finding):
             return [cluster]
         meta = obj.metadata
         sssd_hash = self.world.sssd_hash(meta.namespace, obj.spec.sssd_conf_ref)
-        if isinstance(sssd_hash, Check):
+        if isinstance(sssd_hash, Finding):
             return [sssd_hash]
         keys = self.world.secrets.get(f"{meta.namespace}/{names.login_host_keys(obj)}")
         if keys is None:
             # A second of CPU: not in the event loop, and not again while the Secret is there.
             made = await asyncio.to_thread(hostkeys.generate)
             await self.objects.create_secret(obj, self.events, render.host_keys(obj, made))
-            return [Check(None, "CreatingKeys", "The SSH host keys are being made")]
+            return [Finding(None, "CreatingKeys", "The SSH host keys are being made")]
         hashes = {
             "host_keys_hash": secret_digest(keys.data),
             "sssd_conf_hash": self._hash_kept(obj, sssd_hash),
@@ -60,11 +60,11 @@ class LoginSetLoop(Loop[LoginSet]):
         pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
         await chart_labels.label(self.client, obj, pods)
         listens = "sshd listens on 22"
-        exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
+        exposed = host_network.findings(obj.spec.template.spec, listens, obj.status.conditions)
         heard = await self._directories.look(obj, pods, self.events)
         return [
             workload("login", obj.spec.replicas, pods, image_sources(obj)),
-            *found.checks,
+            *found.findings,
             *exposed,
             *heard,
         ]

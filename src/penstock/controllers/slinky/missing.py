@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.related_objects import controller_references
 from penstock.controllers.runtime.caches import World
-from penstock.decide.auth.jwks import check as jwks_check
+from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.config import files as config_files
 from penstock.render.config.content import config_maps_of
 from penstock.render.slinky.inputs import Cluster
 
 
-def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check]:
+def findings(world: World, controller: Controller, cluster: Cluster) -> list[Finding]:
     """What the cluster cannot start without; the pod waits for it rather than restart later."""
-    space, found = controller.metadata.namespace, list[Check]()
+    space, found = controller.metadata.namespace, list[Finding]()
     for path, given, ref in (
         ("slurmKeyRef", controller.spec.slurm_key_ref, names.slurm_key_ref(controller)),
         ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
@@ -26,12 +26,12 @@ def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check
         if world.secret_hash(space, ref):
             continue
         if given is None and controller.spec.external:
-            found.append(Check(False, "SecretNotFound", _outside_key(path, ref, space)))
+            found.append(Finding(False, "SecretNotFound", _outside_key(path, ref, space)))
         elif given is None:
-            found.append(Check(None, "CreatingKeys", f"Secret {ref.name} is being made"))
+            found.append(Finding(None, "CreatingKeys", f"Secret {ref.name} is being made"))
         else:
             found.append(
-                Check(
+                Finding(
                     False,
                     "SecretNotFound",
                     f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in "
@@ -43,7 +43,7 @@ def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check
         one.name: one.path for one in controller_references(controller) if one.kind == "ConfigMap"
     }
     found += [
-        Check(
+        Finding(
             False,
             "ConfigMapNotFound",
             f"{paths[name]}: there is no ConfigMap {name} in namespace {space}. Create it or "
@@ -53,7 +53,7 @@ def checks(world: World, controller: Controller, cluster: Cluster) -> list[Check
         if name not in cluster.config_maps
     ]
     jwks = None if controller.spec.external else controller.spec.jwks_key_ref
-    if jwks and (wrong := jwks_check(jwks, space, world.jwks(space, jwks))):
+    if jwks and (wrong := jwks_finding(jwks, space, world.jwks(space, jwks))):
         found.append(wrong)
     return found + config_files.refused(of_user(cluster))
 

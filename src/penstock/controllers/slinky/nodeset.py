@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 
 from penstock.api.cluster.marks import ROLLBACK
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import BUDGETS, Node, PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
@@ -24,8 +24,8 @@ from penstock.controllers.slurm_node.drift import NodeDrifts
 from penstock.decide import scale as scale_in_order
 from penstock.decide.advice import cgroups, container_rights, gpus, host_network, pod_security
 from penstock.decide.cluster import external as outside
-from penstock.decide.drift import check as drift_check
 from penstock.decide.drift import choice
+from penstock.decide.drift import findings as drift_finding
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.partition.conditions import refused as refused_partition
@@ -108,8 +108,8 @@ class NodeSetLoop(Reporter[NodeSet]):
         view = self._view(nodeset, workers, link, hold, same)
         decided = plan(view, self._quiet.setdefault(key, PlanCache()))
         unready = [pod for pod in view.pods if not pod.ready]
-        checks = [*wrong, *decided.checks, *self._rollbacks.checks(nodeset)]
-        checks += scale_in_order.cost_check(workers.marks, view.pods)
+        findings = [*wrong, *decided.findings, *self._rollbacks.findings(nodeset)]
+        findings += scale_in_order.cost_findings(workers.marks, view.pods)
         refused: Exception | None = None
         done = True
         try:
@@ -122,25 +122,25 @@ class NodeSetLoop(Reporter[NodeSet]):
                 abandoned=view.is_orphaned,
             )
             if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
-                checks += self._refused_partition(nodeset, cluster)
-                checks += await self._drifted(nodeset, view, cluster, link)
-                checks += _outside(nodeset, cluster, link)
+                findings += self._refused_partition(nodeset, cluster)
+                findings += await self._drifted(nodeset, view, cluster, link)
+                findings += _outside(nodeset, cluster, link)
                 slurmd = worker_spec.container(cluster, nodeset)
-                checks += _container_rights(nodeset, slurmd)
-                checks += _gpus(nodeset, cluster, slurmd)
-                checks += _slurmd_version(view, cluster, slurmd)
-                checks += _topology(view, cluster)
-                checks += host_network.check(
+                findings += _container_rights(nodeset, slurmd)
+                findings += _gpus(nodeset, cluster, slurmd)
+                findings += _slurmd_version(view, cluster, slurmd)
+                findings += _topology(view, cluster)
+                findings += host_network.findings(
                     nodeset.spec.template.spec, _LISTENS, nodeset.status.conditions
                 )
-                checks += self._cgroups(nodeset, cluster, link)
+                findings += self._cgroups(nodeset, cluster, link)
                 if not cluster.controller.spec.external:
-                    checks += await self._keys.checks(key, cluster, unready)
+                    findings += await self._keys.findings(key, cluster, unready)
         except REFUSED as error:
             refused = error
-            other = Check(False, "Refused", f"The API server refused it: {error}")
-            checks.insert(0, pod_security.check(str(error)) or other)
-        await self._tell(nodeset, decided, checks)
+            other = Finding(False, "Refused", f"The API server refused it: {error}")
+            findings.insert(0, pod_security.finding(str(error)) or other)
+        await self._tell(nodeset, decided, findings)
         if refused is not None:
             raise refused
         waits = [
@@ -154,7 +154,7 @@ class NodeSetLoop(Reporter[NodeSet]):
 
     async def _drifted(
         self, nodeset: NodeSet, view: WorkerSetView, cluster: Cluster, link: Link | None
-    ) -> list[Check]:
+    ) -> list[Finding]:
         """What was changed in Slurm of its nodes and of its own partition."""
         chosen, wrong = choice(nodeset.metadata.annotations)
         of_nodes = await self._nodes.settle(nodeset, view, link, chosen)
@@ -163,16 +163,16 @@ class NodeSetLoop(Reporter[NodeSet]):
         words = None
         if of_nodes is not None and of_partition is not None:
             words = [*of_partition, *of_nodes]
-        return [*wrong, *drift_check(words, nodeset.status.conditions)]
+        return [*wrong, *drift_finding(words, nodeset.status.conditions)]
 
-    def _refused_partition(self, nodeset: NodeSet, cluster: Cluster) -> list[Check]:
+    def _refused_partition(self, nodeset: NodeSet, cluster: Cluster) -> list[Finding]:
         """That slurmctld rejects its own partition, in slurmctld's words."""
         own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
         rejected = self._drift.rejected(cluster.controller.metadata.key)
         words = rejected.get(names.partition_name(nodeset), "")
         return [refused_partition(words)] if own and words else []
 
-    def _cgroups(self, nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:
+    def _cgroups(self, nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Finding]:
         """A warning about the cgroup.conf that pods and machines have in common."""
         controller, key = cluster.controller, nodeset.metadata.key
         if controller.spec.external:
@@ -203,8 +203,8 @@ class NodeSetLoop(Reporter[NodeSet]):
         }
         return frozenset(name for name, gone in goes.items() if gone)
 
-    async def _tell(self, nodeset: NodeSet, decided: Plan, checks: list[Check]) -> None:
-        await self.report(nodeset, checks, nodeset_status(nodeset.status, decided.status))
+    async def _tell(self, nodeset: NodeSet, decided: Plan, findings: list[Finding]) -> None:
+        await self.report(nodeset, findings, nodeset_status(nodeset.status, decided.status))
 
     async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
         """What the pods need beside themselves: Service, budget, files."""
@@ -242,7 +242,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         nodeset: NodeSet,
         workers: WorkerSet,
         link: Link | None,
-        hold: Check | None,
+        hold: Finding | None,
         same: Same,
     ) -> WorkerSetView:
         meta = nodeset.metadata
@@ -301,7 +301,7 @@ def _no_reservations(link: Link | None) -> str:
     return client.lacks(RESERVATION_CALLS_SINCE) if client is not None else ""
 
 
-def _outside(nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Check]:
+def _outside(nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Finding]:
     """What is to be told of its own partition when slurm.conf is not written here."""
     own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
     if not own or not cluster.controller.spec.external:
@@ -310,28 +310,28 @@ def _outside(nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Chec
     return [outside.partition(nodeset, nodeset_lines(nodeset), records)]
 
 
-def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Check]:
+def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Finding]:
     """What containers of jobs lack, by what its workers are declared with."""
     pod = nodeset.spec.template.spec
-    found = container_rights.check(slurmd, pod, nodeset.status.conditions)
+    found = container_rights.finding(slurmd, pod, nodeset.status.conditions)
     return [found] if found is not None else []
 
 
-def _slurmd_version(view: WorkerSetView, cluster: Cluster, slurmd: Json) -> list[Check]:
+def _slurmd_version(view: WorkerSetView, cluster: Cluster, slurmd: Json) -> list[Finding]:
     """Whether slurmctld and the probes can work with the releases that its slurmds reported."""
     # Nobody reports the release of an external slurmctld.
     slurmctld = None if cluster.controller.spec.external else release.running(cluster)
-    found = slurmd_version.check(slurmctld, view.pods, view.nodes, slurmd)
+    found = slurmd_version.finding(slurmctld, view.pods, view.nodes, slurmd)
     return [found] if found is not None else []
 
 
-def _topology(view: WorkerSetView, cluster: Cluster) -> list[Check]:
+def _topology(view: WorkerSetView, cluster: Cluster) -> list[Finding]:
     """Whether a job can use its nodes, by the topology.yaml that is declared here."""
     controller = cluster.controller.spec
     files = {} if controller.external else mounted(cluster, {})
     lines = [line for one in cluster.nodesets for line in nodeset_lines(one)]
     named = [f"Topology={one.spec.topology}" for one in cluster.partitions if one.spec.topology]
-    found = default_topology.check(
+    found = default_topology.finding(
         view.workers.marks,
         files,
         (controller.extra_conf, *lines, *named),
@@ -342,7 +342,7 @@ def _topology(view: WorkerSetView, cluster: Cluster) -> list[Check]:
     return [found] if found is not None else []
 
 
-def _gpus(nodeset: NodeSet, cluster: Cluster, slurmd: Json) -> list[Check]:
+def _gpus(nodeset: NodeSet, cluster: Cluster, slurmd: Json) -> list[Finding]:
     """Whether what its workers are given is what Slurm's jobs may ask for."""
     controller = cluster.controller.spec
     conf, here = Document.parse(controller.extra_conf), not controller.external
@@ -357,13 +357,13 @@ def _gpus(nodeset: NodeSet, cluster: Cluster, slurmd: Json) -> list[Check]:
         gres_conf=gres_conf,
         types=(conf.get("GresTypes") or "") if here and not conf.includes() else None,
     )
-    found = gpus.check(declared, nodeset.status.conditions)
+    found = gpus.finding(declared, nodeset.status.conditions)
     return [found] if found is not None else []
 
 
-def _hold(wrong: list[Check], *needed: object) -> Check | None:
+def _hold(wrong: list[Finding], *needed: object) -> Finding | None:
     """Why no pod is made now: what is wrong, or the first thing needed that is not there."""
-    return next((one for one in (*wrong, *needed) if isinstance(one, Check)), None)
+    return next((one for one in (*wrong, *needed) if isinstance(one, Finding)), None)
 
 
 def machine_matters(old: Node | None, new: Node | None) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.registry import problems
 from penstock.api.slinky import names
 from penstock.controllers.runtime.caches import Member, World
 from penstock.render.slinky.inputs import Cluster
 
 
-def waits_for_cluster(world: World, member: Member) -> Cluster | Check:
+def waits_for_cluster(world: World, member: Member) -> Cluster | Finding:
     """The cluster that a member belongs to, or what is missing before its pods can start.
 
     Pods made earlier would hang on a missing Secret or be restarted when its hash becomes known.
@@ -17,17 +17,17 @@ def waits_for_cluster(world: World, member: Member) -> Cluster | Check:
     name = member.spec.controller_ref.name
     controller = world.controller_of(member)
     if controller is None:
-        return Check(
+        return Finding(
             False,
             "ControllerNotFound",
             f"spec.controllerRef: there is no Controller {name} in namespace "
             f"{member.metadata.namespace}. Nothing is made before it exists",
         )
     if controller.metadata.deleting:
-        return Check(False, "ControllerDeleting", f"Controller {name} is being deleted")
+        return Finding(False, "ControllerDeleting", f"Controller {name} is being deleted")
     if wrong := problems(controller):
         # What it declares now is not in effect, so nothing may follow it.
-        return Check(
+        return Finding(
             None,
             "ControllerInvalid",
             f"Controller {name} is wrong as it is declared ({wrong[0]}): nothing is changed for it",
@@ -39,7 +39,7 @@ def waits_for_cluster(world: World, member: Member) -> Cluster | Check:
             for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller))
             if not world.secret_hash(cluster.namespace, ref)
         ]
-        return Check(
+        return Finding(
             None, "SecretNotFound", f"Waiting for the keys in Secret {' and '.join(missing)}"
         )
     return cluster

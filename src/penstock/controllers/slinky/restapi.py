@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 
 from penstock.api.cluster.marks import ASK_FINALIZER
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.base.text import list_some
@@ -68,14 +68,16 @@ class RestApiLoop(Loop[RestApi]):
         with contextlib.suppress(NotFoundError):
             await self.client.patch(RESTAPIS, meta.namespace, meta.name, {"metadata": body})
 
-    async def bring(self, obj: RestApi) -> list[Check]:
+    async def bring(self, obj: RestApi) -> list[Finding]:
         """Make slurmrestd's Service and Deployment."""
         cluster = waits_for_cluster(self.world, obj)
-        if isinstance(cluster, Check):
+        if isinstance(cluster, Finding):
             return [cluster]
         if absent := self.world.absent_config_maps(cluster.controller):
             # slurm.conf is not handed over before they are there, so nobody may restart for it.
-            return [Check(None, "ConfigMapNotFound", f"Waiting for ConfigMap {list_some(absent)}")]
+            return [
+                Finding(None, "ConfigMapNotFound", f"Waiting for ConfigMap {list_some(absent)}")
+            ]
         if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
             # There is no slurm.conf before.
             return waiting
@@ -88,10 +90,10 @@ class RestApiLoop(Loop[RestApi]):
         await self._after_change(obj, pods, config_hash(cluster))
         await chart_labels.label(self.client, obj, pods)
         listens = "slurmrestd listens on 6820"
-        exposed = host_network.check(obj.spec.template.spec, listens, obj.status.conditions)
+        exposed = host_network.findings(obj.spec.template.spec, listens, obj.status.conditions)
         return [
             workload("slurmrestd", obj.spec.replicas, pods, image_sources(obj)),
-            *found.checks,
+            *found.findings,
             *exposed,
         ]
 

@@ -6,7 +6,7 @@ import contextlib
 
 import msgspec
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import SECRETS, Secret
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector, Status
@@ -39,7 +39,7 @@ class TokenLoop(Loop[Token]):
         self._made = self.lifetimes.by_uid(dict[str, str]())
         """By the Token's uid the last token that we made: the cache may not show it yet."""
 
-    async def bring(self, obj: Token) -> list[Check]:
+    async def bring(self, obj: Token) -> list[Finding]:
         """Make the Secret, or put a new token into it."""
         space, key_ref = obj.metadata.namespace, obj.spec.effective_jwt_key_ref
         ref = names.token_secret(obj)
@@ -51,7 +51,7 @@ class TokenLoop(Loop[Token]):
             return [self._no_key(space, key_ref)]
         secret = self.world.secrets.get(f"{space}/{ref.name}")
         if secret is not None and await self._taken_over(obj, secret, key_ref.name):
-            return [Check(None, "TakingOver", f"Secret {ref.name} becomes this Token's own")]
+            return [Finding(None, "TakingOver", f"Secret {ref.name} becomes this Token's own")]
         there = self.world.secret_value(space, ref)
         text = there.decode(errors="replace") if there is not None else None
         verdict = decide.judge(obj.spec, key, text, self.client.clock.time())
@@ -66,7 +66,7 @@ class TokenLoop(Loop[Token]):
         if secret is not None and secret.immutable and (obj.spec.refresh or wanted != text):
             await self.objects.remove(obj, self.events, "Secret", ref.name)
             if _ours(obj, secret):
-                return [Check(None, "TokenMissing", f"Secret {ref.name} is being made anew")]
+                return [Finding(None, "TokenMissing", f"Secret {ref.name} is being made anew")]
         await self.objects.ensure(obj, self.events, [render.secret(obj, wanted)])
         if wanted != text and verdict.reason not in _TOLD_BY_THE_SECRET:
             note = f"A new token of {obj.spec.username} is in Secret {ref.name}: {verdict.words}"
@@ -75,7 +75,7 @@ class TokenLoop(Loop[Token]):
         held = decide.judge(obj.spec, key, wanted, self.client.clock.time()).held
         self._hold(obj, held)
         until = times.write(held.expires_at) if held is not None else "an unknown time"
-        return [Check(True, "TokenValid", f"Secret {ref.name} has a token that ends at {until}")]
+        return [Finding(True, "TokenValid", f"Secret {ref.name} has a token that ends at {until}")]
 
     def _new(self, obj: Token, key: bytes) -> str:
         """A token to put into the Secret: the one that we made last, as long as that is right."""
@@ -113,11 +113,11 @@ class TokenLoop(Loop[Token]):
         if held is not None:
             self._held[obj.metadata.uid] = held
 
-    def _no_key(self, space: str, ref: SecretKeySelector) -> Check:
+    def _no_key(self, space: str, ref: SecretKeySelector) -> Finding:
         name, key = ref.name, ref.key
         if self.world.makes_key(space, name):
-            return Check(None, "CreatingKeys", f"Secret {name} is being made")
-        return Check(
+            return Finding(None, "CreatingKeys", f"Secret {name} is being made")
+        return Finding(
             False,
             "SecretNotFound",
             f"spec.jwtKeyRef: there is no Secret {name} with a key {key} in namespace {space}, or "
@@ -156,8 +156,8 @@ def _ours(obj: Token, secret: Secret) -> bool:
     return of is not None and of.uid == obj.metadata.uid
 
 
-def _stays(verdict: Verdict, name: str) -> Check:
-    return Check(
+def _stays(verdict: Verdict, name: str) -> Finding:
+    return Finding(
         False,
         verdict.reason,
         f"The token in Secret {name} is not as declared ({verdict.words}), and spec.refresh is "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.api.kubernetes.conditions import READY, Check, find
+from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
@@ -12,14 +12,16 @@ from penstock.decide.accounting.slurmdbd import PAUSE_S, REACHABLE, waited_in_va
 from penstock.decide.config.conditions import APPLIED
 
 
-def checks(controller: Controller, accounting: Accounting | None, *, worked: bool) -> list[Check]:
+def findings(
+    controller: Controller, accounting: Accounting | None, *, worked: bool
+) -> list[Finding]:
     """Whether the Accounting that is named is there; `worked` is whether slurmctld ever has."""
     ref = controller.spec.accounting_ref
     if ref is None or accounting is not None:
         return []
     until = "nothing is accounted" if worked else "slurmctld is not started"
     return [
-        Check(
+        Finding(
             None,
             "AccountingNotFound",
             f"spec.accountingRef: there is no Accounting {ref.name} in namespace "
@@ -28,24 +30,24 @@ def checks(controller: Controller, accounting: Accounting | None, *, worked: boo
     ]
 
 
-def first_waits(controller: Controller, accounting: Accounting | None) -> list[Check]:
+def first_waits(controller: Controller, accounting: Accounting | None) -> list[Finding]:
     """What the very first start of slurmctld waits for, and whatever mounts its configuration.
 
     Without its Accounting, slurmctld gives the cluster an id that slurmdbd may refuse later.
     """
     if controller.spec.external or find(controller.status.conditions, APPLIED) is not None:
         return []
-    return checks(controller, accounting, worked=False)
+    return findings(controller, accounting, worked=False)
 
 
-def waits(accounting: Accounting) -> list[Check]:
+def waits(accounting: Accounting) -> list[Finding]:
     """Why slurmctld, which is not ready, may be waiting: at its first start it needs slurmdbd."""
     if serves(accounting) is not False:
         return []
     found = find(accounting.status.conditions, READY)
     said = found.message if found is not None else "nothing is known of it yet"
     told = f"At its first start slurmctld waits for Accounting {accounting.metadata.name}: {said}"
-    return [Check(None, "WaitingForAccounting", told)]
+    return [Finding(None, "WaitingForAccounting", told)]
 
 
 def serves(accounting: Accounting) -> bool | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.slurm.accounting_registration import Registration
 from penstock.slurm.known import Fact, Known, Unknown
 
@@ -56,23 +56,25 @@ def is_registered(found: Fact[Registration]) -> bool:
     return isinstance(found, Known) and found.value.complete
 
 
-def check(view: RegistrationView) -> Check:
+def finding(view: RegistrationView) -> Finding:
     """The condition AccountingRegistered."""
     found, where = view.registration, f"slurmdbd at {view.slurmdbd}"
     if isinstance(found, Unknown):
         told = f"Whether {where} has cluster {view.cluster} registered is not known: {found.why}"
-        return Check(None, "RegistrationUnknown", told, type=REGISTERED, aside=True)
+        return Finding(None, "RegistrationUnknown", told, type=REGISTERED, excluded_from_ready=True)
     if found.value.complete:
         told = f"{where} has cluster {view.cluster} registered"
-        return Check(True, "Registered", told, type=REGISTERED, aside=True)
-    return Check(False, "NotRegistered", _missing(view), type=REGISTERED, aside=True)
+        return Finding(True, "Registered", told, type=REGISTERED, excluded_from_ready=True)
+    return Finding(
+        False, "NotRegistered", _missing(view), type=REGISTERED, excluded_from_ready=True
+    )
 
 
-def ready(view: RegistrationView) -> list[Check]:
+def ready(view: RegistrationView) -> list[Finding]:
     """What the missing registration means for Ready: jobs run, but nothing of them is recorded."""
     if not _is_missing(view.registration):
         return []
-    return [Check(None, "AccountingNotRegistered", _missing(view))]
+    return [Finding(None, "AccountingNotRegistered", _missing(view))]
 
 
 def _missing(view: RegistrationView) -> str:

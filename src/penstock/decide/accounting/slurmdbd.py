@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.observed.pod_failure import termination_message
@@ -66,17 +66,17 @@ def read(log: str) -> Said:
     return Said(effective, refused, words[:_LETTERS], (reason or lost)[:_LETTERS])
 
 
-def database(said: Said, where: str) -> Check:
+def database(said: Said, where: str) -> Finding:
     """What is told of a slurmdbd that runs and is not ready; `where` is its database."""
     kept = "slurmctld keeps its records until then"
     if not said.database:
         told = f"slurmdbd is starting, and waits for its database {where}; {kept}"
-        return Check(None, "WaitingForDatabase", told, type=REACHABLE)
+        return Finding(None, "WaitingForDatabase", told, type=REACHABLE)
     if _REFUSALS.search(said.database):
         told = f"The database {where} refuses slurmdbd: {said.database}; {kept}"
-        return Check(False, "DatabaseRefuses", told, type=REACHABLE)
+        return Finding(False, "DatabaseRefuses", told, type=REACHABLE)
     told = f"slurmdbd waits for its database {where}: {said.database}; {kept}"
-    return Check(None, "DatabaseUnreachable", told, type=REACHABLE)
+    return Finding(None, "DatabaseUnreachable", told, type=REACHABLE)
 
 
 def waited_in_vain(pods: Sequence[Pod], *, serves: bool | None, now: float) -> Pod | None:

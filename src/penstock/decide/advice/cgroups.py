@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.slurm_node.records import read
@@ -30,7 +30,7 @@ _REMEDY = (
 
 
 @lru_cache(maxsize=64)
-def shared(extra_conf: str, cgroup_conf: str) -> Check | None:
+def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
     """What is told of a cluster whose slurm.conf names machines (NodeName) beside the pods.
 
     Pods are dynamic nodes, which slurm.conf never names. None while the file harms nobody.
@@ -45,10 +45,10 @@ def shared(extra_conf: str, cgroup_conf: str) -> Check | None:
         f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf names machines that are "
         f"none ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
     )
-    return Check(True, _KEY, told, type=SHARED)
+    return Finding(True, _KEY, told, type=SHARED)
 
 
-def outside(seen: Sequence[str]) -> Check | None:
+def outside(seen: Sequence[str]) -> Finding | None:
     """What is told of an outside slurmctld that has these machines as well as pods.
 
     slurmrestd does not show its cgroup.conf; a worker, which has fetched it, does.
@@ -60,7 +60,7 @@ def outside(seen: Sequence[str]) -> Check | None:
         f"{_KEY}=yes, as pods need it, its cgroup.conf does harm where systemd runs; slurmrestd "
         f"does not show whether it has that, `penstock network` looks. If it has, {_REMEDY}"
     )
-    return Check(True, "CgroupConfNotSeen", told, type=SHARED)
+    return Finding(True, "CgroupConfNotSeen", told, type=SHARED)
 
 
 def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 
 LIMITED = "ContainersLimited"
@@ -24,7 +24,7 @@ _PROGRAMS = ("pyxis", "enroot")
 Json = Mapping[str, Any]
 
 
-def check(slurmd: Json, pod: Json, before: Iterable[Condition]) -> Check | None:
+def finding(slurmd: Json, pod: Json, before: Iterable[Condition]) -> Finding | None:
     """What a user is told about a NodeSet whose workers have enroot; None when they have none.
 
     `slurmd` is the worker's container and `pod` its pod's spec, as they are made; `before` are the
@@ -34,15 +34,15 @@ def check(slurmd: Json, pod: Json, before: Iterable[Condition]) -> Check | None:
     if not has_enroot(slurmd):
         if find(before, LIMITED) is None:
             return None
-        return Check(True, "NoEnroot", type=LIMITED, negative=True)
+        return Finding(True, "NoEnroot", type=LIMITED, inverted=True)
     lacking = missing(slurmd, pod)
     if not lacking:
-        return Check(True, "RightsGiven", type=LIMITED, negative=True)
+        return Finding(True, "RightsGiven", type=LIMITED, inverted=True)
     message = (
         "Workers have enroot and slurmd is not privileged; jobs with --container-image may fail, "
         f"as spec.slurmd.securityContext lacks: {'; '.join(lacking)}"
     )
-    return Check(True, "RightsMissing", message, type=LIMITED)
+    return Finding(True, "RightsMissing", message, type=LIMITED)
 
 
 def has_enroot(slurmd: Json) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.api.slinky.common import LONGEST_CONF
 from penstock.slurm import hostlist
@@ -47,16 +47,16 @@ class Declared:
     types: str | None = None
 
 
-def check(of: Declared, before: Iterable[Condition]) -> Check | None:
+def finding(of: Declared, before: Iterable[Condition]) -> Finding | None:
     """What a user is told about a NodeSet with GPUs; None for one that never had any.
 
     It is a remark: Slurm itself refuses or drains what cannot work. `before` are its conditions.
     """
     found = differences(of)
     if found:
-        return Check(True, "GresDiffers", "; ".join(found), type=MISMATCH)
+        return Finding(True, "GresDiffers", "; ".join(found), type=MISMATCH)
     if devices(of.slurmd) or gres(of) or find(before, MISMATCH) is not None:
-        return Check(True, "GresAgrees", type=MISMATCH, negative=True)
+        return Finding(True, "GresAgrees", type=MISMATCH, inverted=True)
     return None
 
 

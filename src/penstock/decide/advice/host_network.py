@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition, Json
 
 EXPOSED = "HostNetworkExposed"
 """The condition's type."""
 
 
-def check(pod: Json, listens: str, before: Iterable[Condition]) -> list[Check]:
+def findings(pod: Json, listens: str, before: Iterable[Condition]) -> list[Finding]:
     """A remark while pods of this spec are in the host's network; that it is over, when it was.
 
     `listens` names the daemons and their ports; `before` are the object's conditions.
@@ -24,7 +24,7 @@ def check(pod: Json, listens: str, before: Iterable[Condition]) -> list[Check]:
             f"hostNetwork: {listens} at the addresses of the machine, where NetworkPolicies do not "
             "reach, and only one of them can be on a machine. Let a firewall say who may connect"
         )
-        return [Check(True, "HostNetwork", told, type=EXPOSED)]
+        return [Finding(True, "HostNetwork", told, type=EXPOSED)]
     if find(before, EXPOSED) is None:
         return []
-    return [Check(True, "PodNetwork", type=EXPOSED, negative=True)]
+    return [Finding(True, "PodNetwork", type=EXPOSED, inverted=True)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 
 REFUSED = "PodSecurityRefused"
 _VIOLATES = re.compile(r'violates PodSecurity "(\w+):[^"]*": ')
@@ -24,7 +24,7 @@ _LESS = (
 )
 
 
-def check(refusal: str) -> Check | None:
+def finding(refusal: str) -> Finding | None:
     """The condition for what the API server said to a pod; None when it was about something else.
 
     Below `restricted` it is only about rights that a worker can do without.
@@ -37,4 +37,4 @@ def check(refusal: str) -> Check | None:
     words = (
         f"The namespace enforces pod security `{level}`, which refuses a worker: {which}{advice}"
     )
-    return Check(False, REFUSED, words)
+    return Finding(False, REFUSED, words)

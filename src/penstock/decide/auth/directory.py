@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.api.kubernetes.conditions import Check, find
+from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 
 FAILING = "DirectoryFailing"
@@ -98,24 +98,24 @@ class Said:
         return "; ".join(filter(None, (self.connection, *self.bases.values())))
 
 
-def check(secret: str, every: Mapping[str, str], old: Iterable[Condition]) -> list[Check]:
+def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) -> list[Finding]:
     """The condition: there from the first trouble on. `every` has the words by pod."""
     told = {words: pod for pod, words in sorted(every.items(), reverse=True) if words}
     if told:
         # One pod of those that say the same is enough.
         said = "; ".join(f"sssd of {pod} says: {words}" for words, pod in told.items())
         message = f"{said}. Directory users are not known here; correct Secret {secret}"
-        return [Check(True, "SssdFails", message, type=FAILING)]
+        return [Finding(True, "SssdFails", message, type=FAILING)]
     if find(old, FAILING) is None:
         return []
-    return [Check(True, "SssdWorks", type=FAILING, negative=True)]
+    return [Finding(True, "SssdWorks", type=FAILING, inverted=True)]
 
 
-def news(checks: Iterable[Check], old: Iterable[Condition]) -> str:
+def news(findings: Iterable[Finding], old: Iterable[Condition]) -> str:
     """What is to be told by an event: trouble that the condition does not have already."""
     before = find(old, FAILING)
-    for one in checks:
-        if one.type == FAILING and not one.negative:
+    for one in findings:
+        if one.type == FAILING and not one.inverted:
             known = (before.status, before.message) if before is not None else None
             return "" if known == ("True", one.message) else one.message
     return ""

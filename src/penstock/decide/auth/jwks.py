@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 
 
-def check(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Check | None:
+def finding(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Finding | None:
     """What is wrong with the file, None where nothing is.
 
     `text` is what stands there, bytes that are not UTF-8 as surrogates; None where it is absent. A
     JWKS is JSON, which is UTF-8. Source: RFC 7517, RFC 8259.
     """
     if text is None:
-        return Check(
+        return Finding(
             False,
             "ConfigMapNotFound",
             f"spec.jwksKeyRef: there is no ConfigMap {ref.name} with a key {ref.key} in "
@@ -21,7 +21,7 @@ def check(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Check 
         )
     if is_utf8(text):
         return None
-    return Check(
+    return Finding(
         False,
         "JwksUnreadable",
         f"spec.jwksKeyRef: key {ref.key} of ConfigMap {ref.name} is not UTF-8, which a JWKS file "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
@@ -109,7 +109,7 @@ def _files(volume: Json) -> Iterator[tuple[str, str, str]]:
             yield "", name, ""
 
 
-def check(refused: Refusal, own: SecretKeySelector | None, wanted: SecretKeySelector) -> Check:
+def finding(refused: Refusal, own: SecretKeySelector | None, wanted: SecretKeySelector) -> Finding:
     """What is told of it. `own` is whence the worker has its key, `wanted` whence slurmctld."""
     told = (
         f"authentication failed: slurmctld does not take the slurm.key of slurmd of {refused.pod} "
@@ -124,4 +124,4 @@ def check(refused: Refusal, own: SecretKeySelector | None, wanted: SecretKeySele
             f", the worker has key {own.key} of Secret {own.name}: put the same key into both, or "
             f"have the worker mount {wanted.name}"
         )
-    return Check(False, "KeyDiffers", told)
+    return Finding(False, "KeyDiffers", told)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 
 PATIENCE_S = 3.0
 """After so many seconds without an answer a port counts as silent."""
@@ -35,7 +35,7 @@ _CLOSED = {
 }
 
 
-def closed(end: End, daemon: str, host: str, port: int) -> Check | None:
+def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
     """What is wrong with the way to `daemon` at `host:port`; None when it is open.
 
     A port that nobody serves may be about to be served; a name has to be corrected by somebody.
@@ -48,6 +48,6 @@ def closed(end: End, daemon: str, host: str, port: int) -> Check | None:
             "cluster: correct it, or have the cluster's DNS know it (a Service without a selector, "
             "for example)"
         )
-        return Check(False, "NameNotResolved", told)
+        return Finding(False, "NameNotResolved", told)
     told = f"{daemon} at {host}:{port} {_CLOSED[end]} (asked from Penstock's own pod)"
-    return Check(None, "PortUnreachable", told)
+    return Finding(None, "PortUnreachable", told)

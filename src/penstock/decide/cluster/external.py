@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, Trigger
@@ -32,7 +32,7 @@ def answers(
     said: Fact[object],
     way: End = End.OPEN,
     refusal: Refusal | None = None,
-) -> Check:
+) -> Finding:
     """Whether the outside slurmctld works.
 
     `said` is what it last said of its jobs; while that is not known, `way` is what became of a
@@ -47,7 +47,7 @@ def answers(
             f"with the key {ref.key} of Secret {ref.name}: put the JWT key of that slurmctld there "
             f"(or its clock differs from ours). {said.why}"
         )
-        return Check(False, "AuthenticationFailed", told)
+        return Finding(False, "AuthenticationFailed", told)
     if refusal is not None:
         ref = names.slurm_key_ref(controller)
         told = (
@@ -55,18 +55,18 @@ def answers(
             f"of {refusal.pod} has ({refusal.words}): put the key of that slurmctld into Secret "
             f"{ref.name}, key {ref.key}"
         )
-        return Check(False, "AuthenticationFailed", told)
+        return Finding(False, "AuthenticationFailed", told)
     if not isinstance(said, Unknown):
-        return Check(True, "SlurmctldAnswers", f"slurmctld answers at {where}")
+        return Finding(True, "SlurmctldAnswers", f"slurmctld answers at {where}")
     if (found := closed(way, "slurmctld", host, port)) is not None:
-        return Check(found.ok, found.reason, f"{found.message}. {said.why}")
+        return Finding(found.ok, found.reason, f"{found.message}. {said.why}")
     told = f"It is not known whether slurmctld works at {where}: {said.why}"
-    return Check(None, "SlurmctldSilent", told)
+    return Finding(None, "SlurmctldSilent", told)
 
 
 def unreached(
     controller: Controller, pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]
-) -> list[Check]:
+) -> list[Finding]:
     """Workers that serve as far as Kubernetes sees, and that slurmctld does not reach."""
     if isinstance(nodes, Unknown):
         return []
@@ -82,22 +82,24 @@ def unreached(
         f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: its host needs a "
         "route to the pods' addresses, and no firewall on the way"
     )
-    return [Check(None, "WorkersUnreachable", told)]
+    return [Finding(None, "WorkersUnreachable", told)]
 
 
-def partition(nodeset: NodeSet, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Check:
+def partition(
+    nodeset: NodeSet, lines: Sequence[str], records: Fact[Mapping[str, object]]
+) -> Finding:
     """Whether the outside slurmctld has a NodeSet's own partition, or the lines that make it."""
     name = names.partition_name(nodeset)
     if isinstance(records, Unknown):
         told = f"It is not known whether slurmctld has partition {name}: {records.why}"
-        return Check(None, "PartitionUnknown", told)
+        return Finding(None, "PartitionUnknown", told)
     if name in records.value:
-        return Check(True, "PartitionOutside", f"slurmctld has partition {name}")
+        return Finding(True, "PartitionOutside", f"slurmctld has partition {name}")
     told = (
         f"spec.partition: slurmctld is outside and has no partition {name}. Add to its slurm.conf, "
         f"and reconfigure it: {' and '.join(lines)}"
     )
-    return Check(False, "PartitionOutside", told)
+    return Finding(False, "PartitionOutside", told)
 
 
 def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> Triggered:

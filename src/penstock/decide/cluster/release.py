@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.decide.config.conditions import APPLIED, VALID
 from penstock.slurm.conf.apply_method_table import since
 from penstock.slurm.conf.document import Document
@@ -13,15 +13,15 @@ from penstock.slurm.versions import Version
 REFUSED = "SlurmVersionRefused"
 
 
-def check(why: str, *, running: bool) -> list[Check]:
+def findings(why: str, *, running: bool) -> list[Finding]:
     """What a user is told of a release that is not started."""
     if not why:
         return []
     kept = "slurmctld goes on as it is" if running else "slurmctld is not started"
-    return [Check(False, REFUSED, f"spec.slurmctld.image: {why}. {kept}")]
+    return [Finding(False, REFUSED, f"spec.slurmctld.image: {why}. {kept}")]
 
 
-def trial(slurmctld: Version | None, tries: Version | None) -> list[Check]:
+def trial(slurmctld: Version | None, tries: Version | None) -> list[Finding]:
     """A remark where files are tried by another release than the one that is to read them."""
     if slurmctld is None or tries is None or slurmctld == tries:
         return []
@@ -29,7 +29,7 @@ def trial(slurmctld: Version | None, tries: Version | None) -> list[Check]:
         f"spec.reconfigure.image has Slurm {tries} and slurmctld {slurmctld}: changed files are "
         "not tried before slurmctld reads them. Leave the image out to have slurmctld's"
     )
-    return [Check(True, "TrialImageDiffers", told)]
+    return [Finding(True, "TrialImageDiffers", told)]
 
 
 def unknown(files: Mapping[str, str], version: Version | None) -> tuple[str, ...]:
@@ -56,12 +56,12 @@ def unknown_words(keys: tuple[str, ...], version: Version | None) -> str:
     return f"Slurm {version} does not know {', '.join(keys)}: remove it, or use a later image"
 
 
-def unknown_check(keys: tuple[str, ...], version: Version | None) -> list[Check]:
+def unknown_findings(keys: tuple[str, ...], version: Version | None) -> list[Finding]:
     """Before the first start of slurmctld: nothing is written for it."""
     words = unknown_words(keys, version)
     if not words:
         return []
     return [
-        Check(False, "ConfigRefused", words, type=VALID),
-        Check(False, "ConfigRefused", words, type=APPLIED),
+        Finding(False, "ConfigRefused", words, type=VALID),
+        Finding(False, "ConfigRefused", words, type=APPLIED),
     ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
 from penstock.decide.config.transaction import Decision, Stage, restarts_slurmctld
 from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Item, Plan
@@ -21,9 +21,9 @@ _REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
 """slurmctld's remark on a key that is in a file twice. It rejects nothing for it."""
 
 
-def checks(
+def findings(
     decision: Decision, declared: Mapping[str, str], held: Collection[str] = ()
-) -> list[Check]:
+) -> list[Finding]:
     """ConfigValid and ConfigApplied, once slurmctld has worked.
 
     `held` are partitions whose lines stay in the file for their jobs although nobody declares them.
@@ -33,41 +33,41 @@ def checks(
         case Stage.STARTING if decision.wrong:
             told = "slurmctld does not start, and there is no earlier configuration to put back: "
             told += f"{words}{place(words, declared)}"
-            return [Check(False, "ConfigRefused", told, type=VALID)]
+            return [Finding(False, "ConfigRefused", told, type=VALID)]
         case Stage.STARTING:
             return []
         case Stage.EFFECTIVE if not decision.told:
             told = "The configuration was handed over without a trial, and slurmctld is not asked"
-            return [Check(True, "ConfigDelivered", told + _because(words), type=APPLIED)]
+            return [Finding(True, "ConfigDelivered", told + _because(words), type=APPLIED)]
         case Stage.EFFECTIVE:
             return [
-                Check(True, "ConfigAccepted", type=VALID),
-                Check(True, "ConfigInEffect", type=APPLIED),
+                Finding(True, "ConfigAccepted", type=VALID),
+                Finding(True, "ConfigInEffect", type=APPLIED),
             ]
         case Stage.TRYING:
             told = "The changed configuration waits for its trial start" + _because(words)
             return [
-                Check(None, "ConfigTrying", told, type=VALID),
-                Check(None, "ConfigTrying", told, type=APPLIED),
+                Finding(None, "ConfigTrying", told, type=VALID),
+                Finding(None, "ConfigTrying", told, type=APPLIED),
             ]
         case Stage.DELIVERING:
             told = "The changed configuration waits for slurmctld to take it over"
             return [
-                Check(True, "ConfigAccepted", type=VALID),
-                Check(None, "ConfigDelivering", told + _because(words), type=APPLIED),
+                Finding(True, "ConfigAccepted", type=VALID),
+                Finding(None, "ConfigDelivering", told + _because(words), type=APPLIED),
             ]
         case Stage.RESTARTING:
             told = f"slurmctld is restarted for {_named(decision.plan, Force.RESTART)}"
             return [
-                Check(True, "ConfigAccepted", type=VALID),
-                Check(None, "ConfigRestarting", told, type=APPLIED),
+                Finding(True, "ConfigAccepted", type=VALID),
+                Finding(None, "ConfigRestarting", told, type=APPLIED),
             ]
         case Stage.RETURNING:
             told = f"slurmctld was restarted for {_named(decision.plan, Force.RESTART)}"
             told += " and does not serve yet"
             return [
-                Check(True, "ConfigAccepted", type=VALID),
-                Check(None, "ConfigRestarting", told + _because(words), type=APPLIED),
+                Finding(True, "ConfigAccepted", type=VALID),
+                Finding(None, "ConfigRestarting", told + _because(words), type=APPLIED),
             ]
         case Stage.REFUSED:
             return refused(words, declared, held)
@@ -77,15 +77,15 @@ def checks(
 
 def refused(
     words: str, declared: Mapping[str, str], held: Collection[str] = (), *, tried: bool = False
-) -> list[Check]:
+) -> list[Finding]:
     """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it.
 
-    `held` as in `checks`.
+    `held` as in `findings`.
     """
     at = place(words, declared)
     told = f"{_KEEPS}{words}{at}{_of_held(words, at, held)}"
-    valid = Check(True, "ConfigAccepted") if tried else Check(False, "ConfigRefused", told)
-    return [replace(valid, type=VALID), Check(False, "ConfigRefused", told, type=APPLIED)]
+    valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", told)
+    return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
 
 
 def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:

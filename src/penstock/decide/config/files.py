@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky.names import JWT_KEY, SLURM_JWKS, SLURM_KEY
 from penstock.base.text import list_some
 
@@ -23,10 +23,10 @@ _TAKEN: Mapping[str, str] = {
 }
 
 
-def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
+def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
     """A finding for each file that cannot be taken; `found` are ConfigMaps by name."""
     return [
-        Check(
+        Finding(
             False,
             "ConfigFileRefused",
             f"ConfigMap {name} has a file {file}, which cannot be: {why}",
@@ -37,10 +37,10 @@ def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
     ]
 
 
-def hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Check]:
+def hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
     """A remark about files that several ConfigMaps have: the last of them is mounted."""
     words = list(_hidden(found))
-    return [Check(True, "ConfigFilesHidden", list_some(words, "; "))] if words else []
+    return [Finding(True, "ConfigFilesHidden", list_some(words, "; "))] if words else []
 
 
 def _hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[str]:

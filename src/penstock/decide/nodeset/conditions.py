@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
@@ -31,14 +31,14 @@ _WAITS = (
 """Reasons of the guard, the one that a user can do something about first."""
 
 
-def checks(
+def findings(
     view: WorkerSetView,
     slurm: SlurmSnapshot,
     roles: PodRoles,
     held: Mapping[str, DeletionVerdict],
     refused: Mapping[str, topology.TopologyRejection],
-    planned: Check | None = None,
-) -> tuple[Check, ...]:
+    planned: Finding | None = None,
+) -> tuple[Finding, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.
 
     `held` says for each condemned pod that stays for now why it does, `refused` which nodes are not
@@ -55,7 +55,7 @@ def checks(
         _terminating(roles),
         _not_ready(view, roles),
         _not_available(view, roles),
-        None if view.deleting else topology.check(view.workers.marks, refused),
+        None if view.deleting else topology.finding(view.workers.marks, refused),
         _silent(view, slurm),
         _not_registered(view, roles, slurm),
         _updating(view, roles, held),
@@ -63,19 +63,19 @@ def checks(
         _old_revision(view, roles),
         _nowhere(view),
     )
-    said = tuple(check for check in found if check is not None)
-    if any(check.ok is not True for check in said):
+    said = tuple(finding for finding in found if finding is not None)
+    if any(finding.ok is not True for finding in said):
         return said
     kept = len(roles.kept)
-    return (Check(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
+    return (Finding(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
 
 
-def _places(view: WorkerSetView) -> Check | None:
+def _places(view: WorkerSetView) -> Finding | None:
     """Machines that fit and get no pod."""
     if view.places is None or not view.places.problems:
         return None
     told = [f"{machine}: {why}" for machine, why in view.places.problems.items()]
-    return Check(
+    return Finding(
         False,
         "HostnameInvalid",
         f"{len(told)} Kubernetes nodes get no pod of that name: {list_some(told, '; ')}. Correct "
@@ -83,21 +83,21 @@ def _places(view: WorkerSetView) -> Check | None:
     )
 
 
-def _claims(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _claims(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     """Pods that are not made, since their claims are on their way out."""
     held = claims.going(view, roles.missing)
     if not held:
         return None
     told = list_some([f"{pod} for {claim}" for pod, claim in held.items()])
     message = f"{len(held)} pods wait until claims of former pods are gone: {told}"
-    return Check(None, "ClaimsTerminating", message)
+    return Finding(None, "ClaimsTerminating", message)
 
 
-def _nowhere(view: WorkerSetView) -> Check | None:
+def _nowhere(view: WorkerSetView) -> Finding | None:
     """Whether there is no machine at all for it, which may be meant so."""
     if view.places is None or view.places.slots or view.places.problems:
         return None
-    return Check(
+    return Finding(
         True,
         "NoNodeFits",
         f"None of {len(view.kubernetes_nodes)} Kubernetes nodes fits nodeSelector, affinity and "
@@ -105,16 +105,16 @@ def _nowhere(view: WorkerSetView) -> Check | None:
     )
 
 
-def _controller(view: WorkerSetView) -> Check | None:
+def _controller(view: WorkerSetView) -> Finding | None:
     workers = view.workers
     of = f"{workers.wording.cluster_kind} {workers.cluster}"
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        return Check(None, "ControllerGone", f"{of} is gone or going: {_going(view)}")
+        return Finding(None, "ControllerGone", f"{of} is gone or going: {_going(view)}")
     if view.controller is ControllerState.DELETING:
-        return Check(False, "ControllerDeleting", f"{of} is being deleted")
-    return Check(
+        return Finding(False, "ControllerDeleting", f"{of} is being deleted")
+    return Finding(
         False,
         "ControllerNotFound",
         f"{workers.wording.cluster_field}: there is no {of}; no pods are made before it",
@@ -140,20 +140,20 @@ def _going(view: WorkerSetView) -> str:
     )
 
 
-def _creation(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _creation(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if not roles.missing or view.controller is not ControllerState.PRESENT:
         return None
     if view.creation_blocked is not None:
         return view.creation_blocked
     names = list_some([slot.pod for slot in roles.missing])
-    return Check(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
+    return Finding(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
 
 
-def _taken(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _taken(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if not roles.name_conflicts:
         return None
     names = list_some([_owned(pod) for pod in roles.name_conflicts])
-    return Check(
+    return Finding(
         False,
         "PodNameTaken",
         f"Pods have names that this {view.workers.kind} needs and are not its own: {names}. Delete "
@@ -166,21 +166,23 @@ def _owned(pod: Pod) -> str:
     return f"{pod.metadata.name} ({f'of {owner.kind} {owner.name}' if owner else 'without owner'})"
 
 
-def _deleting(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _deleting(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if not view.deleting:
         return None
     left = len(roles.to_delete) + len(roles.terminating)
-    return Check(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
+    return Finding(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
 
 
-def _waiting(roles: PodRoles, held: Mapping[str, DeletionVerdict]) -> Check | None:
+def _waiting(roles: PodRoles, held: Mapping[str, DeletionVerdict]) -> Finding | None:
     waiting = [(p, held[p.metadata.name]) for p in roles.to_delete if p.metadata.name in held]
     if not waiting:
         return None
     reasons = {verdict.why.reason for _, verdict in waiting}
     reason = next((known for known in _WAITS if known in reasons), min(reasons))
     shown = [_held(pod, verdict) for pod, verdict in waiting]
-    return Check(None, reason, f"{len(waiting)} pods wait to be deleted: {list_some(shown, '; ')}")
+    return Finding(
+        None, reason, f"{len(waiting)} pods wait to be deleted: {list_some(shown, '; ')}"
+    )
 
 
 def _held(pod: Pod, verdict: DeletionVerdict) -> str:
@@ -191,14 +193,16 @@ def _held(pod: Pod, verdict: DeletionVerdict) -> str:
     return told
 
 
-def _terminating(roles: PodRoles) -> Check | None:
+def _terminating(roles: PodRoles) -> Finding | None:
     if not roles.terminating:
         return None
     names = list_some([pod.metadata.name for pod in roles.terminating])
-    return Check(None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}")
+    return Finding(
+        None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}"
+    )
 
 
-def _not_ready(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _not_ready(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if view.deleting:
         return None
     waiting: list[PodFailure] = []
@@ -210,7 +214,9 @@ def _not_ready(view: WorkerSetView, roles: PodRoles) -> Check | None:
     names = list_some([one.text for one in broken or waiting], "; ")
     message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
     message += next_step(view.workers.images, broken)
-    return Check(False, "PodsFailing", message) if broken else Check(None, "PodsNotReady", message)
+    return (
+        Finding(False, "PodsFailing", message) if broken else Finding(None, "PodsNotReady", message)
+    )
 
 
 def _told(pod: Pod) -> PodFailure:
@@ -223,7 +229,7 @@ def _told(pod: Pod) -> PodFailure:
     return PodFailure(text, needs_action=False)
 
 
-def _not_available(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _not_available(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     seconds = view.workers.min_ready_seconds
     if seconds <= 0:
         return None
@@ -231,19 +237,19 @@ def _not_available(view: WorkerSetView, roles: PodRoles) -> Check | None:
     if not young:
         return None
     message = f"{len(young)} pods are ready for less than {seconds} s: {list_some(young)}"
-    return Check(None, "PodsNotAvailable", message)
+    return Finding(None, "PodsNotAvailable", message)
 
 
-def _silent(view: WorkerSetView, slurm: SlurmSnapshot) -> Check | None:
+def _silent(view: WorkerSetView, slurm: SlurmSnapshot) -> Finding | None:
     if slurm.unknown_reason is None or view.deleting or not any(pod.ready for pod in view.pods):
         return None
     message = (
         f"Slurm's state is not known ({slurm.unknown_reason}): nothing is drained or deleted by it"
     )
-    return Check(None, "SlurmUnknown", message)
+    return Finding(None, "SlurmUnknown", message)
 
 
-def _not_registered(view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot) -> Check | None:
+def _not_registered(view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot) -> Finding | None:
     known = slurm.records
     if slurm.unknown_reason is not None or view.aggregates.slurm_nodes <= known.keys():
         return None
@@ -257,12 +263,12 @@ def _not_registered(view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot) 
         by_hand = view.workers.update.type == "OnDelete"
         then = "delete them" if by_hand else "they are replaced within maxUnavailable"
         message += f"They cannot be led to register again ({view.cannot_register}): {then}"
-    return Check(None, "SlurmNodeNotRegistered", message)
+    return Finding(None, "SlurmNodeNotRegistered", message)
 
 
 def _updating(
     view: WorkerSetView, roles: PodRoles, held: Mapping[str, DeletionVerdict]
-) -> Check | None:
+) -> Finding | None:
     """How far an update is, and what it waits for."""
     update = roles.update
     if not update.budget:
@@ -278,10 +284,10 @@ def _updating(
         f"{pod.metadata.name} stays, as {kubernetes_node_name(pod)} takes no new pod"
         for pod in update.last_on_node
     ]
-    return Check(None, "RollingUpdate", f"{told}: {list_some(shown, '; ')}" if shown else told)
+    return Finding(None, "RollingUpdate", f"{told}: {list_some(shown, '; ')}" if shown else told)
 
 
-def _old_revision(view: WorkerSetView, roles: PodRoles) -> Check | None:
+def _old_revision(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     names = _names(old_ones(view, roles.kept))
     if not names or view.deleting or roles.update.budget or scheduled(view.workers):
         return None
@@ -289,7 +295,7 @@ def _old_revision(view: WorkerSetView, roles: PodRoles) -> Check | None:
         f"{len(names)} pods have an older template and keep it until they are deleted: "
         f"{list_some(names)}"
     )
-    return Check(True, "OldRevision", message)
+    return Finding(True, "OldRevision", message)
 
 
 def _names(pods: Iterable[Pod]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
@@ -37,7 +37,7 @@ from penstock.decide.action import (
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.nodeset import pvc as claims
-from penstock.decide.nodeset.conditions import checks
+from penstock.decide.nodeset.conditions import findings
 from penstock.decide.nodeset.finalizer import finalizer_action, patience_in
 from penstock.decide.nodeset.pod_roles import PodRoles, assign
 from penstock.decide.nodeset.status import available_in, current, dated, old_ones, status
@@ -67,13 +67,13 @@ _UPDATED = "One of a newer template takes its place"
 class Plan:
     """What to do, in an order that is safe to stop in; what to write; what to tell.
 
-    The conditions of `status` are made of `checks`. `wake_after` are seconds until time alone
+    The conditions of `status` are made of `findings`. `wake_after` are seconds until time alone
     changes the decision, None when only an event does.
     """
 
     actions: tuple[Action, ...]
     status: WorkerSetStatus
-    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
     wake_after: float | None
 
 
@@ -191,7 +191,7 @@ def plan(view: WorkerSetView, quiet: PlanCache | None = None) -> Plan:
     refused = topology.current_rejections(
         marks, view.refused_topologies, view.pods, view.kubernetes_nodes, slurm
     )
-    said = checks(view, slurm, roles, held, refused, planned.check)
+    said = findings(view, slurm, roles, held, refused, planned.finding)
     if shared:
         said = (_shared(shared), *said)
     again = topology.again_in(refused, view.now)
@@ -358,9 +358,9 @@ def _creates(view: WorkerSetView, roles: PodRoles) -> tuple[CreatePod, ...]:
     )
 
 
-def _shared(names: frozenset[str]) -> Check:
+def _shared(names: frozenset[str]) -> Finding:
     shown = list_some(sorted(names))
-    return Check(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
+    return Finding(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
 
 
 def _wake_after(view: WorkerSetView) -> float | None:

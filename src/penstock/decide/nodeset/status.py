@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 
-from penstock.api.kubernetes.conditions import Check, conditions, set_conditions
+from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.observed.pod import is_daemon
@@ -80,8 +80,10 @@ def old_ones(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.metadata.uid in old] if old else []
 
 
-def status(view: WorkerSetView, slurm: SlurmSnapshot, checks: Sequence[Check]) -> WorkerSetStatus:
-    """The new status, with conditions made of `checks`.
+def status(
+    view: WorkerSetView, slurm: SlurmSnapshot, findings: Sequence[Finding]
+) -> WorkerSetStatus:
+    """The new status, with conditions made of `findings`.
 
     What Slurm says is kept from the old status while Slurm is silent. `unavailableReplicas` is
     relative to the wanted number. A node counts by its base state, and as drained besides.
@@ -111,7 +113,7 @@ def status(view: WorkerSetView, slurm: SlurmSnapshot, checks: Sequence[Check]) -
         selector=workers.selector_text,
         conditions=set_conditions(
             old.conditions,
-            conditions(checks),
+            conditions(findings),
             meta.generation,
             datetime.fromtimestamp(view.now, UTC),
         ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.base import times
@@ -75,7 +75,7 @@ class WorkerSetView:
     others: tuple[Pod, ...] = ()
     equal_revisions: frozenset[str] = frozenset()
     parameters_by_revision: Mapping[str, str] = field(default_factory=dict[str, str])
-    creation_blocked: Check | None = None
+    creation_blocked: Finding | None = None
     propagated_conditions: tuple[str, ...] = ()
     refused_topologies: Mapping[str, TopologyRejection] = field(
         default_factory=dict[str, TopologyRejection]

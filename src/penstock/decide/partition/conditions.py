@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.partition.declaration import Difference, Gone
@@ -41,21 +41,21 @@ class PartitionView:
     """Nodes that it names and of which slurmctld has no record."""
 
 
-def checks(view: PartitionView) -> list[Check]:
+def findings(view: PartitionView) -> list[Finding]:
     """The findings; what needs somebody comes first."""
     if view.conflict:
         return [
-            Check(
+            Finding(
                 False,
                 "NameTaken",
                 f"Partition {view.name} is declared by {view.conflict} already, which keeps it. "
                 "Take it out there, or choose another spec.name",
             )
         ]
-    found: list[Check] = []
+    found: list[Finding] = []
     if view.missing:
         found.append(
-            Check(
+            Finding(
                 False,
                 "NodeSetNotFound",
                 f"spec.nodeSets: there is no NodeSet {list_some(view.missing)} in this namespace "
@@ -68,9 +68,9 @@ def checks(view: PartitionView) -> list[Check]:
     return [*found, _live(view)]
 
 
-def refused(words: str, type_: str = "") -> Check:
+def refused(words: str, type_: str = "") -> Finding:
     """What slurmctld said to a change of one partition; `type_` for a condition of its own."""
-    return Check(False, "PartitionRefused", words, type=type_)
+    return Finding(False, "PartitionRefused", words, type=type_)
 
 
 def refusal(name: str, line: str, words: str) -> str:
@@ -79,21 +79,23 @@ def refusal(name: str, line: str, words: str) -> str:
     return f"slurmctld refuses {what} and keeps the partition as it was: {words}"
 
 
-def _live(view: PartitionView) -> Check:
+def _live(view: PartitionView) -> Finding:
     slower = f"; the change goes by slurm.conf alone: {view.by_file}" if view.by_file else ""
     if isinstance(view.live, Unknown):
-        return Check(None, "SlurmUnknown", f"{view.live.why}{slower}")
+        return Finding(None, "SlurmUnknown", f"{view.live.why}{slower}")
     live = view.live.value
     if live is None:
-        return Check(None, "Applying", f"slurmctld does not have partition {view.name} yet{slower}")
+        return Finding(
+            None, "Applying", f"slurmctld does not have partition {view.name} yet{slower}"
+        )
     if live.differences:
-        return Check(None, "Applying", f"{told(live.differences)}{slower}")
+        return Finding(None, "Applying", f"{told(live.differences)}{slower}")
     waiting = (
         f"Nodes that belong to it as soon as they register: {list_some(view.absent)}"
         if view.absent
         else ""
     )
-    return Check(True, "InEffect", waiting)
+    return Finding(True, "InEffect", waiting)
 
 
 def told(differences: Iterable[Difference]) -> str:

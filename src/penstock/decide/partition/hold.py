@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Job
@@ -33,13 +33,13 @@ def empty(names: Iterable[str], jobs: Fact[tuple[Job, ...]]) -> list[str]:
     return [name for name in sorted(names) if not jobs_in(name, jobs.value)]
 
 
-def check(
+def finding(
     names: Iterable[str],
     jobs: Fact[tuple[Job, ...]],
     refused: Mapping[str, str],
     *,
     restapi: bool = True,
-) -> Check | None:
+) -> Finding | None:
     """What is told of the partitions that stay; it is no fault, so Ready does not depend on it.
 
     `refused` has slurmctld's words where it did not delete one, `restapi` says whether there is a
@@ -78,8 +78,8 @@ def check(
     return _told(_RUNS, told)
 
 
-def _told(reason: str, message: str) -> Check:
-    return Check(True, reason, message, type=DRAINING)
+def _told(reason: str, message: str) -> Finding:
+    return Finding(True, reason, message, type=DRAINING)
 
 
 def _counted(ids: list[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.observed.pod_failure import next_step, pod_failure, termination_message
@@ -17,7 +17,9 @@ _SIGNALLED = 128
 """Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
 
 
-def workload(what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | None = None) -> Check:
+def workload(
+    what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | None = None
+) -> Finding:
     """`what` (slurmctld, slurmrestd, login) should have `wanted` ready pods.
 
     A pod counts as soon as its container of that name is ready: one beside it that is started again
@@ -26,7 +28,7 @@ def workload(what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | Non
     living = [pod for pod in pods if not pod.metadata.deleting]
     ready = sum(1 for pod in living if _serves(pod, what))
     if ready >= wanted:
-        return Check(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
+        return Finding(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
     found = [
         told for pod in living if not _serves(pod, what) and (told := pod_failure(pod)) is not None
     ]
@@ -34,9 +36,9 @@ def workload(what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | Non
     lasting = [one for one in found if one.needs_action]
     if lasting:
         texts = list_some([one.text for one in lasting], "; ")
-        return Check(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
+        return Finding(False, "PodsFailing", f"{counted}: {texts}{next_step(of, lasting)}")
     shown = list_some([one.text for one in found], "; ")
-    return Check(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
+    return Finding(None, "PodsNotReady", f"{counted}: {shown}" if shown else counted)
 
 
 def _serves(pod: Pod, name: str) -> bool:

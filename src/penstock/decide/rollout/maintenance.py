@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.action import (
@@ -65,7 +65,7 @@ class Maintenance:
     """What to do about the reservation, what to tell, and when to look again at the latest."""
 
     actions: tuple[ReservationAction, ...] = ()
-    check: Check | None = None
+    finding: Finding | None = None
     wake: float | None = None
 
 
@@ -111,14 +111,14 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Pod]) -
     if plan is None or view.controller is not ControllerState.PRESENT or view.creation_blocked:
         return Maintenance()
     if not old:
-        check = _absent("UpToDate", "No pod has an older template")
-        return Maintenance(_none(view, "No pod has an older template any more"), check)
+        finding = _absent("UpToDate", "No pod has an older template")
+        return Maintenance(_none(view, "No pod has an older template any more"), finding)
     if view.no_reservations:
         words = (
             f"{len(old)} pods have an older template and stay: {view.no_reservations}. Upgrade "
             "slurmrestd, or choose another updateStrategy"
         )
-        return Maintenance((), Check(False, "ReservationUnsupported", words, type=CREATED))
+        return Maintenance((), Finding(False, "ReservationUnsupported", words, type=CREATED))
     if isinstance(view.reservations, Unknown):
         return _unknown(old, view.reservations.why)
     if slurm.unknown_reason is not None:
@@ -128,9 +128,9 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Pod]) -
     if refused is None or not found.actions:
         return found
     told = f"slurmctld refused it for reservation {view.workers.names.reservation}: "
-    check = Check(False, "ReservationRefused", f"{told}{refused.words}", type=CREATED)
+    finding = Finding(False, "ReservationRefused", f"{told}{refused.words}", type=CREATED)
     left = max(0.0, refused.again_at - view.now)
-    return Maintenance(() if left else found.actions, check, left or found.wake)
+    return Maintenance(() if left else found.actions, finding, left or found.wake)
 
 
 def _planned(
@@ -183,20 +183,20 @@ def _existing(case: _Case, window: Window, seen: Reservation) -> Maintenance:
     if seen.end <= case.now and case.plan.every in seen.flags:
         # slurmctld moves it on to its next time.
         words = f"{case.count}: {case.listed} are replaced in reservation {name}, {_span(window)}"
-        return Maintenance((), Check(True, "Created", words, type=CREATED), _PASSING_S)
+        return Maintenance((), Finding(True, "Created", words, type=CREATED), _PASSING_S)
     if not _right(case, window, seen):
         told = f"Reservation {name} ({span}) is not as declared"
-        check = Check(None, "CreatingReservation", told, type=CREATED)
+        finding = Finding(None, "CreatingReservation", told, type=CREATED)
         return Maintenance(
-            (DeleteReservation(name, EventReason("ReservationDeleted", told)),), check
+            (DeleteReservation(name, EventReason("ReservationDeleted", told)),), finding
         )
     how = "are" if seen.start > case.now else "are being"
     words = f"{case.count}: {case.listed} {how} replaced in reservation {name}, {span}"
-    check = Check(True, "Created", words, type=CREATED)
+    finding = Finding(True, "Created", words, type=CREATED)
     if seen.nodes == frozenset(case.nodes):
-        return Maintenance((), check)
+        return Maintenance((), finding)
     why = EventReason("ReservationUpdated", f"Reservation {name} has {case.listed} now")
-    return Maintenance((SetReservation(name, case.nodes, OURS, why),), check)
+    return Maintenance((SetReservation(name, case.nodes, OURS, why),), finding)
 
 
 def _made(case: _Case, window: Window) -> Maintenance:
@@ -208,9 +208,9 @@ def _made(case: _Case, window: Window) -> Maintenance:
             return Maintenance((), _absent("ScheduleOver", words))
         window = after
     told = f"Reservation {case.name}: {case.listed} are replaced {_span(window)}"
-    check = Check(None, "CreatingReservation", f"{case.count}. {told}", type=CREATED)
+    finding = Finding(None, "CreatingReservation", f"{case.count}. {told}", type=CREATED)
     if not case.marked:
-        return Maintenance((AddFinalizer(case.finalizer),), check)
+        return Maintenance((AddFinalizer(case.finalizer),), finding)
     flags = tuple(filter(None, (*OURS, *case.plan.flags, case.plan.every)))
     start = window.start
     if start <= case.now:
@@ -218,7 +218,7 @@ def _made(case: _Case, window: Window) -> Maintenance:
         start, flags = (start, (*flags, FORCE_START)) if case.plan.every else (int(case.now), flags)
     why = EventReason("ReservationCreated", told)
     return Maintenance(
-        (SetReservation(case.name, case.nodes, flags, why, start, window.end),), check
+        (SetReservation(case.name, case.nodes, flags, why, start, window.end),), finding
     )
 
 
@@ -278,11 +278,11 @@ def _patience(view: WorkerSetView) -> float | None:
 
 def _unknown(old: Sequence[Pod], why: str) -> Maintenance:
     words = f"{len(old)} pods have an older template; Slurm's reservations are not known: {why}"
-    return Maintenance((), Check(None, "ReservationUnknown", words, type=CREATED))
+    return Maintenance((), Finding(None, "ReservationUnknown", words, type=CREATED))
 
 
-def _absent(reason: str, words: str) -> Check:
-    return Check(True, reason, words, type=CREATED, negative=True)
+def _absent(reason: str, words: str) -> Finding:
+    return Finding(True, reason, words, type=CREATED, inverted=True)
 
 
 def _wake(window: Window | None, now: float) -> float | None:

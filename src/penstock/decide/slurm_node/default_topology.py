@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
@@ -49,14 +49,14 @@ class Topology:
     """Host lists of nodes that the file itself puts into units."""
 
 
-def check(
+def finding(
     marks: WorkerMarks,
     files: Mapping[str, str],
     declared: Iterable[str],
     pods: Iterable[Pod],
     nodes: Fact[Mapping[str, Node]],
     machines: Mapping[str, KubernetesNode],
-) -> Check | None:
+) -> Finding | None:
     """Nodes of a NodeSet that no job can use; None when there are none, or Slurm is not known.
 
     `files` are those of /etc/slurm, `declared` the texts that may name a topology for a partition.
@@ -91,7 +91,7 @@ def check(
         return None
     first = min(outside)
     place = f"{marks.topology}={default.name}:{default.example or default.unit.upper()}"
-    return Check(
+    return Finding(
         False,
         "TopologyMissing",
         f"{len(outside)} Slurm nodes are in no {default.unit} of {default.name}, the default of "

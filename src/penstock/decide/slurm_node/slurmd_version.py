@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.base.text import list_some
@@ -30,12 +30,12 @@ _REJECTED = re.compile(
 """The line of slurmctld's log, with the sender. Seen with slurmctld 24.11.5 and slurmd 26.05.5."""
 
 
-def check(
+def finding(
     slurmctld: Version | None,
     pods: Sequence[Pod],
     nodes: Fact[Mapping[str, Node]],
     slurmd: Json,
-) -> Check | None:
+) -> Finding | None:
     """What a user has to know of the releases that the slurmds of a NodeSet reported.
 
     `slurmctld` is the release that serves, `slurmd` the container that the pods are made with.
@@ -46,13 +46,13 @@ def check(
         wrong = [pod for pod, found in versions.items() if not oldest <= found <= slurmctld]
         if wrong:
             has = f"slurmd {versions[wrong[0]]} ({list_some(wrong)})"
-            return Check(False, REASON, f"{len(wrong)} pods have {has}: {_range(slurmctld)}")
+            return Finding(False, REASON, f"{len(wrong)} pods have {has}: {_range(slurmctld)}")
     late = {pod.metadata.name for pod in pods if not pod.ready}
     silent = [pod for pod, found in versions.items() if found < PROBES_SINCE and pod in late]
     if not silent or not _asks_http(slurmd):
         return None
     has = versions[silent[0]]
-    return Check(
+    return Finding(
         False,
         REASON,
         f"{len(silent)} pods cannot become ready ({list_some(silent)}): slurmd {has} answers no "
@@ -69,13 +69,13 @@ def is_refused(pod: Pod, log: str) -> bool:
     )
 
 
-def refused(pod: str, slurmctld: Version | None, slurmd: Json) -> Check:
+def refused(pod: str, slurmctld: Version | None, slurmd: Json) -> Finding:
     """What is told of a worker of which that holds.
 
     Its slurmd runs and Slurm does not have its node, so the operator does not delete the pod.
     """
     told = f"slurmd of {pod} ({_image(slurmd)}) cannot register, slurmctld says: {INCOMPATIBLE}"
-    return Check(False, REASON, f"{told}. {_range(slurmctld)}, and delete pod {pod}")
+    return Finding(False, REASON, f"{told}. {_range(slurmctld)}, and delete pod {pod}")
 
 
 def _range(slurmctld: Version | None) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import Check
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
@@ -100,12 +100,12 @@ def current_rejections(
     return found
 
 
-def check(marks: WorkerMarks, refusals: Mapping[str, TopologyRejection]) -> Check | None:
+def finding(marks: WorkerMarks, refusals: Mapping[str, TopologyRejection]) -> Finding | None:
     """What a user is told of them."""
     if not refusals:
         return None
     shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(refusals.items())]
-    return Check(
+    return Finding(
         False,
         "TopologyRefused",
         f"Slurm refuses the annotation {marks.topology} of {len(shown)} machines; their nodes "
