@@ -40,7 +40,9 @@ def after(seconds: float, found: Pod, before: Start | None = None) -> StartResul
 
 
 @pytest.mark.parametrize(
-    ("restarts", "delivered_to"), [(0, None), (1, "0"), (0, "no count")], ids=str
+    ("restarts", "delivered_to"),
+    [(0, None), (1, "0"), (0, "no count"), (0, "9" * 5000)],
+    ids=["new pod", "later process", "no count", "too long a count"],
 )
 def test_files_are_blamed_for_a_silent_process_that_was_started_with_them(
     restarts: int, delivered_to: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from penstock.api.cluster import marks
@@ -9,6 +10,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.pod.workload import ended_at_start, restarts, was_started
 
 SLURMCTLD = "slurmctld"
+_COUNT = re.compile("[0-9]{1,9}")
 SERVES_S = 300.0
 """For so long a slurmctld that runs may take to serve: its state may be that of a large cluster."""
 
@@ -77,4 +79,4 @@ def observe(
 def _is_older_than_files(pod: Pod) -> bool:
     """Whether the last process of slurmctld was started before its files were delivered."""
     count = pod.metadata.annotations.get(marks.CONFIG_DELIVERED_TO, "")
-    return count.isdecimal() and restarts(pod, SLURMCTLD) <= int(count)
+    return _COUNT.fullmatch(count) is not None and restarts(pod, SLURMCTLD) <= int(count)
