@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fault_plans.actions import files
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.operator import LEASE, REPORTER, Operator
-from penstock.controllers.runtime.connectivity import Dial
+from penstock.controllers.runtime.connectivity import Connect
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Client, Lease, Manager, NotLeaderError, Recorder
 from penstock.kube.client.clock import Clock
@@ -54,7 +54,7 @@ class Process:
         lag: Callable[[], float],
         acts: Callable[[str, str], None],
         wrote: Callable[[Request, Response], None],
-        dial: Dial,
+        dial: Connect,
     ) -> None:
         self.connection = Connection(
             server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count

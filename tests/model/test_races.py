@@ -10,7 +10,7 @@ import pytest
 
 from fault_plans.pool import play_one
 from fault_plans.world import CORE, GROUP, NODESET, SPACE, World
-from penstock.controllers.partition.changes import Brought, PartitionChanges
+from penstock.controllers.partition.changes import AppliedPartitions, PartitionChanges
 from penstock.kube.client.transport import Request
 from penstock.simulation.apiserver import Trouble
 from penstock.simulation.slurm.cluster import Knowledge
@@ -68,16 +68,16 @@ def test_a_key_that_goes_in_the_middle_of_a_look_ends_slurmctld_once_for_the_nex
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """slurmctld's pod was made anew for no key first. Found by plan 3010 of a focused hunt."""
-    bring = PartitionChanges.bring
+    bring = PartitionChanges.apply
     due: list[Callable[[], object]] = []
 
-    async def meanwhile(self: PartitionChanges, *given: Any) -> Brought:
+    async def meanwhile(self: PartitionChanges, *given: Any) -> AppliedPartitions:
         if due:
             due.pop()()
             await asyncio.sleep(0.5)
         return await bring(self, *given)
 
-    monkeypatch.setattr(PartitionChanges, "bring", meanwhile)
+    monkeypatch.setattr(PartitionChanges, "apply", meanwhile)
 
     async def tell(world: World) -> None:
         due.append(lambda: world.ask("DELETE", f"{CORE}/secrets/slurm-auth-jwt", {}))

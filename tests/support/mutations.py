@@ -18,13 +18,13 @@ from penstock.api.slinky.labels import REVISION_HASH, SLURMDBD_CONF_HASH
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers import operator
 from penstock.controllers.config import transaction as config
-from penstock.controllers.config.transaction import Configuration
+from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.nodeset import actor as act
-from penstock.controllers.partition.verification import PartitionProof
+from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.runtime import reconciler as loop
 from penstock.controllers.runtime import slurm_connections as links
 from penstock.controllers.slinky.references import References
-from penstock.controllers.slinky.token import TokenLoop
+from penstock.controllers.slinky.token import TokenReconciler
 from penstock.controllers.slurm_node import actor as act_slurm
 from penstock.decide.action import DeletionGround, DrainNode
 from penstock.decide.auth import key_rotation as key_ring
@@ -219,7 +219,7 @@ def the_lease_is_not_heeded(patch: pytest.MonkeyPatch) -> None:
 
 def slurm_does_not_heed_the_lease(patch: pytest.MonkeyPatch) -> None:
     """Who has lost the Lease goes on to write to Slurm."""
-    patch.setattr(links.Links, "_fence", always(None))
+    patch.setattr(links.SlurmConnections, "_fence", always(None))
 
 
 def failures_are_final(patch: pytest.MonkeyPatch) -> None:
@@ -241,9 +241,9 @@ def watches_end(patch: pytest.MonkeyPatch) -> None:
 
 def settled_objects_are_written(patch: pytest.MonkeyPatch) -> None:
     """Each object is written now and then, whether it needs it or not."""
-    reconcile = cast("Any", loop.Loop).reconcile
+    reconcile = cast("Any", loop.Reconciler).reconcile
 
-    async def each(self: loop.Loop[Any], key: str) -> Result:
+    async def each(self: loop.Reconciler[Any], key: str) -> Result:
         await reconcile(self, key)
         if (obj := self._cache.get(key)) is not None:
             meta = obj.metadata
@@ -251,7 +251,7 @@ def settled_objects_are_written(patch: pytest.MonkeyPatch) -> None:
             await self.client.patch(self._resource, meta.namespace, meta.name, body)
         return Result(requeue_after=20.0)
 
-    patch.setattr(loop.Loop, "reconcile", each)
+    patch.setattr(loop.Reconciler, "reconcile", each)
 
 
 def configuration_is_not_delivered(patch: pytest.MonkeyPatch) -> None:
@@ -260,14 +260,14 @@ def configuration_is_not_delivered(patch: pytest.MonkeyPatch) -> None:
     async def never(*_: Any) -> None:
         return None
 
-    patch.setattr(Configuration, "mark", never)
+    patch.setattr(ConfigTransaction, "mark", never)
 
 
 def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
     """A changed configuration costs a restart."""
-    mark = Configuration.mark
+    mark = ConfigTransaction.mark
 
-    async def restart(self: Configuration, *given: Any) -> None:
+    async def restart(self: ConfigTransaction, *given: Any) -> None:
         controller, events, view, decision = given
         handed = decision.marks.get(CONFIG_HASH)
         for pod in self._world.slurmctld_pods(controller):
@@ -278,7 +278,7 @@ def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
                 return
         await mark(self, controller, events, view, decision)
 
-    patch.setattr(Configuration, "mark", restart)
+    patch.setattr(ConfigTransaction, "mark", restart)
 
 
 def refused_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
@@ -304,7 +304,7 @@ def refused_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
 
 def restarts_are_not_judged(patch: pytest.MonkeyPatch) -> None:
     """A slurmctld that does not come up keeps its files."""
-    patch.setattr(Configuration, "_down", always(""))
+    patch.setattr(ConfigTransaction, "_down", always(""))
 
 
 def files_that_are_read_count_as_served_with(patch: pytest.MonkeyPatch) -> None:
@@ -350,7 +350,7 @@ def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
 
 def partitions_are_not_proven(patch: pytest.MonkeyPatch) -> None:
     """What slurmctld was told of a partition counts, whatever it has read since."""
-    patch.setattr(PartitionProof, "expect", always(None))
+    patch.setattr(PartitionVerifier, "expect", always(None))
 
 
 def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ def tokens_outlive_their_key(patch: pytest.MonkeyPatch) -> None:
 
 def tokens_of_users_end(patch: pytest.MonkeyPatch) -> None:
     """A Token is not looked at again by itself."""
-    patch.setattr(TokenLoop, "again", always(None))
+    patch.setattr(TokenReconciler, "requeue_after", always(None))
 
 
 def new_keys_are_good_at_once(patch: pytest.MonkeyPatch) -> None:

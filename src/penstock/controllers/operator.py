@@ -18,10 +18,10 @@ from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.api.slinky.token import TOKENS
 from penstock.controllers.admission.webhooks import Webhooks
-from penstock.controllers.advice.overridden_fields import SetBacks
+from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
-from penstock.controllers.penstock.partition import PartitionLoop
+from penstock.controllers.penstock.partition import PartitionReconciler
 from penstock.controllers.runtime.caches import (
     World,
     cluster_keys,
@@ -30,20 +30,20 @@ from penstock.controllers.runtime.caches import (
     shared_by,
     worker_of,
 )
-from penstock.controllers.runtime.connectivity import Dial, Reach, dial
+from penstock.controllers.runtime.connectivity import Connect, PortProbe, connect
 from penstock.controllers.runtime.metrics import ALL
-from penstock.controllers.runtime.object_store import Objects
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.object_store import ObjectStore
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.settings import Settings
-from penstock.controllers.runtime.slurm_connections import Links, service_url
-from penstock.controllers.slinky.accounting import AccountingLoop
-from penstock.controllers.slinky.controller import ControllerLoop, pod_to_controller
-from penstock.controllers.slinky.loginset import LoginSetLoop
-from penstock.controllers.slinky.nodeset import NodeSetLoop, machine_matters
+from penstock.controllers.runtime.slurm_connections import SlurmConnections, service_url
+from penstock.controllers.slinky.accounting import AccountingReconciler
+from penstock.controllers.slinky.controller import ControllerReconciler, pod_to_controller
+from penstock.controllers.slinky.loginset import LoginSetReconciler
+from penstock.controllers.slinky.nodeset import NodeSetReconciler, machine_matters
 from penstock.controllers.slinky.references import References
-from penstock.controllers.slinky.restapi import RestApiLoop
-from penstock.controllers.slinky.token import TokenLoop
+from penstock.controllers.slinky.restapi import RestApiReconciler
+from penstock.controllers.slinky.token import TokenReconciler
 from penstock.kube import Cache, Client, Controller, Index, Lease, Manager, Recorder, Result, serve
 from penstock.kube.client.config import load
 from penstock.kube.client.transport import HttpTransport
@@ -70,7 +70,7 @@ class Operator:
         *,
         url_of: Callable[[RestApi], str] = service_url,
         exchange: Exchange | None = None,
-        dial: Dial = dial,
+        dial: Connect = connect,
     ) -> None:
         self._client = client
         self._manager = manager
@@ -78,12 +78,12 @@ class Operator:
         self._settings = settings
         self.world = World(manager, settings)
         self._references = References(self.world)
-        self._tools = Tools(
-            client, self.world, Objects(client, self.world), Reach(client.clock, dial)
+        self._context = Context(
+            client, self.world, ObjectStore(client, self.world), PortProbe(client.clock, dial)
         )
         if exchange is None:
             exchange = bounded(lambda: largest_reply(sum(map(_size, self.world.nodesets))))
-        self._links = Links(
+        self._connections = SlurmConnections(
             self.world,
             self._slurm_changed,
             url_of,
@@ -92,11 +92,11 @@ class Operator:
             # Asked at each write: the guard is set when the manager begins to wait for the Lease.
             lambda: client.guard is None or client.guard(),
         )
-        self._changes = PartitionChanges(self.world, self._links, client.clock)
+        self._changes = PartitionChanges(self.world, self._connections, client.clock)
         self._drift = PartitionDrift(
             client,
             self.world,
-            self._links,
+            self._connections,
             self._changes,
             {one.kind: self._events(one) for one in (CONTROLLERS, NODESETS, PARTITIONS)},
         )
@@ -105,38 +105,50 @@ class Operator:
             client.metrics.registry.register(metric)
         self._controller = self._loop(
             "controller",
-            ControllerLoop(
-                self._tools, self._events(CONTROLLERS), self._links, self._changes, self._drift
+            ControllerReconciler(
+                self._context,
+                self._events(CONTROLLERS),
+                self._connections,
+                self._changes,
+                self._drift,
             ).guarded,
         )
         self._partition = self._loop(
             "partition",
-            PartitionLoop(
-                self._tools, self._events(PARTITIONS), self._links, self._changes, self._drift
+            PartitionReconciler(
+                self._context,
+                self._events(PARTITIONS),
+                self._connections,
+                self._changes,
+                self._drift,
             ).guarded,
         )
         self._restapi = self._loop(
-            "restapi", RestApiLoop(self._tools, self._events(RESTAPIS)).guarded
+            "restapi", RestApiReconciler(self._context, self._events(RESTAPIS)).guarded
         )
         self._loginset = self._loop(
-            "loginset", LoginSetLoop(self._tools, self._events(LOGINSETS)).guarded
+            "loginset", LoginSetReconciler(self._context, self._events(LOGINSETS)).guarded
         )
         self._nodeset = self._loop(
             "nodeset",
-            NodeSetLoop(self._tools, self._events(NODESETS), self._links, self._drift).guarded,
+            NodeSetReconciler(
+                self._context, self._events(NODESETS), self._connections, self._drift
+            ).guarded,
         )
-        self._link = self._loop("slurm", self._links.reconcile)
+        self._link = self._loop("slurm", self._connections.reconcile)
         self._accounting = self._loop(
-            "accounting", AccountingLoop(self._tools, self._events(ACCOUNTINGS)).guarded
+            "accounting", AccountingReconciler(self._context, self._events(ACCOUNTINGS)).guarded
         )
-        self._token = self._loop("token", TokenLoop(self._tools, self._events(TOKENS)).guarded)
+        self._token = self._loop(
+            "token", TokenReconciler(self._context, self._events(TOKENS)).guarded
+        )
         self._wire_controller()
         self._wire_members()
         self._wire_token()
         self._wire_accounting()
         self._wire_nodeset()
         self._wire_partition()
-        manager.leading(self._links.run)
+        manager.leading(self._connections.run)
         self.webhooks = (
             Webhooks(client, manager, self.world, settings) if settings.webhooks.port else None
         )
@@ -144,7 +156,7 @@ class Operator:
     def _events(self, resource: Resource[Any]) -> Events:
         return Events(self._recorder, resource)
 
-    def _watched_fields(self) -> list[SetBacks]:
+    def _watched_fields(self) -> list[OverriddenFieldDetector]:
         """Of the kinds that a release has objects of."""
         world = self.world
         kinds: tuple[tuple[Cache[Any], Resource[Any]], ...] = (
@@ -154,7 +166,10 @@ class Operator:
             (world.loginsets, LOGINSETS),
             (world.accountings, ACCOUNTINGS),
         )
-        return [SetBacks(self._client, cache, self._events(kind)) for cache, kind in kinds]
+        return [
+            OverriddenFieldDetector(self._client, cache, self._events(kind))
+            for cache, kind in kinds
+        ]
 
     def _loop(self, name: str, reconcile: Callable[[str], Awaitable[Result]]) -> Controller:
         loop = Controller(
@@ -172,8 +187,8 @@ class Operator:
         loop.watches(world.controllers, lambda one: [one.metadata.key])
         loop.watches(world.nodesets, cluster_keys, when=_declared_or_fits_more)
         loop.watches(world.secrets, self._controllers_of_secret)
-        loop.watches(world.config_maps, self._references.users_of_config_map)
-        loop.watches(world.config_maps, self._references.recorded_in)
+        loop.watches(world.config_maps, self._references.controllers_using_config_map)
+        loop.watches(world.config_maps, self._references.controllers_recording_in)
         for cache in _any(world.services, world.config_maps, world.stateful_sets, world.monitors):
             loop.watches(cache, owned_by(CONTROLLERS))
         loop.watches(world.pods, pod_to_controller)
@@ -181,7 +196,7 @@ class Operator:
         link.watches(world.restapis, cluster_keys, when=_declared)
         # The link to an external slurmctld is needed until the last of them is gone.
         link.watches(world.nodesets, cluster_keys, when=_asks_outside)
-        link.watches(world.secrets, self._references.users_of_secret)
+        link.watches(world.secrets, self._references.controllers_using_secret)
 
     def _wire_members(self) -> None:
         world = self.world
@@ -203,10 +218,12 @@ class Operator:
             for cache in _any(world.services, world.deployments, world.config_maps):
                 loop.watches(cache, owned_by(kind))
             loop.watches(world.pods, _pods_of(component))
-        rest.watches(world.secrets, _members(self._references.users_of_secret, world.restapis_of))
+        rest.watches(
+            world.secrets, _members(self._references.controllers_using_secret, world.restapis_of)
+        )
         rest.watches(
             world.config_maps,
-            _members(self._references.users_of_config_map, world.restapis_of),
+            _members(self._references.controllers_using_config_map, world.restapis_of),
         )
         # slurmrestd starts again with a slurm.conf that was delivered.
         rest.watches(world.config_maps, _members(owned_by(CONTROLLERS), world.restapis_of))
@@ -218,7 +235,7 @@ class Operator:
         loop.watches(world.secrets, self._references.tokens_of_secret)
         loop.watches(world.secrets, owned_by(TOKENS))
         # A key that is missing may be about to be generated by a Controller.
-        loop.watches(world.controllers, self._references.tokens_beside, when=_declared)
+        loop.watches(world.controllers, self._references.tokens_in_namespace, when=_declared)
         # slurm.conf says whether tokens may tell who their user is.
         self._controller.watches(world.tokens, world.honoured_by, when=_declared)
 
@@ -231,13 +248,13 @@ class Operator:
         loop.watches(world.secrets, self._references.accountings_of_secret)
         loop.watches(world.config_maps, self._references.accountings_of_config_map)
         # A key that is missing may be about to be generated by a Controller.
-        loop.watches(world.controllers, self._references.accountings_beside, when=_declared)
+        loop.watches(world.controllers, self._references.accountings_in_namespace, when=_declared)
         self._controller.watches(
-            world.accountings, self._references.accounted_by, when=_declared_or_told
+            world.accountings, self._references.controllers_using_accounting, when=_declared_or_told
         )
         self._restapi.watches(
             world.accountings,
-            _members(self._references.accounted_by, world.restapis_of),
+            _members(self._references.controllers_using_accounting, world.restapis_of),
             when=_declared,
         )
 
@@ -252,14 +269,16 @@ class Operator:
         loop.watches(world.claims, worker_of)
         for cache in _any(world.services, world.budgets):
             loop.watches(cache, shared_by(NODESETS))
-        loop.watches(world.secrets, _members(self._references.users_of_secret, world.nodesets_of))
+        loop.watches(
+            world.secrets, _members(self._references.controllers_using_secret, world.nodesets_of)
+        )
         loop.watches(
             world.secrets, lambda one: self._references.users_of_sssd_conf(one).get("NodeSet", [])
         )
         # gres.conf is compared with what a NodeSet says.
         loop.watches(
             world.config_maps,
-            _members(self._references.users_of_config_map, world.nodesets_of),
+            _members(self._references.controllers_using_config_map, world.nodesets_of),
         )
 
     def _wire_partition(self) -> None:
@@ -286,8 +305,8 @@ class Operator:
         self._controller.watches(world.nodes, self._clusters_on, when=_labelled)
         self._changes.again = self._controller.queue.add_after
         self._changes.done = self._partitions_told
-        self._links.partitions_heard = self._partitions_heard
-        self._links.registration_changed = self._controller.queue.add
+        self._connections.partitions_heard = self._partitions_heard
+        self._connections.registration_changed = self._controller.queue.add
         self._drift.changed = self._drift_changed
 
     def _partitions_told(self, key: str) -> None:
@@ -334,13 +353,15 @@ class Operator:
     def _controllers_of_secret(self, secret: Secret) -> list[str]:
         by_sssd = self._references.users_of_sssd_conf(secret).get("Controller", [])
         return [
-            *self._references.users_of_secret(secret),
+            *self._references.controllers_using_secret(secret),
             *by_sssd,
             *owned_by(CONTROLLERS)(secret),
         ]
 
     def _loginsets_of_secret(self, secret: Secret) -> list[str]:
-        by_cluster = _members(self._references.users_of_secret, self.world.loginsets_of)(secret)
+        by_cluster = _members(self._references.controllers_using_secret, self.world.loginsets_of)(
+            secret
+        )
         by_sssd = self._references.users_of_sssd_conf(secret).get("LoginSet", [])
         return [*by_cluster, *by_sssd, *owned_by(LOGINSETS)(secret)]
 

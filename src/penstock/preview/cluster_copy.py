@@ -21,7 +21,7 @@ from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.controllers.runtime.caches import World, cluster_keys
 from penstock.controllers.runtime.settings import Settings, Webhooks, parse
-from penstock.controllers.runtime.slurm_connections import Tokens, oldest
+from penstock.controllers.runtime.slurm_connections import Tokens, oldest_restapi
 from penstock.kube import (
     Client,
     ForbiddenError,
@@ -112,7 +112,7 @@ async def _slurms(client: Client, live: Live) -> dict[str, Slurm | str]:
     for one in controllers:
         key = one.metadata.key
         mine = tuple(rest for rest in restapis if key in cluster_keys(rest))
-        found[key] = await _slurm(client, one, oldest(mine))
+        found[key] = await _slurm(client, one, oldest_restapi(mine))
     return found
 
 

@@ -15,12 +15,12 @@ from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.nodeset.actor import Actor
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.connectivity import Reach
-from penstock.controllers.runtime.object_store import Objects
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.connectivity import PortProbe
+from penstock.controllers.runtime.object_store import ObjectStore
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.settings import Settings
-from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.cache.store import Entry
 from penstock.simulation.slurm.slurmctld import FakeSlurmctld
@@ -59,7 +59,7 @@ class Stage:
     api: FakeApi
     world: World
     rest: FakeSlurmrestd
-    link: Link
+    link: SlurmConnection
     actor: Actor
     nodeset: NodeSet
 
@@ -107,12 +107,12 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     client = Client(api)
     world = World(Manager(client), Settings())
     events = Events(Recorder(client, "test", "test"), NODESETS)
-    tools = Tools(client, world, Objects(client, world), Reach(client.clock))
+    tools = Context(client, world, ObjectStore(client, world), PortProbe(client.clock))
     actor = Actor(tools, events, Expectations(world.pods, client.clock))
     async with FakeSlurmrestd() as rest:
         for name in nodes:
             rest.slurmctld.register(name)
-        link = Link(
+        link = SlurmConnection(
             "uid",
             Mirror(),
             PartitionMirror(lambda: None),

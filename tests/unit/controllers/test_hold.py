@@ -9,8 +9,8 @@ import pytest
 from penstock.api.cluster.marks import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.spec_parts import PodTemplate
-from penstock.controllers.cluster.adopted_workload import look
-from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.cluster.adopted_workload import inspect
+from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
 
 IMAGE = "registry/daemon:1"
@@ -45,28 +45,28 @@ class Shown:
 
 def found(live_: Json | None, image: str = IMAGE, of: KubeObject = OF, **options: bool) -> Any:
     declared = Declared(PodTemplate(), {"daemon": {"image": image}})
-    objects = cast("Objects", Shown(live_))
-    return look(objects, of, [SERVICE, workload("ours")], declared, **options)
+    objects = cast("ObjectStore", Shown(live_))
+    return inspect(objects, of, [SERVICE, workload("ours")], declared, **options)
 
 
 @pytest.mark.parametrize("there", [None, live("penstock"), workload("of an old API server")])
 def test_what_nobody_else_made_is_written_as_it_is_rendered(there: Json | None) -> None:
     hold = found(there)
-    assert not hold.foreign
+    assert not hold.is_foreign
     assert hold.apply() == [SERVICE, workload("ours")]
     assert hold.findings == []
 
 
 def test_a_template_of_another_operator_is_left_and_noted() -> None:
     hold = found(live())
-    assert hold.stays
+    assert hold.keeps_pods
     service, written = hold.apply()
     assert service == SERVICE
     assert written["spec"] == {"replicas": 1}
     assert [(one.type, one.ok) for one in hold.findings] == [("PodsAdopted", True)]
     noted = written["metadata"]["annotations"][ADOPTED_TEMPLATE]
-    assert found(live(note=noted)).stays
-    assert not found(live(note=noted), image="registry/daemon:2").stays
+    assert found(live(note=noted)).keeps_pods
+    assert not found(live(note=noted), image="registry/daemon:2").keeps_pods
 
 
 def test_it_is_replaced_for_good_once_it_does_not_do_any_more() -> None:
@@ -78,8 +78,8 @@ def test_it_is_replaced_for_good_once_it_does_not_do_any_more() -> None:
             found(live(note=note), asked=True),
             found(live(note=note), fits=False),
         ):
-            assert hold.foreign
-            assert not hold.stays
+            assert hold.is_foreign
+            assert not hold.keeps_pods
             (told,) = hold.findings
             assert (told.type, told.inverted) == ("PodsAdopted", True)
             written = hold.apply()[1]
@@ -99,7 +99,7 @@ def test_a_workload_whose_fields_change_hands_is_still_known() -> None:
 
 
 def test_who_knows_better_may_replace_it_at_once() -> None:
-    noted = found(live()).noted
+    noted = found(live()).spec_hash
     assert "template" not in found(live(note=noted)).apply()[1]["spec"]
     assert "template" in found(live(note=noted)).apply(stays=False)[1]["spec"]
 
@@ -107,6 +107,6 @@ def test_who_knows_better_may_replace_it_at_once() -> None:
 def test_a_note_of_an_earlier_version_is_read_once_and_written_in_the_form_of_today() -> None:
     older = live(note="0" * 64)
     hold = found(older)
-    assert hold.stays
+    assert hold.keeps_pods
     assert hold.apply()[1]["metadata"]["annotations"][ADOPTED_TEMPLATE].startswith("v2:")
-    assert not found(older, image="registry/daemon:2").stays
+    assert not found(older, image="registry/daemon:2").keeps_pods

@@ -88,4 +88,4 @@ def test_slurmdbd_goes_along_with_all_clusters_that_have_its_key() -> None:
     ring = Secret(metadata=meta(f"{every[0].metadata.name}-auth-slurm-ring"))
     put(found.accountings, records)
     assert References(found).accountings_of_secret(ring) == ["slurm/records"]
-    assert References(found).users_of_secret(ring) == ["slurm/b"]
+    assert References(found).controllers_using_secret(ring) == ["slurm/b"]

@@ -19,10 +19,10 @@ from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.slurm_connections import (
     LIFETIME_S,
-    Link,
-    Links,
+    SlurmConnection,
+    SlurmConnections,
     Tokens,
-    oldest,
+    oldest_restapi,
     service_url,
 )
 from penstock.kube.client.clock import SystemClock
@@ -72,7 +72,9 @@ class Cluster:
         self.world: World = world_of(FakeApi())
         self.asked: list[str] = []
         self.told: list[str] = []
-        self.links = Links(self.world, self.told.append, self._url, SystemClock(), exchange)
+        self.links = SlurmConnections(
+            self.world, self.told.append, self._url, SystemClock(), exchange
+        )
         put(self.world.controllers, CONTROLLER)
 
     def _url(self, restapi: RestApi) -> str:
@@ -86,7 +88,7 @@ class Cluster:
             # The mirror's task begins to run, and has asked once.
             await self.asking(link)
 
-    async def asking(self, link: Link) -> Snapshot:
+    async def asking(self, link: SlurmConnection) -> Snapshot:
         """What Slurm says; the mirror may have to begin first."""
         while link.mirror.snapshot.asked_at is None:
             await asyncio.sleep(0)
@@ -117,19 +119,19 @@ async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accept
         found = link.mirror.snapshot
         assert isinstance(found.nodes, Known)
         assert list(found.nodes.value) == ["compute-0"]
-        assert at.links.asked(NODESET)
+        assert at.links.has_answered(NODESET)
         assert set(at.told) == {"slurm/slurm"}
 
 
 async def test_nothing_was_asked_before_there_is_somebody_to_ask():
     async with cluster() as at:
-        assert not at.links.asked(NODESET)
+        assert not at.links.has_answered(NODESET)
         put(at.world.restapis, restapi())
         put(at.world.secrets, secret(KEY))
         await at.links.reconcile("slurm/slurm")
-        assert not at.links.asked(NODESET)
+        assert not at.links.has_answered(NODESET)
         await at.look()
-        assert at.links.asked(NODESET)
+        assert at.links.has_answered(NODESET)
 
 
 async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
@@ -140,7 +142,7 @@ async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
         assert link.client is None
         why = Unknown("no RestApi refers to Controller slurm")
         assert link.mirror.snapshot.nodes == why
-        assert at.links.asked(NODESET)
+        assert at.links.has_answered(NODESET)
 
 
 async def test_a_restapi_that_goes_takes_the_knowledge_with_it():
@@ -225,10 +227,10 @@ async def test_a_nodeset_of_another_namespace_gets_no_link():
 
 def test_the_oldest_restapi_that_stays_speaks_for_the_cluster():
     early, late = restapi("b", created="2026-01-01T00:00:00Z"), restapi("a", created="2026-02-01")
-    assert oldest((late, early)) is early
-    assert oldest((late, restapi("b", deleted="2026-03-01T00:00:00Z"))) is late
-    assert oldest((restapi("z"), restapi("y"))) == restapi("y")
-    assert oldest(()) is None
+    assert oldest_restapi((late, early)) is early
+    assert oldest_restapi((late, restapi("b", deleted="2026-03-01T00:00:00Z"))) is late
+    assert oldest_restapi((restapi("z"), restapi("y"))) == restapi("y")
+    assert oldest_restapi(()) is None
 
 
 @pytest.mark.parametrize(("port", "shown"), [(None, 6820), (8080, 8080)])

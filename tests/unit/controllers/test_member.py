@@ -14,7 +14,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.slinky import missing
-from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.controllers.slinky.references import References
 from penstock.render.config.content import config_hash
 from penstock.render.slinky.inputs import Cluster
@@ -46,12 +46,12 @@ def files(version: int, **data: str) -> ConfigMap:
 
 def test_a_member_follows_a_controller_that_is_right() -> None:
     found, _, restapi = world({})
-    assert isinstance(waits_for_cluster(found, restapi), Cluster)
+    assert isinstance(require_cluster(found, restapi), Cluster)
 
 
 def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
     found, _, restapi = world({"slurmctld": {"env": "A=b"}})
-    told = waits_for_cluster(found, restapi)
+    told = require_cluster(found, restapi)
     assert isinstance(told, Finding)
     assert (told.ok, told.reason) == (None, "ControllerInvalid")
     assert "spec.slurmctld.env" in told.message
@@ -72,13 +72,13 @@ def test_a_jwks_file_that_is_not_utf8_is_named_and_nothing_is_made_of_it() -> No
     broken = base64.b64encode(b'{"keys": ["\xff"]}').decode()
     keys = msgspec.structs.replace(files(1), binary_data={"jwks.json": broken})
     put(found.config_maps, keys)
-    (told,) = missing.findings(found, controller, found.cluster(controller))
+    (told,) = missing.prerequisite_findings(found, controller, found.cluster(controller))
     assert (told.ok, told.reason) == (False, "JwksUnreadable")
     assert "key jwks.json of ConfigMap keys is not UTF-8" in told.message
     assert found.absent_config_maps(controller) == ["keys"]
     text = base64.b64encode(b"{}").decode()
     put(found.config_maps, msgspec.structs.replace(files(2), binary_data={"jwks.json": text}))
-    assert missing.findings(found, controller, found.cluster(controller)) == []
+    assert missing.prerequisite_findings(found, controller, found.cluster(controller)) == []
 
 
 def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> None:
@@ -86,7 +86,7 @@ def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> Non
     found, controller, _ = world(JWKS)
     keys = files(3, **{"jwks.json": "{}"})
     put(found.config_maps, keys)
-    assert References(found).users_of_config_map(keys) == ["slurm/slurm"]
+    assert References(found).controllers_using_config_map(keys) == ["slurm/slurm"]
     before = config_hash(found.cluster(controller))
     put(found.config_maps, files(4, **{"jwks.json": '{"keys": []}'}))
     assert config_hash(found.cluster(controller)) != before

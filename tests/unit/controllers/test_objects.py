@@ -11,7 +11,7 @@ from penstock.api.kubernetes.kinds import SERVICES
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.report import Events
 from penstock.kube import Applied, Applier, Client, Recorder
 from penstock.kube.cache.store import Entry
@@ -31,11 +31,11 @@ class Stage:
     def __init__(self) -> None:
         api = FakeApi()
         client, self._world = Client(api), world_of(api)
-        self._objects = Objects(client, self._world)
+        self._objects = ObjectStore(client, self._world)
         self._events = Events(Recorder(client, "test", "test"), NODESETS)
 
     async def ensure(self, manifests: list[Json]) -> None:
-        await self._objects.ensure(nodesets.nodeset(1), self._events, manifests)
+        await self._objects.apply(nodesets.nodeset(1), self._events, manifests)
 
     def seen(self, version: str, uid: str = "1") -> None:
         live = manifest()

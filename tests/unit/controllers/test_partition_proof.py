@@ -8,8 +8,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from penstock.controllers.partition.verification import PartitionProof
-from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.partition.verification import PartitionVerifier
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.simulation.slurm.slurmctld import FakeSlurmctld
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition.declaration import Difference
@@ -51,12 +51,12 @@ def _compute() -> Partition:
     return msgspec.convert(ctld.partitions["compute"], Partition)
 
 
-async def _back(proof: PartitionProof, text: str, *found: Partition) -> list[str]:
+async def _back(proof: PartitionVerifier, text: str, *found: Partition) -> list[str]:
     async def revert(_name: str, _found: tuple[Difference, ...]) -> str:
         return ""
 
-    link = cast("Link", cast("Any", _Link(_Rest(list(found)))))
-    return await proof.prove("slurm/slurm", text, link, {}, revert)
+    link = cast("SlurmConnection", cast("Any", _Link(_Rest(list(found)))))
+    return await proof.verify("slurm/slurm", text, link, {}, revert)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def _back(proof: PartitionProof, text: str, *found: Partition) -> list[str
 async def test_a_partition_is_put_back_that_a_file_between_two_did_not_have(
     files: list[str],
 ) -> None:
-    proof = PartitionProof()
+    proof = PartitionVerifier()
     for number, text in enumerate(files[1:]):
         proof.expect("slurm/slurm", f"hash-{number}", text, files[0])
     assert await _back(proof, files[-1]) == ["compute"]
@@ -75,14 +75,14 @@ async def test_a_partition_is_put_back_that_a_file_between_two_did_not_have(
 
 
 async def test_what_no_file_since_said_is_left_to_those_who_look_for_drift() -> None:
-    proof = PartitionProof()
+    proof = PartitionVerifier()
     proof.expect("slurm/slurm", "hash", WITH, DRAINED)
     assert await _back(proof, WITH) == []
     assert proof.waits("slurm/slurm") == frozenset()
 
 
 async def test_files_from_before_slurmctld_was_seen_with_all_of_them_count_no_more() -> None:
-    proof = PartitionProof()
+    proof = PartitionVerifier()
     proof.expect("slurm/slurm", "hash-1", WITH, WITHOUT)
     await _back(proof, WITH, _compute())
     assert proof.waits("slurm/slurm") == frozenset()

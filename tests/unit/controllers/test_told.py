@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.report import Events
 from penstock.kube import Client, Recorder
 from support import nodesets
@@ -29,7 +29,7 @@ def noted() -> Noted:
 
 
 def test_a_few_events_are_told_each(noted: Noted):
-    with Told(Events(noted, NODESETS), nodesets.nodeset()) as told:
+    with EventBatch(Events(noted, NODESETS), nodesets.nodeset()) as told:
         for number in range(5):
             told.normal("SuccessfulCreate", f"Created pod compute-{number}", "Create")
     assert noted.notes == [f"Created pod compute-{number}" for number in range(5)]
@@ -37,7 +37,7 @@ def test_a_few_events_are_told_each(noted: Noted):
 
 def test_many_events_of_one_kind_are_told_as_one(noted: Noted):
     """Feature row 66."""
-    with Told(Events(noted, NODESETS), nodesets.nodeset()) as told:
+    with EventBatch(Events(noted, NODESETS), nodesets.nodeset()) as told:
         for number in range(1000):
             told.normal("SuccessfulCreate", f"Created pod compute-{number}", "Create")
         told.warning("SlurmRefused", "Node compute-3: no", "DrainNode")
@@ -48,7 +48,7 @@ def test_many_events_of_one_kind_are_told_as_one(noted: Noted):
 
 def test_what_was_done_before_an_error_is_told(noted: Noted):
     def fail() -> None:
-        with Told(Events(noted, NODESETS), nodesets.nodeset()) as told:
+        with EventBatch(Events(noted, NODESETS), nodesets.nodeset()) as told:
             told.normal("SuccessfulCreate", "Created pod compute-0", "Create")
             raise ValueError
 

@@ -36,9 +36,12 @@ def test_namesakes_are_pods_of_a_nodeset_s_form_that_it_does_not_control():
         for pod, owners in zip(others, ((), (former,), ()), strict=True)
     ]
     put(world.pods, own, odd, others[2])
-    assert world.namesakes(wanted) == ()
+    assert world.conflicting_pods(wanted) == ()
     put(world.pods, *others)
-    assert [pod.metadata.name for pod in world.namesakes(wanted)] == ["compute-7", "compute-8"]
+    assert [pod.metadata.name for pod in world.conflicting_pods(wanted)] == [
+        "compute-7",
+        "compute-8",
+    ]
 
 
 @pytest.mark.parametrize("content", [b"\xff\x00script", "d\u00fcr".encode()])

@@ -14,7 +14,7 @@ from penstock.decide.advice.overridden_fields import set_back, told
 from penstock.kube import Cache, Client
 
 
-class SetBacks:
+class OverriddenFieldDetector:
     """Looks at each new generation of what is in a cache with JSON; silent while not leading."""
 
     def __init__(self, client: Client, cache: Cache[Any], events: Events) -> None:

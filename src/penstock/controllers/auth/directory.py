@@ -9,7 +9,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.loginset import LoginSet
 from penstock.base import times
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.auth import directory
 from penstock.decide.auth.directory import Said
@@ -36,19 +36,19 @@ class _Heard:
     pace: float
 
 
-class Directories:
+class DirectoryMonitor:
     """What was heard, by LoginSet and pod."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._world = tools.world
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._world = context.world
         self._heard: dict[str, dict[str, _Heard]] = {}
 
     def forget(self, key: str) -> None:
         """The LoginSet is gone, or has no directory."""
         self._heard.pop(key, None)
 
-    async def look(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
+    async def observe(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
         """The condition of a LoginSet, and a warning when there is something new to tell."""
         key, old = obj.metadata.key, obj.status.conditions
         ref = obj.spec.sssd_conf_ref
@@ -72,7 +72,7 @@ class Directories:
             events.warning(obj, findings[0].reason, told)
         return findings
 
-    def again(self, key: str) -> float | None:
+    def requeue_after(self, key: str) -> float | None:
         """Soon while there is a directory to hear of."""
         heard = self._heard.get(key)
         if heard is None:

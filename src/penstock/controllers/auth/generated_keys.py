@@ -10,7 +10,7 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import SECRETS, Secret
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.kube import ConflictError, NotFoundError
 from penstock.render.parts.key_secret import generate, key_secret
@@ -19,10 +19,10 @@ from penstock.render.parts.key_secret import generate, key_secret
 class GeneratedKeys:
     """Makes slurm.key and jwt.key once, and never writes them again."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
-    async def bring(self, controller: Controller, events: Events) -> None:
+    async def apply(self, controller: Controller, events: Events) -> None:
         """Generate the keys for which the user names no Secret."""
         spec, space = controller.spec, controller.metadata.namespace
         wanted: list[tuple[str, str]] = []
@@ -33,12 +33,12 @@ class GeneratedKeys:
         labels = app_labels.labels("slurmctld", controller.metadata.name)
         await self._keep(controller, events)
         for name, file in wanted:
-            found = self._tools.world.secrets.get(f"{space}/{name}")
+            found = self._context.world.secrets.get(f"{space}/{name}")
             if found is None:
                 manifest = key_secret(
                     controller, name, {file: generate()}, labels, stays=spec.persistent
                 )
-                await self._tools.objects.create_secret(controller, events, manifest)
+                await self._context.objects.create_secret(controller, events, manifest)
             elif spec.persistent:
                 await self._release(controller, events, found)
 
@@ -60,21 +60,21 @@ class GeneratedKeys:
             }
         }
         with contextlib.suppress(NotFoundError, ConflictError):
-            await self._tools.client.patch(SECRETS, meta.namespace, meta.name, body)
+            await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
             note = f"Secret {meta.name} stays when the Controller goes, as slurmctld's state does"
             events.normal(controller, "KeyKept", note, "Update")
 
     async def _keep(self, controller: Controller, events: Events) -> None:
         """Have Helm leave the keys: slurm-operator's chart has Secrets for them, ours has none."""
         for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller)):
-            secret = self._tools.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
+            secret = self._context.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
             if secret is None or not _would_go(secret):
                 continue
             keep = {app_labels.HELM_POLICY: app_labels.HELM_KEEP}
             meta = secret.metadata
             body = {"metadata": {"uid": meta.uid, "annotations": keep}}
             with contextlib.suppress(NotFoundError):
-                await self._tools.client.patch(SECRETS, meta.namespace, meta.name, body)
+                await self._context.client.patch(SECRETS, meta.namespace, meta.name, body)
                 note = f"Secret {meta.name} stays when its Helm release has it no more"
                 events.normal(controller, "KeyKept", note, "Update")
 

@@ -11,10 +11,10 @@ from penstock.api.kubernetes.kinds import SECRETS, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Links
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.auth.key_rotation import Seen, Step, step
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container, slurmd_started_at
 from penstock.kube import NotFoundError
@@ -34,17 +34,17 @@ _TOLD = {
 }
 
 
-class KeyRing:
+class KeyRotation:
     """Looks after the key rings of all clusters."""
 
-    def __init__(self, tools: Tools, links: Links) -> None:
-        self._tools = tools
-        self._world = tools.world
-        self._links = links
-        self._anew = Anew(tools.client)
+    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+        self._context = context
+        self._world = context.world
+        self._connections = connections
+        self._restarter = PodRestarter(context.client)
         self._moving: set[str] = set()
 
-    async def turn(self, controller: Controller, events: Events) -> list[Finding]:
+    async def advance(self, controller: Controller, events: Events) -> list[Finding]:
         """Do the next step, if one is due, and say how far it is. Raises KubeError."""
         key, space = controller.metadata.key, controller.metadata.namespace
         self._moving.discard(key)
@@ -58,7 +58,7 @@ class KeyRing:
             if self._world.secrets.get(f"{space}/{name}") is None:
                 origin = self._world.secret_hash(space, ref)
                 manifest = ring_secret(controller, Ring(wanted, origin, origin))
-                await self._tools.objects.create_secret(controller, events, manifest)
+                await self._context.objects.create_secret(controller, events, manifest)
                 return []
             told = f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
             return [Finding(False, "KeyRingUnreadable", told)]
@@ -74,7 +74,7 @@ class KeyRing:
             await self._show(controller, ring)
         return self._findings(ring, found)
 
-    def again(self, controller: Controller) -> float | None:
+    def requeue_after(self, controller: Controller) -> float | None:
         """Soon while a key is on its way."""
         return 1.0 if controller.metadata.key in self._moving else None
 
@@ -113,7 +113,7 @@ class KeyRing:
             "data": ring.data | gone,
         }
         try:
-            await self._tools.client.patch(SECRETS, meta.namespace, name, body)
+            await self._context.client.patch(SECRETS, meta.namespace, name, body)
         except NotFoundError:
             return
 
@@ -129,10 +129,10 @@ class KeyRing:
         ]
         for start in range(0, len(due), AT_ONCE):
             some = due[start : start + AT_ONCE]
-            await asyncio.gather(*(self._anew.mark(pod, mark, marks.KEYS) for pod in some))
+            await asyncio.gather(*(self._restarter.annotate(pod, mark, marks.KEYS) for pod in some))
 
     def _seen(self, controller: Controller, ring: Ring, wanted: bytes) -> Seen:
-        now = self._tools.client.clock.time()
+        now = self._context.client.clock.time()
         if ring.phase is Phase.SETTLED:
             return Seen(now, wanted)
         cluster = self._world.declared(controller)
@@ -162,7 +162,7 @@ class KeyRing:
         if not running:
             # Slurm's word is not needed, and a list without any node is seldom taken for one.
             return {}
-        link = self._links.get(controller.metadata.key)
+        link = self._connections.get(controller.metadata.key)
         nodes = link.mirror.snapshot.nodes if link is not None else Unknown("")
         if isinstance(nodes, Unknown):
             return None

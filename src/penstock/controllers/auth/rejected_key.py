@@ -13,8 +13,8 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context
 from penstock.decide.auth import rejected_key as refused_key
 from penstock.decide.auth.rejected_key import Refusal
 from penstock.decide.observed.pod import SLURMD
@@ -40,20 +40,20 @@ class _Read:
     refusal: Refusal | None
 
 
-class RefusedKeys:
+class RejectedKeyDetector:
     """What was read, by the key of the object that is told of it."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._world = tools.world
-        self._anew = Anew(tools.client)
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._world = context.world
+        self._restarter = PodRestarter(context.client)
         self._read: dict[str, _Read] = {}
 
     def forget(self, key: str) -> None:
         """The object is gone."""
         self._read.pop(key, None)
 
-    async def look(self, key: str, pod: Pod | None) -> Refusal | None:
+    async def observe(self, key: str, pod: Pod | None) -> Refusal | None:
         """What slurmd of a worker that does not register says of its key."""
         now = self._client.clock.monotonic()
         if pod is None:
@@ -73,12 +73,12 @@ class RefusedKeys:
         """Have the kubelet bring a key that was put right, which else takes it over a minute."""
         for pod in pods:
             if refused_key.starting([pod]) is not None:
-                await self._anew.mark(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
+                await self._restarter.annotate(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
 
     async def findings(self, key: str, cluster: Cluster, pods: Sequence[Pod]) -> list[Finding]:
         """What is told of workers of a slurmctld that is inside. Raises KubeError."""
         waiting = refused_key.late(pods, self._client.clock.time())
-        refused = await self.look(key, waiting[0] if waiting else None)
+        refused = await self.observe(key, waiting[0] if waiting else None)
         if refused is None:
             return []
         meta = waiting[0].metadata
@@ -107,7 +107,7 @@ class RefusedKeys:
         except KubeError:
             return ""
 
-    def again(self, key: str, pods: Sequence[Pod]) -> float | None:
+    def requeue_after(self, key: str, pods: Sequence[Pod]) -> float | None:
         """Seconds until a log is to be read; None while no worker starts."""
         if self._read.get(key) is not None:
             return AGAIN_S

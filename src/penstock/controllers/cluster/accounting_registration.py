@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Link, Links
+from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.decide.accounting import registration
 from penstock.decide.accounting.registration import RegistrationView
 from penstock.render.slinky.inputs import Cluster
@@ -30,13 +30,13 @@ class _Attempts:
 class Registrations:
     """The registrations of all clusters."""
 
-    def __init__(self, tools: Tools, links: Links) -> None:
-        self._clock = tools.client.clock
-        self._links = links
+    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+        self._clock = context.client.clock
+        self._connections = connections
         self._attempts: dict[str, _Attempts] = {}
         self._views: dict[str, RegistrationView] = {}
 
-    async def bring(
+    async def reconcile(
         self, controller: Controller, cluster: Cluster, events: Events, *, settled: bool
     ) -> list[Finding]:
         """Poll slurmdbd, reconfigure slurmctld where it must register, and report.
@@ -44,7 +44,7 @@ class Registrations:
         `settled` says that slurmctld serves with the configuration that names this Accounting.
         """
         key = controller.metadata.key
-        link, accounting = self._links.get(key), cluster.accounting
+        link, accounting = self._connections.get(key), cluster.accounting
         if link is None or accounting is None:
             self._views.pop(key, None)
             self._attempts.pop(key, None)
@@ -64,7 +64,7 @@ class Registrations:
             return []
         return [registration.finding(view), *registration.ready(view)]
 
-    def again(self, controller: Controller) -> float | None:
+    def requeue_after(self, controller: Controller) -> float | None:
         """Seconds until the next reconfigure is due; None when none is."""
         view = self._views.get(controller.metadata.key)
         if view is None:
@@ -81,7 +81,7 @@ class Registrations:
         return _TYPES if controller.spec.accounting_ref is None else frozenset[str]()
 
     def _view(
-        self, controller: Controller, link: Link, name: str, where: str, *, settled: bool
+        self, controller: Controller, link: SlurmConnection, name: str, where: str, *, settled: bool
     ) -> RegistrationView:
         key = controller.metadata.key
         found, tried = link.registration.registration, self._attempts.get(key)
@@ -100,7 +100,7 @@ class Registrations:
         )
 
     async def _reconfigure(
-        self, controller: Controller, link: Link, events: Events, view: RegistrationView
+        self, controller: Controller, link: SlurmConnection, events: Events, view: RegistrationView
     ) -> None:
         tried = self._attempts[controller.metadata.key]
         tried.count, tried.at = tried.count + 1, self._clock.monotonic()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.controllers.runtime.object_store import Objects
+from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.kube import FIELD_MANAGER, made_by_others
 from penstock.render.slinky.cluster import adopted_workload as held
 from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
@@ -19,7 +19,7 @@ _WORKLOADS = ("StatefulSet", "Deployment")
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class WorkloadAdoption:
     """What becomes of a workload: `foreign` is one that another operator made.
 
     While `stays`, its pods are left as they are. `noted` says for what. A workload that has no note
@@ -28,22 +28,24 @@ class Hold:
 
     manifests: tuple[Json, ...]
     live: Json | None = None
-    foreign: bool = False
-    stays: bool = False
-    noted: str = ""
+    is_foreign: bool = False
+    keeps_pods: bool = False
+    spec_hash: str = ""
     first: bool = False
 
     def apply(self, *, stays: bool | None = None) -> list[Json]:
         """The manifests to write; `stays` overrules what was found."""
-        return [self._of(one, self.stays if stays is None else stays) for one in self.manifests]
+        return [
+            self._of(one, self.keeps_pods if stays is None else stays) for one in self.manifests
+        ]
 
     def _of(self, manifest: Json, stays: bool) -> Json:
         if manifest["kind"] not in _WORKLOADS or self.live is None:
             return manifest
-        if not self.foreign:
+        if not self.is_foreign:
             return held.in_live_spelling(manifest, self.live)
         if stays:
-            return held.kept(manifest, self.noted)
+            return held.kept(manifest, self.spec_hash)
         if self.first:
             return held.kept(manifest, REPLACING)
         return held.replaced(held.in_live_spelling(manifest, self.live), self.live)
@@ -51,9 +53,9 @@ class Hold:
     @property
     def findings(self) -> list[Finding]:
         """What a user is told while pods stay as another operator made them."""
-        if not self.foreign:
+        if not self.is_foreign:
             return []
-        if not self.stays:
+        if not self.keeps_pods:
             told = "The pods are made as Penstock makes them"
             return [Finding(True, "PodsReplaced", told, type=ADOPTED, inverted=True)]
         told = (
@@ -63,15 +65,15 @@ class Hold:
         return [Finding(True, "PodsAsTheyWere", told, type=ADOPTED)]
 
 
-def look(
-    objects: Objects,
+def inspect(
+    objects: ObjectStore,
     of: KubeObject,
     manifests: Sequence[Json],
     declared: Declared,
     *,
     asked: bool = False,
     fits: bool = True,
-) -> Hold:
+) -> WorkloadAdoption:
     """Whether the pods of the one workload among `manifests` stay as another operator made them.
 
     `fits` says whether what the daemon started with is what it should have; `asked` that its pods
@@ -81,13 +83,13 @@ def look(
     manifest = next(one for one in found if one["kind"] in _WORKLOADS)
     live = objects.live(manifest)
     if live is None:
-        return Hold(found)
+        return WorkloadAdoption(found)
     annotations: Json = live["metadata"].get("annotations") or {}
     was = annotations.get(marks.ADOPTED_TEMPLATE)
     if was == REPLACED:
-        return Hold(found, live, foreign=True)
+        return WorkloadAdoption(found, live, is_foreign=True)
     if was is None and not made_by_others(live, FIELD_MANAGER, "spec", "template"):
-        return Hold(found, live)
+        return WorkloadAdoption(found, live)
     noted = held.note(declared)
     wants = asked or of.metadata.annotations.get(marks.ADOPTED_PODS) == marks.REPLACE
     # A note of an earlier version is read once: its pods have what is declared, or they go.
@@ -95,4 +97,6 @@ def look(
         (held.is_older(was) if was is not None else fits) and held.serves(declared, live)
     )
     stays = same and not wants
-    return Hold(found, live, foreign=True, stays=stays, noted=noted, first=was is None)
+    return WorkloadAdoption(
+        found, live, is_foreign=True, keeps_pods=stays, spec_hash=noted, first=was is None
+    )

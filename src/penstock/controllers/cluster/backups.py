@@ -12,10 +12,10 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import MOST_BACKUPS, Controller
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Links
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import backups
 from penstock.kube import ForbiddenError, NotFoundError
 from penstock.render.config.content import content_hash, mounted
@@ -30,16 +30,16 @@ PACE_S = 5.0
 class Backups:
     """Looks after the pods of a Controller with backups."""
 
-    def __init__(self, tools: Tools, links: Links) -> None:
-        self._client = tools.client
-        self._world = tools.world
-        self._links = links
-        self._objects = tools.objects
-        self._anew = Anew(tools.client)
+    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+        self._client = context.client
+        self._world = context.world
+        self._connections = connections
+        self._objects = context.objects
+        self._restarter = PodRestarter(context.client)
         self._asked: dict[str, float] = {}
         """When each cluster was asked last (monotonic seconds)."""
 
-    def again(self, controller: Controller) -> float | None:
+    def requeue_after(self, controller: Controller) -> float | None:
         """Seconds until it is asked again."""
         return PACE_S if controller.spec.replicas > 1 and not controller.spec.external else None
 
@@ -47,7 +47,7 @@ class Backups:
         """Drop what is remembered of a Controller that is gone."""
         self._asked.pop(key, None)
 
-    async def look(self, controller: Controller, cluster: Cluster, events: Events) -> None:
+    async def reconcile(self, controller: Controller, cluster: Cluster, events: Events) -> None:
         """Label the one that works, note what each started with, replace what is out of date.
 
         Raises KubeError.
@@ -61,13 +61,13 @@ class Backups:
             # Before another one is written: what they read is what is there now.
             had = content_hash(mounted(cluster, data))
             for pod in backups.unmarked(pods):
-                await self._anew.mark(pod, had)
+                await self._restarter.annotate(pod, had)
         status = controller.status
         hash_, since = status.effective_config_hash, status.config_since
         stale = backups.outdated(pods, hash_, since, self._client.clock.time())
         for pod in stale[:1]:
             note = f"{pod.metadata.name} is made anew: a standby reads its files at its start only"
-            await self._anew.make(controller, events, pod, note)
+            await self._restarter.restart(controller, events, pod, note)
 
     async def retire(self, controller: Controller, events: Events) -> None:
         """Delete the Services of slurmctlds that there are no more.
@@ -129,7 +129,7 @@ class Backups:
                 events.normal(controller, "SlurmctldActive", note, "Observe")
 
     async def _answering(self, controller: Controller) -> Mapping[str, bool] | None:
-        link = self._links.get(controller.metadata.key)
+        link = self._connections.get(controller.metadata.key)
         if link is None or link.client is None:
             return None
         try:

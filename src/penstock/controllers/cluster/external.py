@@ -7,11 +7,11 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.base.times import write
-from penstock.controllers.auth.rejected_key import AGAIN_S, RefusedKeys
+from penstock.controllers.auth.rejected_key import AGAIN_S, RejectedKeyDetector
 from penstock.controllers.config.triggers import tell
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import UNCONNECTED, Links
+from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnections
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.auth import rejected_key as refused_key
 from penstock.decide.cluster import external as outside
@@ -22,28 +22,28 @@ from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.known import Fact, Unknown
 
 
-class Outside:
+class ExternalCluster:
     """Brings about what the cluster of an outside slurmctld has here."""
 
-    def __init__(self, tools: Tools, links: Links) -> None:
-        self._client = tools.client
-        self._objects = tools.objects
-        self._links = links
-        self._world = tools.world
-        self._reach = tools.reach
-        self._keys = RefusedKeys(tools)
+    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+        self._client = context.client
+        self._objects = context.objects
+        self._connections = connections
+        self._world = context.world
+        self._port_probe = context.port_probe
+        self._keys = RejectedKeyDetector(context)
         self._again: set[str] = set()
 
     def heard(self, controller: Controller) -> bool:
         """Whether this process has asked that slurmctld, or knows why it cannot."""
-        link = self._links.get(controller.metadata.key)
-        return link is not None and link.asked
+        link = self._connections.get(controller.metadata.key)
+        return link is not None and link.has_answered
 
-    async def bring(
+    async def reconcile(
         self, controller: Controller, cluster: Cluster, events: Events
     ) -> list[Finding]:
         """Keep slurm.conf for slurmrestd, and nothing of a slurmctld that was inside before."""
-        await self._objects.ensure(controller, events, render.objects(cluster))
+        await self._objects.apply(controller, events, render.objects(cluster))
         for kind, name in (
             ("StatefulSet", names.controller_workload(controller)),
             ("Service", names.controller_service(controller)),
@@ -52,13 +52,13 @@ class Outside:
             ("ConfigMap", names.config_candidate(controller)),
         ):
             await self._objects.remove(controller, events, kind, name)
-        link = self._links.get(controller.metadata.key)
+        link = self._connections.get(controller.metadata.key)
         # Of its jobs: no nodes at all is an answer that is not believed.
         snapshot = link.mirror.snapshot if link is not None else None
         said = snapshot.jobs if snapshot is not None else UNCONNECTED
         pods = self._workers(controller)
         starts = refused_key.starting(pods)
-        refusal = await self._keys.look(controller.metadata.key, starts)
+        refusal = await self._keys.observe(controller.metadata.key, starts)
         if refusal is not None:
             await self._keys.refresh(pods, cluster.slurm_key_hash)
         answers = outside.answers(controller, said, await self._way(controller, said), refusal)
@@ -69,7 +69,7 @@ class Outside:
             *accounting.findings(controller, cluster.accounting, worked=True),
         ]
 
-    def again(self, controller: Controller) -> float | None:
+    def requeue_after(self, controller: Controller) -> float | None:
         """Soon while something is wrong that nobody tells us the end of."""
         return AGAIN_S if controller.metadata.key in self._again else None
 
@@ -94,7 +94,7 @@ class Outside:
         if external is None or not isinstance(said, Unknown) or said.denied:
             return End.OPEN
         port = names.slurmctld_port(controller)
-        return await self._reach.look(controller.metadata.namespace, external.host, port)
+        return await self._port_probe.probe(controller.metadata.namespace, external.host, port)
 
     def triggers(self, controller: Controller, events: Events) -> Triggered:
         """Refuse what annotations ask of slurmctld."""

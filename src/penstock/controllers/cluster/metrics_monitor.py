@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.render.slinky.cluster import metrics_monitor as render
 from penstock.render.slinky.cluster import release
@@ -18,16 +18,16 @@ AGAIN_S = 30.0
 """How often it is looked whether the definition came."""
 
 
-class Monitor:
+class ServiceMonitors:
     """Makes it, and takes it away again."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._objects = tools.objects
-        self._cache = tools.world.monitors
+    def __init__(self, context: Context) -> None:
+        self._objects = context.objects
+        self._cache = context.world.monitors
         self._unserved: set[str] = set()
         """Uids of Controllers whose slurmctld has no metrics."""
 
-    async def bring(
+    async def apply(
         self, controller: Controller, cluster: Cluster, events: Events
     ) -> list[Finding]:
         """What is to be told of it: a cluster without the definition runs all the same."""
@@ -49,10 +49,10 @@ class Monitor:
                 f"({why}). Install the definitions of the Prometheus operator"
             )
             return [Finding(True, "ServiceMonitorUnknown", told, type=MONITORED, inverted=True)]
-        await self._objects.ensure(controller, events, render.objects(cluster))
+        await self._objects.apply(controller, events, render.objects(cluster))
         return [Finding(True, "ServiceMonitorMade", type=MONITORED)]
 
-    def again(self, controller: Controller) -> float | None:
+    def requeue_after(self, controller: Controller) -> float | None:
         """Seconds until it is looked again for the definition."""
         waits = render.wished(controller) is not None and self._cache.absent
         return AGAIN_S if waits else None

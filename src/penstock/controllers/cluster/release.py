@@ -9,9 +9,9 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.config.transaction import Configuration
+from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.slurm_connections import Links
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import release
 from penstock.render.slinky.cluster import release as of_release
 from penstock.render.slinky.inputs import Cluster
@@ -31,9 +31,11 @@ class Learned:
 class Releases:
     """What is known of the releases of each Controller's slurmctld, by the Controller's key."""
 
-    def __init__(self, world: World, links: Links, configuration: Configuration) -> None:
+    def __init__(
+        self, world: World, connections: SlurmConnections, configuration: ConfigTransaction
+    ) -> None:
         self._world = world
-        self._links = links
+        self._connections = connections
         self._configuration = configuration
         self._learned: dict[str, Learned] = {}
 
@@ -50,7 +52,7 @@ class Releases:
 
     def parser(self, key: str) -> Version | None:
         """The release whose REST calls slurmrestd has; None while that is not known."""
-        link = self._links.get(key)
+        link = self._connections.get(key)
         client = link.client if link is not None else None
         return of_parser(client.parser) if client is not None else None
 

@@ -9,8 +9,8 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, Node, Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, ControllerStatus
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_findings
@@ -53,13 +53,13 @@ class _Wait:
     refreshed: int = 0
 
 
-class Configuration:
+class ConfigTransaction:
     """Looks at the configuration of a Controller and does what was decided."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._world = tools.world
-        self._anew = Anew(tools.client)
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._world = context.world
+        self._restarter = PodRestarter(context.client)
         self._waits: dict[str, _Wait] = {}
         self._starts: dict[str, Start] = {}
         self._releases: dict[str, tuple[str, str]] = {}
@@ -67,7 +67,7 @@ class Configuration:
         self._reads: dict[str, float] = {}
         """Since when slurmctld is about to read its files (monotonic seconds)."""
 
-    async def look(
+    async def evaluate(
         self,
         controller: Controller,
         cluster: Cluster,
@@ -192,9 +192,9 @@ class Configuration:
             else:
                 named = ", ".join(str(one) for one in decision.plan.items) or "its configuration"
                 note = f"{name} is made anew: slurmctld has to restart for {named}"
-            await self._anew.make(controller, events, pod, note)
+            await self._restarter.restart(controller, events, pod, note)
 
-    def again(self, key: str, stage: Stage) -> float | None:
+    def requeue_after(self, key: str, stage: Stage) -> float | None:
         """Seconds until the answer is looked for again; None when nothing is waited for."""
         if stage in {Stage.REFUSED, Stage.UNDONE}:
             return 30.0

@@ -6,8 +6,8 @@ from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.slinky.controller import Controller
 from penstock.base.times import write
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config.transaction import ConfigView
 from penstock.decide.config.triggers import (
@@ -25,12 +25,14 @@ from penstock.kube import NotFoundError
 class Triggers:
     """Does what is asked for once, and says what came of it."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._client = tools.client
-        self._world = tools.world
-        self._anew = Anew(tools.client)
+    def __init__(self, context: Context) -> None:
+        self._client = context.client
+        self._world = context.world
+        self._restarter = PodRestarter(context.client)
 
-    async def look(self, controller: Controller, events: Events, config: ConfigView) -> Triggered:
+    async def advance(
+        self, controller: Controller, events: Events, config: ConfigView
+    ) -> Triggered:
         """The next step; what it has to tell is to be written to the status."""
         pods = self._world.slurmctld_pods(controller)
         found = triggered(
@@ -49,7 +51,7 @@ class Triggers:
         for pod in pods:
             if pod.metadata.uid in found.delete and not pod.metadata.deleting:
                 note = f"{pod.metadata.name} is made anew: a restart was asked for by an annotation"
-                await self._anew.make(controller, events, pod, note)
+                await self._restarter.restart(controller, events, pod, note)
         tell(controller, events, found)
         return found
 

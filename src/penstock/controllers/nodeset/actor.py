@@ -19,11 +19,11 @@ from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.nodeset.pvc import Claims
 from penstock.controllers.rollout.maintenance import Reservations
 from penstock.controllers.runtime.concurrency import AT_ONCE, gather, of_kind
-from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.metrics import POD_DELETES
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import UNCONNECTED, Link
+from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnection
 from penstock.controllers.slurm_node.actor import SlurmActor
 from penstock.controllers.slurm_node.registration import NodeRegistrations
 from penstock.controllers.slurm_node.rejections import Refusals
@@ -65,7 +65,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 class Actor:
     """Does the actions of one NodeSet's plan."""
 
-    def __init__(self, tools: Tools, events: Events, written: Expectations[Any]) -> None:
+    def __init__(self, tools: Context, events: Events, written: Expectations[Any]) -> None:
         self._client = tools.client
         self._world = tools.world
         self._events = events
@@ -87,7 +87,7 @@ class Actor:
         workers: WorkerSet,
         cluster: Cluster | None,
         actions: Sequence[Action],
-        link: Link | None,
+        link: SlurmConnection | None,
         *,
         abandoned: bool,
     ) -> bool:
@@ -98,7 +98,7 @@ class Actor:
         `cluster` is needed to create pods, `link` to talk to Slurm; decisions that need one that
         is absent are not made. Raises KubeError.
         """
-        with Told(self._events, nodeset) as told:
+        with EventBatch(self._events, nodeset) as told:
             return await self._act(
                 nodeset, workers, cluster, actions, link, told, abandoned=abandoned
             )
@@ -109,8 +109,8 @@ class Actor:
         workers: WorkerSet,
         cluster: Cluster | None,
         actions: Sequence[Action],
-        link: Link | None,
-        told: Told,
+        link: SlurmConnection | None,
+        told: EventBatch,
         *,
         abandoned: bool,
     ) -> bool:
@@ -166,7 +166,7 @@ class Actor:
         workers: WorkerSet,
         cluster: Cluster,
         creates: Sequence[CreatePod],
-        told: Told,
+        told: EventBatch,
     ) -> None:
         """Create some at a time: a refusal stops the rest instead of being repeated for each."""
         revision, known = worker.revision(nodeset).hash, self._world.sssd_of(nodeset)
@@ -190,7 +190,7 @@ class Actor:
         if refused:
             raise refused[0]
 
-    async def _create_one(self, nodeset: NodeSet, manifest: Json, told: Told) -> None:
+    async def _create_one(self, nodeset: NodeSet, manifest: Json, told: EventBatch) -> None:
         meta = manifest["metadata"]
         try:
             pod = await self._client.create(PODS, manifest)
@@ -206,7 +206,7 @@ class Actor:
             told.normal("SuccessfulCreate", f"Created pod {meta['name']}", "Create")
         self._written.wrote(nodeset.metadata.key, pod)
 
-    async def _patch(self, nodeset: NodeSet, action: PatchPod, told: Told) -> None:
+    async def _patch(self, nodeset: NodeSet, action: PatchPod, told: EventBatch) -> None:
         metadata: Json = {"uid": action.uid}
         if action.resource_version:
             # What the user did to the pod meanwhile must be seen before it is marked as ours.
@@ -253,9 +253,9 @@ class Actor:
     async def _delete(
         self,
         nodeset: NodeSet,
-        link: Link | None,
+        link: SlurmConnection | None,
         deletes: Sequence[DeletePod],
-        told: Told,
+        told: EventBatch,
         *,
         abandoned: bool,
     ) -> list[bool]:
@@ -264,14 +264,16 @@ class Actor:
         for start in range(0, len(deletes), AT_ONCE):
             lot = deletes[start : start + AT_ONCE]
             now = await self._slurm_for(link, lot)
-            if self._world.declared_anew(nodeset):
+            if self._world.has_newer(nodeset):
                 # It may be wanted again.
                 return [*done, False]
             calls = (self._delete_one(nodeset, one, now, told, abandoned=abandoned) for one in lot)
             done += await gather(calls)
         return done
 
-    async def _slurm_for(self, link: Link | None, deletes: Sequence[DeletePod]) -> SlurmSnapshot:
+    async def _slurm_for(
+        self, link: SlurmConnection | None, deletes: Sequence[DeletePod]
+    ) -> SlurmSnapshot:
         """What Slurm says: asked now, when one of the deletes rests on its word."""
         if link is None:
             return SlurmSnapshot.of(UNCONNECTED, UNCONNECTED)
@@ -286,7 +288,7 @@ class Actor:
         nodeset: NodeSet,
         action: DeletePod,
         now: SlurmSnapshot,
-        told: Told,
+        told: EventBatch,
         *,
         abandoned: bool,
     ) -> bool:

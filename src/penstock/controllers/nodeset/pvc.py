@@ -9,7 +9,7 @@ import msgspec
 from penstock.api.kubernetes.kinds import CLAIMS
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.action import OwnClaim
 from penstock.kube import AlreadyExistsError, ConflictError, NotFoundError
@@ -20,7 +20,7 @@ from penstock.render.slinky.nodeset import worker_pod as worker
 class Claims:
     """PersistentVolumeClaims of NodeSets. They are made and never changed but for their owners."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
+    def __init__(self, tools: Context, events: Events) -> None:
         self._client = tools.client
         self._world = tools.world
         self._events = events

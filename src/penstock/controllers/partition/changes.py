@@ -15,12 +15,16 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.membership import mark
-from penstock.controllers.partition.state import Brought, Refusal, State, Told
-from penstock.controllers.partition.verification import PartitionProof
+from penstock.controllers.partition.state import AppliedPartitions, Refusal, State, Told
+from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.partition.worker_labels import workers
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import UNCONNECTED, Link, Links
+from penstock.controllers.runtime.slurm_connections import (
+    UNCONNECTED,
+    SlurmConnection,
+    SlurmConnections,
+)
 from penstock.decide.config.transaction import Version
 from penstock.decide.partition.conditions import CONFIG_APPLIED, refusal
 from penstock.decide.partition.conditions import refused as refused_finding
@@ -53,9 +57,9 @@ HELD_S = 5.0
 class PartitionChanges:
     """The changes of all clusters. `again(key, seconds)` has a Controller looked at once more."""
 
-    def __init__(self, world: World, links: Links, clock: Clock) -> None:
+    def __init__(self, world: World, connections: SlurmConnections, clock: Clock) -> None:
         self._world = world
-        self._links = links
+        self._connections = connections
         self._clock = clock
         self._states: dict[str, State] = {}
         self._judged: set[str] = set()
@@ -65,17 +69,17 @@ class PartitionChanges:
         """Whether what somebody changed of a partition in Slurm is to be declared so."""
         self.reads: Callable[[str], bool] = lambda _key: False
         """Whether slurmctld is about to read its files: what it is told now would be lost."""
-        self._proof = PartitionProof()
+        self._proof = PartitionVerifier()
 
     def refusals(self, key: str) -> Mapping[str, str]:
         """Slurmctld's words by partition."""
         return {name: one.words for name, one in self._state(key).refused.items()}
 
-    def told(self, key: str) -> frozenset[str]:
+    def sent_names(self, key: str) -> frozenset[str]:
         """Partitions of which slurmctld was told what the file does not show yet."""
         return frozenset(self._state(key).sent)
 
-    def judged(self, key: str) -> bool:
+    def has_compared(self, key: str) -> bool:
         """Whether this process has compared what is declared with the file once."""
         self._state(key)
         return key in self._judged
@@ -86,7 +90,7 @@ class PartitionChanges:
         None while this process has not compared what is declared with the file.
         """
         key, old = controller.metadata.key, self._world.slurm_conf(controller)
-        if old is None or not self.judged(key):
+        if old is None or not self.has_compared(key):
             return None
         text = slurm_conf(self._world.cluster(controller))
         differing = frozenset(one.name for one in changes(old, text))
@@ -101,7 +105,7 @@ class PartitionChanges:
     async def prove(self, controller: Controller, cluster: Cluster, events: Events) -> None:
         """See that slurmctld, which runs with its file by now, still has what it was told."""
         key = controller.metadata.key
-        text, link = self._world.slurm_conf(controller), self._links.get(key)
+        text, link = self._world.slurm_conf(controller), self._connections.get(key)
         if text is None or link is None or not self._proof.waits(key):
             return
 
@@ -109,7 +113,7 @@ class PartitionChanges:
             return await self.revert(cluster, link, name, found)
 
         members = self.members(cluster, link)
-        back = await self._proof.prove(key, text, link, members, revert)
+        back = await self._proof.verify(key, text, link, members, revert)
         if back:
             words = f"slurmctld had read its files meanwhile: told again of {', '.join(back)}"
             events.normal(controller, "PartitionUpdated", words, "Configure")
@@ -118,7 +122,7 @@ class PartitionChanges:
         self.done(key)
 
     async def revert(
-        self, cluster: Cluster, link: Link, name: str, found: tuple[Difference, ...]
+        self, cluster: Cluster, link: SlurmConnection, name: str, found: tuple[Difference, ...]
     ) -> str:
         """Put a partition back as it is declared; why that is not possible, or nothing."""
         line, client = declared_in(slurm_conf(cluster)).get(name), link.client
@@ -143,7 +147,7 @@ class PartitionChanges:
         link.partitions.poke()
         return ""
 
-    def members(self, cluster: Cluster, link: Link) -> dict[str, frozenset[str]]:
+    def members(self, cluster: Cluster, link: SlurmConnection) -> dict[str, frozenset[str]]:
         """The nodes that Partitions have one by one, by the node set that stands for them.
 
         Of those that stay as they were, as slurmctld refuses what is declared, none are told.
@@ -158,7 +162,7 @@ class PartitionChanges:
             if render.marked(cluster, one) and one.slurm_name not in cluster.kept_partitions
         }
 
-    def by_file(self, key: str) -> str:
+    def file_only_reason(self, key: str) -> str:
         """Why the last change did not go by slurmrestd; empty when it did."""
         return self._state(key).by_file
 
@@ -172,7 +176,7 @@ class PartitionChanges:
             self._world.freed_partitions.pop(state.uid, None)
             self._world.refused_files.pop(state.uid, None)
 
-    async def bring(self, controller: Controller, events: Events) -> Brought:
+    async def apply(self, controller: Controller, events: Events) -> AppliedPartitions:
         """Change slurmctld's partitions to what is declared, as far as it takes them.
 
         What is declared meanwhile waits for the next time: of the cluster that is returned, each
@@ -186,13 +190,13 @@ class PartitionChanges:
         old = world.slurm_conf(controller)
         if old is None or controller.spec.external:
             world.kept_partitions.pop(uid, None)
-            return Brought(cluster)
+            return AppliedPartitions(cluster)
         wanted = slurm_conf(cluster)
         if invalid:
             wanted = keep_partitions(state.base(old), wanted, invalid)
         self._tidy(state, old, wanted)
         world.freed_partitions[uid] = state.freed
-        link = self._links.get(key)
+        link = self._connections.get(key)
         accepted, text = cluster, wanted
         if (found := world.accepted(controller)) is not None:
             # A removed partition does not wait for somebody's mistake in the Controller's lines.
@@ -206,7 +210,7 @@ class PartitionChanges:
             if invalid:
                 wanted = keep_partitions(state.base(old), wanted, invalid)
         changed = self._changes(state, old, wanted)
-        if not (link is not None and link.asked) and live_only(old, wanted) and changed:
+        if not (link is not None and link.has_answered) and live_only(old, wanted) and changed:
             # This process has not heard of slurmrestd yet: the file can wait that long.
             names = invalid | {one.name for one in changed}
             world.kept_partitions[uid] = names, old
@@ -248,7 +252,7 @@ class PartitionChanges:
         self,
         controller: Controller,
         cluster: Cluster,
-        link: Link | None,
+        link: SlurmConnection | None,
         texts: tuple[str, str],
         events: Events,
     ) -> bool:
@@ -323,14 +327,14 @@ class PartitionChanges:
     def held(self, controller: Controller) -> Finding | None:
         """What is told of partitions that nobody declares and that stay for their jobs."""
         key = controller.metadata.key
-        link, state = self._links.get(key), self._state(key)
+        link, state = self._connections.get(key), self._state(key)
         cluster = self._world.cluster(controller)
         found = held_partitions(cluster) - render.invalid(cluster)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
         return held_finding(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
 
-    def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> Brought:
+    def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> AppliedPartitions:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
         kept, base = self._world.kept_partitions[controller.metadata.uid]
         found = replace(cluster, kept_partitions=kept, slurm_conf=base if kept else "")
@@ -338,7 +342,7 @@ class PartitionChanges:
         live = live_only(old, text) and all(
             one.name in sent and sent[one.name] == one.new for one in changes(old, text)
         )
-        return Brought(found, live)
+        return AppliedPartitions(found, live)
 
     def findings(self, controller: Controller) -> list[Finding]:
         """What slurmctld refused of partitions that have no object of their own."""
@@ -395,7 +399,7 @@ class PartitionChanges:
     async def _call(
         self,
         told: Told,
-        link: Link | None,
+        link: SlurmConnection | None,
         changed: list[Change],
         members: Mapping[str, frozenset[str]],
         state: State,

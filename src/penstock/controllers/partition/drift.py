@@ -13,8 +13,8 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Link, Links
-from penstock.controllers.runtime.spec_adoption import adopt
+from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
+from penstock.controllers.runtime.spec_adoption import adopt_into_spec
 from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
 from penstock.decide.partition.drift import into_spec, told
 from penstock.kube import Client
@@ -39,13 +39,13 @@ class PartitionDrift:
         self,
         client: Client,
         world: World,
-        links: Links,
+        connections: SlurmConnections,
         changes: PartitionChanges,
         events: Mapping[str, Events],
     ) -> None:
         self._client = client
         self._world = world
-        self._links = links
+        self._connections = connections
         self._changes = changes
         self._events = events
         self._watches: dict[str, Watch] = {}
@@ -58,7 +58,7 @@ class PartitionDrift:
 
     def heard(self, key: str) -> None:
         """Slurmctld was asked for its partitions."""
-        controller, link = self._world.controllers.get(key), self._links.get(key)
+        controller, link = self._world.controllers.get(key), self._connections.get(key)
         if controller is None or link is None:
             return
         if controller.spec.external:
@@ -85,13 +85,13 @@ class PartitionDrift:
         """By partition the words with which slurmctld rejects its declaration."""
         return self._changes.refusals(key)
 
-    async def settle(self, owner: Owner, cluster: Cluster, chosen: Choice) -> list[str] | None:
+    async def resolve(self, owner: Owner, cluster: Cluster, chosen: Choice) -> list[str] | None:
         """Do what is chosen with changed partitions of an object; what is to be told of them.
 
         None while that is not known. Raises KubeError.
         """
         key = cluster.controller.metadata.key
-        watch, link = self._watches.get(cluster.controller.metadata.uid), self._links.get(key)
+        watch, link = self._watches.get(cluster.controller.metadata.uid), self._connections.get(key)
         found = watch.found if watch is not None else None
         if watch is None or found is None or cluster.controller.spec.external:
             return None
@@ -108,7 +108,7 @@ class PartitionDrift:
         ]
 
     async def _revert(
-        self, owner: Owner, cluster: Cluster, link: Link, watch: Watch, due: Found
+        self, owner: Owner, cluster: Cluster, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
         events = self._events[_kind(owner)]
         for name, differences in due.items():
@@ -119,12 +119,12 @@ class PartitionDrift:
                 events.normal(owner, "PartitionReverted", note, "Revert")
 
     async def _adopt(
-        self, owner: Owner, cluster: Cluster, link: Link, watch: Watch, due: Found
+        self, owner: Owner, cluster: Cluster, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
         adoption = self._adoption(owner, cluster, link, due)
         left = dict(adoption.left)
         if adoption.patch:
-            refused = await adopt(self._client, resource_of(owner), owner, adoption.patch)
+            refused = await adopt_into_spec(self._client, resource_of(owner), owner, adoption.patch)
             if refused is None:
                 return
             if refused:
@@ -137,7 +137,9 @@ class PartitionDrift:
                 note = f"Declared as it is in Slurm: {told(name, differences)}"
                 self._events[_kind(owner)].normal(owner, "PartitionAdopted", note, "Adopt")
 
-    def _adoption(self, owner: Owner, cluster: Cluster, link: Link, due: Found) -> Adoption:
+    def _adoption(
+        self, owner: Owner, cluster: Cluster, link: SlurmConnection, due: Found
+    ) -> Adoption:
         match owner:
             case Partition():
                 return into_spec(due)
@@ -182,7 +184,7 @@ class PartitionDrift:
             return owner.spec.drift == "Adopt"
         return choice(owner.metadata.annotations)[0] == "Adopt"
 
-    def _found(self, controller: Controller, link: Link) -> Found | None:
+    def _found(self, controller: Controller, link: SlurmConnection) -> Found | None:
         """What differs; None while slurmctld does not run with the file that it was given.
 
         A partition that is on its way to what is declared says nothing.
@@ -211,7 +213,7 @@ def _same(one: Owner, other: Owner) -> bool:
     return one.metadata.uid == other.metadata.uid
 
 
-def _sets(cluster: Cluster, link: Link) -> Sets:
+def _sets(cluster: Cluster, link: SlurmConnection) -> Sets:
     """The node sets of NodeSets, and ALL, with the nodes that they have now."""
     nodes = link.mirror.snapshot.nodes
     there: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.render.config import partition as render
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.known import Unknown
@@ -29,7 +29,10 @@ class Marked:
 
 
 async def mark(
-    link: Link, cluster: Cluster, kubernetes: Mapping[str, render.Worker], kept: Collection[str]
+    link: SlurmConnection,
+    cluster: Cluster,
+    kubernetes: Mapping[str, render.Worker],
+    kept: Collection[str],
 ) -> Marked:
     """Give nodes the feature of each partition that they belong to one by one, and take it.
 

@@ -21,7 +21,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class AppliedPartitions:
     """The cluster as its files are to say it."""
 
     cluster: Cluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
 from penstock.slurm.partition.declaration import NODES, Difference, changes
@@ -37,7 +37,7 @@ class _Expected:
     """The partitions that are to be looked at, with how often they were."""
 
 
-class PartitionProof:
+class PartitionVerifier:
     """Of all clusters the partitions that are to be looked at."""
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class PartitionProof:
         """That Controller is gone."""
         self._expected.pop(key, None)
 
-    async def prove(
+    async def verify(
         self,
         key: str,
         text: str,
-        link: Link,
+        link: SlurmConnection,
         members: Mapping[str, frozenset[str]],
         revert: Revert,
     ) -> list[str]:

@@ -16,10 +16,10 @@ from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStat
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.partition.worker_labels import workers
-from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Links
-from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.drift import findings as drift_finding
 from penstock.decide.partition.conditions import Live, PartitionView, findings
 from penstock.kube import Result
@@ -37,19 +37,19 @@ HEARD_S = 15.0
 """How long a new process waits for its first word from Slurm before it tells of silence."""
 
 
-class PartitionLoop(Loop[Partition]):
+class PartitionReconciler(Reconciler[Partition]):
     """Says how Partitions are doing."""
 
     def __init__(
         self,
-        tools: Tools,
+        context: Context,
         events: Events,
-        links: Links,
+        connections: SlurmConnections,
         changes: PartitionChanges,
         drift: PartitionDrift,
     ) -> None:
-        super().__init__(tools, PARTITIONS, tools.world.partitions, events)
-        self._links = links
+        super().__init__(context, PARTITIONS, context.world.partitions, events)
+        self._connections = connections
         self._changes = changes
         self._drift = drift
         self._started = self.client.clock.monotonic()
@@ -66,16 +66,20 @@ class PartitionLoop(Loop[Partition]):
         return await super().reconcile(key)
 
     def _heard(self, obj: Partition) -> bool:
-        controller, link = self.world.controller_of(obj), self._links.of(obj)
+        controller, link = self.world.controller_of(obj), self._connections.of(obj)
         if controller is None:
             return True
-        if link is None or not link.asked or not self._changes.judged(controller.metadata.key):
+        if (
+            link is None
+            or not link.has_answered
+            or not self._changes.has_compared(controller.metadata.key)
+        ):
             return False
         return link.client is None or link.partitions.records != Unknown(NOT_ASKED)
 
-    async def bring(self, obj: Partition) -> list[Finding]:
+    async def reconcile_object(self, obj: Partition) -> list[Finding]:
         """Compare what is declared with what slurmctld says."""
-        cluster = waits_for_cluster(self.world, obj)
+        cluster = require_cluster(self.world, obj)
         if isinstance(cluster, Finding):
             return [cluster]
         if cluster.controller.spec.external:
@@ -88,7 +92,7 @@ class PartitionLoop(Loop[Partition]):
                 )
             ]
         key = cluster.controller.metadata.key
-        link = self._links.get(key)
+        link = self._connections.get(key)
         name = obj.slurm_name
         conflict = render.conflict(cluster, obj)
         live: Fact[Live | None] = Unknown(NOT_ASKED)
@@ -98,7 +102,7 @@ class PartitionLoop(Loop[Partition]):
             live = self._live(cluster, obj, link.partitions.records, nodes)
             if isinstance(nodes, Known):
                 absent = render.absent(cluster, obj, nodes.value)
-        drift = [] if conflict else await self._drift.settle(obj, cluster, obj.spec.drift)
+        drift = [] if conflict else await self._drift.resolve(obj, cluster, obj.spec.drift)
         settled = bool(drift) or (drift is None and self._settled(obj, cluster))
         if settled and isinstance(live, Known) and live.value is not None:
             # It is no change of ours that is still on its way.
@@ -109,7 +113,7 @@ class PartitionLoop(Loop[Partition]):
             missing=tuple(render.missing(cluster, obj)),
             refused=self._changes.refusals(key).get(name, ""),
             live=live,
-            by_file=self._changes.by_file(key),
+            by_file=self._changes.file_only_reason(key),
             absent=tuple(absent),
         )
         return [*findings(view), *drift_finding(drift, obj.status.conditions, always=True)]
@@ -128,7 +132,7 @@ class PartitionLoop(Loop[Partition]):
 
     def status(self, obj: Partition) -> Status:
         """What slurmctld says of it; what it said last, while it cannot be asked."""
-        link = self._links.of(obj)
+        link = self._connections.of(obj)
         records: Fact[Records] = link.partitions.records if link else Unknown(NOT_ASKED)
         status = msgspec.structs.replace(obj.status, partition=obj.slurm_name)
         if isinstance(records, Unknown):

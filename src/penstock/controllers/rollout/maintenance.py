@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.controllers.runtime.event_batch import Told
-from penstock.controllers.runtime.slurm_connections import USER, Link
+from penstock.controllers.runtime.event_batch import EventBatch
+from penstock.controllers.runtime.slurm_connections import USER, SlurmConnection
 from penstock.decide.action import DeleteReservation, RefusedReservation, SetReservation
 from penstock.kube.client.clock import Clock
 from penstock.slurm.rest.client import Slurmrestd
@@ -34,10 +34,10 @@ class Reservations:
     async def settle(
         self,
         key: str,
-        link: Link,
+        link: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[SetReservation | DeleteReservation],
-        told: Told,
+        told: EventBatch,
     ) -> list[bool]:
         """Do them; whether each was done."""
         done = [await self._one(key, client, one, told) for one in actions]
@@ -48,7 +48,11 @@ class Reservations:
         return done
 
     async def _one(
-        self, key: str, client: Slurmrestd, one: SetReservation | DeleteReservation, told: Told
+        self,
+        key: str,
+        client: Slurmrestd,
+        one: SetReservation | DeleteReservation,
+        told: EventBatch,
     ) -> bool:
         try:
             if isinstance(one, SetReservation):

@@ -10,7 +10,7 @@ from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
-from penstock.controllers.runtime.reconciler import Tools
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.rollout.rollback import Rollback, requested, rollback
 from penstock.kube import (
@@ -31,7 +31,7 @@ ROLLED_BACK = "RolledBack"
 class Rollbacks:
     """Does what is asked for once, and says what came of it."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
+    def __init__(self, tools: Context, events: Events) -> None:
         self._client = tools.client
         self._world = tools.world
         self._events = events

@@ -56,7 +56,7 @@ from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.partition.declaration import live_only
 
 T = TypeVar("T", bound=KubeObject)
-Member = NodeSet | RestApi | LoginSet | Partition
+ClusterMember = NodeSet | RestApi | LoginSet | Partition
 """A kind that belongs to a Controller."""
 
 OURS = f"{app_labels.APP_NAME} in ({','.join(app_labels.COMPONENTS)})"
@@ -119,7 +119,7 @@ class World:
         """The cache of all objects of a resource; a new one only before the start."""
         return self._manager.cache(resource)
 
-    def controller_of(self, member: Member) -> Controller | None:
+    def controller_of(self, member: ClusterMember) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
         return next(filter(None, map(self.controllers.get, cluster_keys(member))), None)
 
@@ -190,7 +190,7 @@ class World:
             jwt_key_hash=self.secret_hash(namespace, names.jwt_key_ref(controller)),
             identities=any(
                 one.spec.identity is not None and controller.metadata.key in self.honoured_by(one)
-                for one in beside(controller, self.tokens)
+                for one in same_namespace(controller, self.tokens)
             ),
             partitions=self.partitions_of.get(controller.metadata.key),
             kept_partitions=kept,
@@ -262,7 +262,7 @@ class World:
                 absent.append(jwks.name)
         return absent
 
-    def declared_anew(self, nodeset: NodeSet) -> bool:
+    def has_newer(self, nodeset: NodeSet) -> bool:
         """Whether somebody wants something else of a NodeSet since it was read."""
         now = self.nodesets.get(nodeset.metadata.key)
         return now is not None and (now.metadata.uid, now.metadata.generation) != (
@@ -309,7 +309,7 @@ class World:
         return sorted(
             (
                 one
-                for one in beside(accounting, self.controllers)
+                for one in same_namespace(accounting, self.controllers)
                 if one.spec.accounting_ref is not None
                 if one.spec.accounting_ref.name == accounting.metadata.name
                 if ref is not None and not one.spec.external
@@ -372,7 +372,7 @@ class World:
             if one.metadata.namespace == namespace
         )
 
-    def namesakes(self, nodeset: NodeSet) -> tuple[Pod, ...]:
+    def conflicting_pods(self, nodeset: NodeSet) -> tuple[Pod, ...]:
         """Pods with names of the form of a NodeSet's that it does not control."""
         meta = nodeset.metadata
         # Nearly always there are none, and thousands of its own.
@@ -410,14 +410,14 @@ class World:
         ref = token.spec.effective_jwt_key_ref
         return [
             one.metadata.key
-            for one in beside(token, self.controllers)
+            for one in same_namespace(token, self.controllers)
             if ref is not None
             and (found := names.jwt_key_ref(one)).name == ref.name
             and found.key == ref.key
         ]
 
 
-def beside(obj: KubeObject, every: Iterable[T]) -> Iterator[T]:
+def same_namespace(obj: KubeObject, every: Iterable[T]) -> Iterator[T]:
     """Those of an object's namespace."""
     return (one for one in every if one.metadata.namespace == obj.metadata.namespace)
 
@@ -438,7 +438,7 @@ def keys(objects: Iterable[KubeObject]) -> list[str]:
     return [one.metadata.key for one in objects]
 
 
-def cluster_keys(member: Member) -> list[str]:
+def cluster_keys(member: ClusterMember) -> list[str]:
     """Key of the Controller that an object belongs to, whether that exists or not.
 
     None for a Controller of another namespace: a name in a reference is no right to its keys, its

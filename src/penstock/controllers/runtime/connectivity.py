@@ -12,25 +12,25 @@ from penstock.kube.client.clock import Clock
 PAUSE_S = 8.0
 """So long an answer holds: a daemon notes each connection on which nobody speaks in its log."""
 
-Dial = Callable[[str, int], Awaitable[None]]
+Connect = Callable[[str, int], Awaitable[None]]
 """Connects to host and port, and hangs up. Raises OSError; may take for ever."""
 
 
-async def dial(host: str, port: int) -> None:
+async def connect(host: str, port: int) -> None:
     """Connect by TCP."""
     _, writer = await asyncio.open_connection(host, port)
     writer.close()
 
 
-class Reach:
+class PortProbe:
     """Looks at one port after the other, each at most every few seconds."""
 
-    def __init__(self, clock: Clock, dial: Dial = dial) -> None:
+    def __init__(self, clock: Clock, dial: Connect = connect) -> None:
         self._clock = clock
         self._dial = dial
         self._found: dict[tuple[str, str, int], tuple[float, End]] = {}
 
-    async def look(self, namespace: str, host: str, port: int) -> End:
+    async def probe(self, namespace: str, host: str, port: int) -> End:
         """How a connection ends that is made as from a pod of this namespace."""
         key, now = (namespace, host, port), self._clock.monotonic()
         at, end = self._found.get(key, (float("-inf"), End.OPEN))

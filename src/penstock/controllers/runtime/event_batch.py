@@ -11,7 +11,7 @@ from penstock.base.text import SHOWN, list_some
 from penstock.controllers.runtime.report import Events
 
 
-class Told:
+class EventBatch:
     """Gathers what is to be told of one object until the block ends, however it ends."""
 
     def __init__(self, events: Events, obj: KubeObject) -> None:
@@ -27,7 +27,7 @@ class Told:
         """Something is wrong, and a user may want to act."""
         self._notes.setdefault((True, reason, action), []).append(note)
 
-    def __enter__(self) -> Told:
+    def __enter__(self) -> EventBatch:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -37,7 +37,7 @@ _OF_PODS = (("spec", "template"), *(("spec", field) for field in FIXED))
 """What stays another operator's while its pods stay."""
 
 
-class Objects:
+class ObjectStore:
     """Applies manifests of the few kinds that clusters are made of."""
 
     def __init__(self, client: Client, world: World) -> None:
@@ -68,7 +68,7 @@ class Objects:
             self._settled.pop(one.metadata.uid, None)
             self._written.pop(one.metadata.uid, None)
 
-    async def ensure(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
+    async def apply(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
         """Create or update each, in order; an event says what was not as declared.
 
         Raises NotOursError for an object that belongs to somebody else; KubeError.

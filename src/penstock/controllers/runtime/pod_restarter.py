@@ -16,13 +16,13 @@ from penstock.decide.pod.workload import crashed
 from penstock.kube import Client, NotFoundError
 
 
-class Anew:
+class PodRestarter:
     """Marks pods with the hash of the configuration that they have, and deletes crashed ones."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def mark(self, pod: Pod, wanted: str, key: str = marks.CONFIG_HASH) -> bool:
+    async def annotate(self, pod: Pod, wanted: str, key: str = marks.CONFIG_HASH) -> bool:
         """Write the hash to the pod; returns whether it had another one or none. Raises KubeError.
 
         The kubelet refreshes the pod's files when an annotation changes.
@@ -48,7 +48,7 @@ class Anew:
         with contextlib.suppress(NotFoundError):
             await self._client.patch(PODS, meta.namespace, meta.name, body)
 
-    async def after_change(
+    async def restart_if_crashed(
         self, of: KubeObject, events: Events, pod: Pod, container: str, wanted: str
     ) -> bool:
         """Make a pod anew if its daemon ended on a configuration that is not the wanted one.
@@ -60,10 +60,10 @@ class Anew:
         if meta.deleting or had in (None, wanted) or not crashed(pod, container):
             return False
         note = f"{container} of {meta.name} had ended; its pod is made anew with the changed files"
-        await self.make(of, events, pod, note)
+        await self.restart(of, events, pod, note)
         return True
 
-    async def make(self, of: KubeObject, events: Events, pod: Pod, note: str) -> None:
+    async def restart(self, of: KubeObject, events: Events, pod: Pod, note: str) -> None:
         """Delete the pod in exactly this version; its workload makes another. Raises KubeError."""
         meta = pod.metadata
         try:

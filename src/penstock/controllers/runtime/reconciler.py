@@ -15,10 +15,10 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.connectivity import Reach
+from penstock.controllers.runtime.connectivity import PortProbe
 from penstock.controllers.runtime.lifetimes import Lifetimes
-from penstock.controllers.runtime.object_store import Objects
-from penstock.controllers.runtime.report import Events, internal_error, invalid, told
+from penstock.controllers.runtime.object_store import ObjectStore
+from penstock.controllers.runtime.report import Events, build_conditions, internal_error, invalid
 from penstock.controllers.runtime.status import status_of, write_status
 from penstock.kube import (
     BadRequestError,
@@ -41,35 +41,35 @@ REFUSED = (BadRequestError, InvalidError, ForbiddenError, NotOursError)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Context:
     """What every loop works with."""
 
     client: Client
     world: World
-    objects: Objects
-    reach: Reach
+    objects: ObjectStore
+    port_probe: PortProbe
 
 
-class Reporter(ABC, Generic[T]):
+class StatusWriter(ABC, Generic[T]):
     """What a loop works with, and how it tells how an object is doing."""
 
     def __init__(
-        self, tools: Tools, resource: Resource[T], cache: Cache[T], events: Events
+        self, context: Context, resource: Resource[T], cache: Cache[T], events: Events
     ) -> None:
-        self.client = tools.client
-        self.world = tools.world
-        self.objects = tools.objects
+        self.client = context.client
+        self.world = context.world
+        self.objects = context.objects
         self.events = events
         self._resource = resource
         self._cache = cache
         self.lifetimes = Lifetimes()
 
-    async def report(self, obj: T, findings: list[Finding], new: Status) -> None:
+    async def write(self, obj: T, findings: list[Finding], new: Status) -> None:
         """Write status and conditions if they changed; an event when it got worse."""
         outdated = self.outdated(obj)
         old = tuple(one for one in status_of(obj).conditions if one.type not in outdated)
-        found = told(obj, old, findings, self.client.clock.time())
-        self.events.turned(obj, old, found)
+        found = build_conditions(obj, old, findings, self.client.clock.time())
+        self.events.emit_if_changed(obj, old, found)
         generation = obj.metadata.generation
         new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
         await write_status(self.client, self._resource, obj, new)
@@ -107,7 +107,7 @@ class Reporter(ABC, Generic[T]):
         findings = [*_found_invalid(obj), finding]
         when = datetime.fromtimestamp(self.client.clock.time(), UTC)
         new = set_conditions(old, conditions(findings), obj.metadata.generation, when)
-        self.events.turned(obj, old, new)
+        self.events.emit_if_changed(obj, old, new)
         status = msgspec.structs.replace(status_of(obj), conditions=new)
         await write_status(self.client, self._resource, obj, status, first=not old)
 
@@ -125,7 +125,7 @@ def _found_invalid(obj: KubeObject) -> list[Finding]:
         return []
 
 
-class Loop(Reporter[T]):
+class Reconciler(StatusWriter[T]):
     """The frame of a reconcile. A kind says how it is brought about and what its status is."""
 
     async def reconcile(self, key: str) -> Result:
@@ -142,22 +142,22 @@ class Loop(Reporter[T]):
         refused: Exception | None = None
         if not findings:
             try:
-                findings = await self.bring(obj)
+                findings = await self.reconcile_object(obj)
             except REFUSED as error:
                 refused = error
                 findings = [Finding(False, "Refused", f"The API server refused it: {error}")]
-        await self.report(obj, findings, self.status(obj))
+        await self.write(obj, findings, self.status(obj))
         if refused is not None:
             raise refused
-        return Result(requeue_after=self.again(obj))
+        return Result(requeue_after=self.requeue_after(obj))
 
-    def again(self, obj: T) -> float | None:
+    def requeue_after(self, obj: T) -> float | None:
         """Seconds after which to look at it again without being told; None when not at all."""
         del obj
         return None
 
     @abstractmethod
-    async def bring(self, obj: T) -> list[Finding]:
+    async def reconcile_object(self, obj: T) -> list[Finding]:
         """Make what is missing; say what holds and what does not."""
 
     def status(self, obj: T) -> Status:

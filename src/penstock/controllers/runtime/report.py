@@ -39,7 +39,7 @@ def internal_error(kind: str, name: str, error: Exception) -> Finding:
     )
 
 
-def told(
+def build_conditions(
     obj: KubeObject, old: tuple[Condition, ...], findings: list[Finding], now: float
 ) -> tuple[Condition, ...]:
     """The conditions to write at `now` (Unix seconds): Ready and its like, and Served.
@@ -78,7 +78,9 @@ class Events:
             self._resource, obj, reason=reason, note=note, action=action, warning=True
         )
 
-    def turned(self, obj: KubeObject, old: Iterable[Condition], new: Iterable[Condition]) -> None:
+    def emit_if_changed(
+        self, obj: KubeObject, old: Iterable[Condition], new: Iterable[Condition]
+    ) -> None:
         """Warn once when Stalled or Served turns, or tells something new."""
         before = {one.type: (one.status, one.message) for one in old}
         for one in new:

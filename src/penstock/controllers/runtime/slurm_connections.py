@@ -19,7 +19,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.runtime.caches import Member, World, cluster_keys
+from penstock.controllers.runtime.caches import ClusterMember, World, cluster_keys
 from penstock.controllers.runtime.metrics import SLURM_CALLS
 from penstock.kube import NotLeaderError, Result
 from penstock.kube.client.clock import Clock
@@ -60,7 +60,7 @@ class Tokens:
 
 
 @dataclass(slots=True)
-class Link:
+class SlurmConnection:
     """One cluster's mirrors and the client behind them."""
 
     uid: str
@@ -84,12 +84,12 @@ class Link:
             mirror.endpoint(client, why)
 
     @property
-    def asked(self) -> bool:
+    def has_answered(self) -> bool:
         """Whether this process has heard of that Slurm, or why it cannot."""
         return self.client is None or self.mirror.snapshot.asked_at is not None
 
 
-class Links:
+class SlurmConnections:
     """All links. `changed(key)` is called when a cluster's Slurm says something new.
 
     `url_of` says where the slurmrestd of a RestApi listens, `exchange` how it is spoken to, and
@@ -115,21 +115,21 @@ class Links:
         """Called with a Controller's key when its slurmctld was asked for its partitions."""
         self.registration_changed: Callable[[str], None] = lambda _: None
         """Called with a Controller's key when slurmdbd says something else of its cluster."""
-        self._links: dict[str, Link] = {}
+        self._connections: dict[str, SlurmConnection] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (
             asyncio.get_running_loop().create_future()
         )
 
-    def of(self, member: Member) -> Link | None:
+    def of(self, member: ClusterMember) -> SlurmConnection | None:
         """The link of the cluster that an object belongs to, if there is one yet."""
         return next(filter(None, map(self.get, cluster_keys(member))), None)
 
-    def get(self, key: str) -> Link | None:
+    def get(self, key: str) -> SlurmConnection | None:
         """The link of a Controller, if there is one yet: not that of its predecessor of the name.
 
         That of an external slurmctld outlives its Controller while NodeSets need it to drain.
         """
-        link, controller = self._links.get(key), self._world.controllers.get(key)
+        link, controller = self._connections.get(key), self._world.controllers.get(key)
         if link is None or controller is None or link.uid == controller.metadata.uid:
             return link
         return None
@@ -142,7 +142,7 @@ class Links:
             return before
         if not controller.spec.external:
             return None
-        restapi = oldest(self._world.restapis_of.get(controller.metadata.key))
+        restapi = oldest_restapi(self._world.restapis_of.get(controller.metadata.key))
         url = self._url_of(restapi) if restapi is not None else ""
         ref = names.jwt_key_ref(controller)
         return ExternalSlurm(
@@ -152,17 +152,17 @@ class Links:
             before.silent_since if before is not None else "",
         )
 
-    def asked(self, member: Member, *, reservations: bool = False) -> bool:
+    def has_answered(self, member: ClusterMember, *, reservations: bool = False) -> bool:
         """Whether this process has heard of that cluster's Slurm, or why it cannot."""
         link = self.of(member)
         if link is None or (reservations and not link.reservations.asked):
             return False
-        return link.asked
+        return link.has_answered
 
-    def need_reservations(self, who: str, *, needs: bool, of: Member | None = None) -> None:
+    def need_reservations(self, who: str, *, needs: bool, of: ClusterMember | None = None) -> None:
         """Say whether the NodeSet `who` has to know of reservations; gone, it is of no cluster."""
         link = self.of(of) if of is not None else None
-        for one in self._links.values():
+        for one in self._connections.values():
             one.reservations.need(who, needs and one is link)
 
     async def run(self) -> None:
@@ -177,7 +177,7 @@ class Links:
         try:
             return self._connect(key, group)
         except Exception as error:
-            if (link := self._links.get(key)) is not None:
+            if (link := self._connections.get(key)) is not None:
                 link.target = None
                 why = f"the connection failed: {type(error).__name__}: {error}"
                 link.endpoint(None, why[:300])
@@ -187,7 +187,7 @@ class Links:
     def _connect(self, key: str, group: asyncio.TaskGroup) -> Result:
         controller = self._world.controllers.get(key)
         uid = controller.metadata.uid if controller is not None else ""
-        link = self._links.get(key)
+        link = self._connections.get(key)
         if link is not None and uid and link.uid != uid:
             # Another cluster of that name: nothing that was known of the former one holds for it.
             self._drop(key)
@@ -237,7 +237,7 @@ class Links:
     def _target(self, controller: Controller) -> tuple[str, bytes] | str:
         """URL and JWT key, or why there is no slurmrestd to ask."""
         meta = controller.metadata
-        restapi = oldest(self._world.restapis_of.get(meta.key))
+        restapi = oldest_restapi(self._world.restapis_of.get(meta.key))
         if restapi is None:
             return f"no RestApi refers to Controller {meta.name}"
         ref = names.jwt_key_ref(controller)
@@ -246,9 +246,9 @@ class Links:
             return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
         return self._url_of(restapi), secret
 
-    def _open(self, key: str, uid: str, group: asyncio.TaskGroup) -> Link:
+    def _open(self, key: str, uid: str, group: asyncio.TaskGroup) -> SlurmConnection:
         clock = self._clock.monotonic
-        link = Link(
+        link = SlurmConnection(
             uid,
             Mirror(clock=clock),
             PartitionMirror(lambda: self.partitions_heard(key), clock=clock),
@@ -262,7 +262,7 @@ class Links:
             group.create_task(self._keep(key, link.reservations.run)),
             group.create_task(self._keep(key, link.registration.run)),
         )
-        self._links[key] = link
+        self._connections[key] = link
         # Its Controller may have been reconciled before there was anybody to ask.
         self.registration_changed(key)
         return link
@@ -286,7 +286,7 @@ class Links:
             raise NotLeaderError("slurmrestd: not the leader")
 
     def _drop(self, key: str) -> None:
-        link = self._links.pop(key, None)
+        link = self._connections.pop(key, None)
         for task in link.tasks if link is not None else ():
             task.cancel()
         self._changed(key)
@@ -298,7 +298,7 @@ def service_url(restapi: RestApi) -> str:
     return f"http://{names.restapi_service(restapi)}.{restapi.metadata.namespace}:{port}"
 
 
-def oldest(restapis: tuple[RestApi, ...]) -> RestApi | None:
+def oldest_restapi(restapis: tuple[RestApi, ...]) -> RestApi | None:
     """Of several RestApis the one that was there first speaks for the cluster."""
     living = [one for one in restapis if not one.metadata.deleting]
     return min(

@@ -19,7 +19,7 @@ from penstock.kube import (
 T = TypeVar("T", bound=KubeObject)
 
 
-async def adopt(
+async def adopt_into_spec(
     client: Client, resource: Resource[T], obj: T, spec: Mapping[str, Any]
 ) -> str | None:
     """Merge into the spec of an object as it was looked at.

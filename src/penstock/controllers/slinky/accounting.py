@@ -11,8 +11,8 @@ from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.runtime.report import Events
 from penstock.decide.accounting import slurmdbd
 from penstock.decide.accounting.slurmdbd import REACHABLE, Said
@@ -52,19 +52,19 @@ class _Wait:
     """Whether the pod was told of it: else it starts with it, and nothing changes."""
 
 
-class AccountingLoop(Loop[Accounting]):
+class AccountingReconciler(Reconciler[Accounting]):
     """Brings Accountings about."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
-        super().__init__(tools, ACCOUNTINGS, tools.world.accountings, events)
-        self._anew = Anew(tools.client)
-        self._reach = tools.reach
+    def __init__(self, context: Context, events: Events) -> None:
+        super().__init__(context, ACCOUNTINGS, context.world.accountings, events)
+        self._restarter = PodRestarter(context.client)
+        self._port_probe = context.port_probe
         self._waits = self.lifetimes.by_key(dict[str, _Wait]())
         self._has = self.lifetimes.by_key(dict[str, tuple[str, str]]())
         """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
         self._soon = self.lifetimes.by_key(dict[str, float]())
 
-    async def bring(self, obj: Accounting) -> list[Finding]:
+    async def reconcile_object(self, obj: Accounting) -> list[Finding]:
         """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
         self._soon.pop(obj.metadata.key, None)
         if obj.spec.external:
@@ -73,19 +73,19 @@ class AccountingLoop(Loop[Accounting]):
         given = None if missing else self._given(obj)
         if given is None:
             return missing
-        found = hold.look(
+        found = hold.inspect(
             self.objects,
             obj,
             render.objects(obj, given),
             render.declared(obj, given),
             fits=render.fits(given, self._conf(obj)),
         )
-        await self.objects.ensure(obj, self.events, found.apply())
+        await self.objects.apply(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
         await chart_labels.label(self.client, obj, pods)
         runs = workload("slurmdbd", 1, pods, image_sources(obj))
         pod = next((one for one in pods if not one.metadata.deleting), None)
-        if found.stays:
+        if found.keeps_pods:
             # Nobody in it tells of the database: a changed file comes with our pod.
             return [runs, Finding(runs.ok or None, "NotAsked", type=REACHABLE), *found.findings]
         if not render.takes_over(obj):
@@ -96,7 +96,7 @@ class AccountingLoop(Loop[Accounting]):
             return [runs, Finding(None, "SlurmdbdNotRunning", type=REACHABLE)]
         return [*await self._look(obj, pod, runs, given.conf_hash), *found.findings]
 
-    def again(self, obj: Accounting) -> float | None:
+    def requeue_after(self, obj: Accounting) -> float | None:
         """Soon while an answer of slurmdbd's container is waited for."""
         return self._soon.get(obj.metadata.key)
 
@@ -106,7 +106,7 @@ class AccountingLoop(Loop[Accounting]):
             name = names.accounting_workload(obj)
             await self.objects.remove(obj, self.events, kind, name)
         host, port = names.accounting_host(obj), names.accounting_port(obj)
-        end = await self._reach.look(obj.metadata.namespace, host, port)
+        end = await self._port_probe.probe(obj.metadata.namespace, host, port)
         found = closed(end, "slurmdbd", host, port)
         self._soon[obj.metadata.key] = SELDOM_S if found is None else AGAIN_S
         return [found or Finding(True, "External", f"slurmdbd is outside, at {host}:{port}")]
@@ -152,16 +152,19 @@ class AccountingLoop(Loop[Accounting]):
             # Its container has only just started: it says in a moment what it began with.
             return []
         wait.handed = True
-        if not await self._anew.mark(pod, wanted) and waited >= REFRESH_S * 3**wait.refreshed:
+        if (
+            not await self._restarter.annotate(pod, wanted)
+            and waited >= REFRESH_S * 3**wait.refreshed
+        ):
             wait.refreshed += 1
-            await self._anew.refresh(pod, f"{wanted[:12]}-{wait.refreshed}")
+            await self._restarter.refresh(pod, f"{wanted[:12]}-{wait.refreshed}")
         told = "slurmdbd has not taken over its changed slurmdbd.conf yet"
         return [Finding(None, "ConfigDelivering", f"{told}: {why}" if why else told)]
 
     async def _restart_on_change(self, obj: Accounting, pod: Pod, wanted: str) -> None:
         """Let a slurmdbd that ended on a bad file start at once on the next one."""
-        if not await self._anew.after_change(obj, self.events, pod, "slurmdbd", wanted):
-            await self._anew.mark(pod, wanted)
+        if not await self._restarter.restart_if_crashed(obj, self.events, pod, "slurmdbd", wanted):
+            await self._restarter.annotate(pod, wanted)
 
     async def _said(self, pod: Pod) -> tuple[Said, str]:
         try:

@@ -17,27 +17,27 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
 from penstock.base.times import write
 from penstock.controllers.auth.generated_keys import GeneratedKeys
-from penstock.controllers.auth.key_rotation import KeyRing
+from penstock.controllers.auth.key_rotation import KeyRotation
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster import release as releases
 from penstock.controllers.cluster.accounting_registration import Registrations
 from penstock.controllers.cluster.backups import Backups
-from penstock.controllers.cluster.external import Outside
-from penstock.controllers.cluster.metrics_monitor import Monitor
+from penstock.controllers.cluster.external import ExternalCluster
+from penstock.controllers.cluster.metrics_monitor import ServiceMonitors
 from penstock.controllers.cluster.release import Releases
-from penstock.controllers.config.transaction import Configuration
+from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
-from penstock.controllers.partition.state import Brought
+from penstock.controllers.partition.state import AppliedPartitions
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Links
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.controllers.slinky import missing
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.cluster import release
@@ -70,34 +70,34 @@ _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 _OF_OURS = frozenset({config_findings.VALID, config_findings.APPLIED, DRIFTED})
 
 
-class ControllerLoop(Loop[Controller]):
+class ControllerReconciler(Reconciler[Controller]):
     """Brings Controllers about."""
 
     def __init__(
         self,
-        tools: Tools,
+        context: Context,
         events: Events,
-        links: Links,
+        connections: SlurmConnections,
         partitions: PartitionChanges,
         drift: PartitionDrift,
     ) -> None:
-        super().__init__(tools, CONTROLLERS, tools.world.controllers, events)
+        super().__init__(context, CONTROLLERS, context.world.controllers, events)
         own = self.lifetimes
         self.partitions = own.owner(partitions)
         self.drift = drift
         own.add(lambda _, uid: drift.forget(uid))
-        self.anew = Anew(tools.client)
-        self.outside = own.owner(Outside(tools, links))
-        self.monitor = Monitor(tools)
-        self.backups = own.owner(Backups(tools, links))
-        self.configuration = Configuration(tools)
+        self.anew = PodRestarter(context.client)
+        self.outside = own.owner(ExternalCluster(context, connections))
+        self.monitor = ServiceMonitors(context)
+        self.backups = own.owner(Backups(context, connections))
+        self.configuration = ConfigTransaction(context)
         own.add(self.configuration.forget)
         partitions.reads = self.configuration.reads
-        self.triggers = Triggers(tools)
-        self.generated = GeneratedKeys(tools)
-        self.keys = own.owner(KeyRing(tools, links))
-        self.registrations = own.owner(Registrations(tools, links))
-        self.releases = own.owner(Releases(tools.world, links, self.configuration))
+        self.triggers = Triggers(context)
+        self.generated = GeneratedKeys(context)
+        self.keys = own.owner(KeyRotation(context, connections))
+        self.registrations = own.owner(Registrations(context, connections))
+        self.releases = own.owner(Releases(context.world, connections, self.configuration))
         self._decided = own.by_key(dict[str, Decision]())
         self._refused = own.by_key(dict[str, str]())
         """What Slurm said of what is declared, while something else is on its way."""
@@ -116,16 +116,16 @@ class ControllerLoop(Loop[Controller]):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
 
-    async def bring(self, obj: Controller) -> list[Finding]:
+    async def reconcile_object(self, obj: Controller) -> list[Finding]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
         key = obj.metadata.key
         self._decided.pop(key, None)
         self._triggered.pop(key, None)
         if not obj.spec.external:
-            await self.generated.bring(obj, self.events)
+            await self.generated.apply(obj, self.events)
         cluster = self.world.cluster(obj)
         first = accounting.first_waits(obj, cluster.accounting)
-        waiting = missing.findings(self.world, obj, cluster) or first
+        waiting = missing.prerequisite_findings(self.world, obj, cluster) or first
         if not waiting and not obj.spec.external and not _worked(obj):
             version = of_release.of_slurmctld(cluster)
             keys_unknown = release.unknown(files(cluster), version)
@@ -133,23 +133,25 @@ class ControllerLoop(Loop[Controller]):
         if waiting:
             return waiting
         # Before anything is made of the keys: slurmctld begins with those that the ring knows.
-        keys = [] if obj.spec.external else await self.keys.turn(obj, self.events)
-        brought = await self.partitions.bring(obj, self.events)
+        keys = [] if obj.spec.external else await self.keys.advance(obj, self.events)
+        brought = await self.partitions.apply(obj, self.events)
         if not (brought.cluster.slurm_key_hash and brought.cluster.jwt_key_hash):
             # One went meanwhile: a template without its hash would end slurmctld.
-            return missing.findings(self.world, obj, brought.cluster) or await self.bring(obj)
+            return missing.prerequisite_findings(
+                self.world, obj, brought.cluster
+            ) or await self.reconcile_object(obj)
         if obj.spec.external:
             self._triggered[key] = self.outside.triggers(obj, self.events)
-            findings = await self.outside.bring(obj, brought.cluster, self.events)
-            findings += await self.registrations.bring(
+            findings = await self.outside.reconcile(obj, brought.cluster, self.events)
+            findings += await self.registrations.reconcile(
                 obj, brought.cluster, self.events, settled=bool(findings[0].ok)
             )
             await self.backups.retire(obj, self.events)
-            return findings + await self.monitor.bring(obj, brought.cluster, self.events)
+            return findings + await self.monitor.apply(obj, brought.cluster, self.events)
         return await self._inside(obj, brought, keys)
 
     async def _inside(
-        self, obj: Controller, brought: Brought, keys: list[Finding]
+        self, obj: Controller, brought: AppliedPartitions, keys: list[Finding]
     ) -> list[Finding]:
         """A slurmctld of ours: its configuration, its objects, and what is said of them."""
         cluster = brought.cluster
@@ -157,16 +159,18 @@ class ControllerLoop(Loop[Controller]):
         serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
         asked = pending(obj.metadata.annotations, self._noted(obj))
         manifest = render.stateful_set(cluster)
-        pod = hold.look(self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked)
+        pod = hold.inspect(
+            self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked
+        )
         trial = releases.trial(manifest)
-        view, decision = await self.configuration.look(
+        view, decision = await self.configuration.evaluate(
             obj,
             cluster,
-            worked=_worked(obj) or pod.foreign,
+            worked=_worked(obj) or pod.is_foreign,
             runs=serves,
             ask=asked,
             live=brought.live,
-            held=pod.stays,
+            held=pod.keeps_pods,
             parser=self.releases.parser(obj.metadata.key),
             other_release=bool(trial),
         )
@@ -177,16 +181,16 @@ class ControllerLoop(Loop[Controller]):
         self.releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
         await self._hand_over(obj, view, decision)
         await chart_labels.label(self.client, obj, pods)
-        monitored = await self.monitor.bring(obj, cluster, self.events)
+        monitored = await self.monitor.apply(obj, cluster, self.events)
         if asked and _worked(obj):
-            self._triggered[obj.metadata.key] = await self.triggers.look(obj, self.events, view)
+            self._triggered[obj.metadata.key] = await self.triggers.advance(obj, self.events, view)
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
             *accounting.findings(obj, cluster.accounting, worked=_worked(obj)),
             *self._told(obj, cluster, view, decision),
         ]
         drifted = await self._drifted(obj, cluster)
-        recorded = await self.registrations.bring(obj, cluster, self.events, settled=settled)
+        recorded = await self.registrations.reconcile(obj, cluster, self.events, settled=settled)
         users = await self._sssd(obj, pods)
         draining = filter(None, [self.partitions.held(obj)])
         return [
@@ -204,7 +208,7 @@ class ControllerLoop(Loop[Controller]):
         runs = workload("slurmctld", obj.spec.replicas, pods, image_sources(obj))
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
         if obj.spec.replicas > 1:
-            await self.backups.look(obj, cluster, self.events)
+            await self.backups.reconcile(obj, cluster, self.events)
             pods = self.world.slurmctld_pods(obj)
             late += [] if runs.ok else await self.backups.claim(obj)
         return pods, runs, late
@@ -219,18 +223,18 @@ class ControllerLoop(Loop[Controller]):
             await self.partitions.prove(obj, cluster, self.events)
 
     async def _make(
-        self, obj: Controller, cluster: Cluster, decision: Decision, pod: hold.Hold
+        self, obj: Controller, cluster: Cluster, decision: Decision, pod: hold.WorkloadAdoption
     ) -> tuple[list[Finding], list[Finding]]:
         """Write slurmctld's objects; what is left out of them, and what could not be changed."""
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
-        stays = pod.stays and not (decision.stage is Stage.TRYING and obj.spec.persistent)
+        stays = pod.keeps_pods and not (decision.stage is Stage.TRYING and obj.spec.persistent)
         candidate = declared(cluster).candidate
         contents = Contents(decision.real, decision.alias, candidate, decision.refused)
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
         if obj.spec.persistent and self.world.served(obj) and decision.real is not None:
             # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
             record = partition_record(cluster, decision.real)
-            await self.objects.ensure(obj, self.events, [record])
+            await self.objects.apply(obj, self.events, [record])
         written, refused = self.releases.withhold(obj, cluster, manifests.apply(stays=stays))
         return refused, await self._ensure(obj, written)
 
@@ -258,7 +262,7 @@ class ControllerLoop(Loop[Controller]):
         if view.real is None or decision.real is None:
             return
         texts = view.real.data.get(SLURM_CONF, ""), decision.real.get(SLURM_CONF, "")
-        told_of = self.partitions.told(obj.metadata.key)
+        told_of = self.partitions.sent_names(obj.metadata.key)
         partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
 
     def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
@@ -279,7 +283,7 @@ class ControllerLoop(Loop[Controller]):
         for manifest in manifests:
             if manifest["kind"] == "StatefulSet":
                 manifest, told = claim_templates.keep(manifest, self.world.stateful_sets.raw(key))
-            await self.objects.ensure(obj, self.events, [manifest])
+            await self.objects.apply(obj, self.events, [manifest])
         return told
 
     async def _sssd(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Finding]:
@@ -288,7 +292,7 @@ class ControllerLoop(Loop[Controller]):
         if isinstance(found, Finding):
             return [found]
         for pod in pods if found else ():
-            await self.anew.mark(pod, found, slinky_labels.SSSD_CONF_HASH)
+            await self.anew.annotate(pod, found, slinky_labels.SSSD_CONF_HASH)
         return []
 
     async def _late_slurmdbd(
@@ -301,13 +305,13 @@ class ControllerLoop(Loop[Controller]):
         pod = accounting.in_vain(found, pods, self.client.clock.time())
         if pod is not None and not _has_state_in_pod(controller):
             note = f"{pod.metadata.name} is made anew: slurmdbd, for which it waited, is there"
-            await self.anew.make(controller, self.events, pod, note)
+            await self.anew.restart(controller, self.events, pod, note)
         return accounting.waits(found)
 
     async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Finding]:
         """What was changed in Slurm of partitions that are nobody else's."""
         chosen, wrong = choice(obj.metadata.annotations)
-        words = await self.drift.settle(obj, cluster, chosen)
+        words = await self.drift.resolve(obj, cluster, chosen)
         return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _told(
@@ -326,17 +330,21 @@ class ControllerLoop(Loop[Controller]):
         found = files(self.world.declared(obj))
         return config_findings.refused(words, found, held, tried=tried)
 
-    def again(self, obj: Controller) -> float | None:
+    def requeue_after(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
         if obj.spec.external:
-            waits = (self.outside.again(obj), self.monitor.again(obj))
-            waits = (*waits, self.registrations.again(obj))
+            waits = (self.outside.requeue_after(obj), self.monitor.requeue_after(obj))
+            waits = (*waits, self.registrations.requeue_after(obj))
             return min((one for one in waits if one is not None), default=None)
-        waits = (self._again(obj), self.monitor.again(obj), self.backups.again(obj))
-        waits = (*waits, self.keys.again(obj), self.registrations.again(obj))
+        waits = (
+            self._requeue_after(obj),
+            self.monitor.requeue_after(obj),
+            self.backups.requeue_after(obj),
+        )
+        waits = (*waits, self.keys.requeue_after(obj), self.registrations.requeue_after(obj))
         return min((one for one in waits if one is not None), default=None)
 
-    def _again(self, obj: Controller) -> float | None:
+    def _requeue_after(self, obj: Controller) -> float | None:
         decision = self._decided.get(obj.metadata.key)
         triggered = self._triggered.get(obj.metadata.key)
         if triggered is not None and triggered.waits:
@@ -346,7 +354,7 @@ class ControllerLoop(Loop[Controller]):
         if decision.stage in _REFUSED and not self.world.refused(obj):
             # The status tells of it from now on: then the rest goes on without it.
             return 0.2
-        return self.configuration.again(obj.metadata.key, decision.stage)
+        return self.configuration.requeue_after(obj.metadata.key, decision.stage)
 
     def outdated(self, obj: Controller) -> frozenset[str]:
         """What slurmctld took over is not known of an outside one."""
@@ -399,10 +407,10 @@ class ControllerLoop(Loop[Controller]):
             meta = pod.metadata
             if not meta.deleting and stuck(pod, "slurmctld", revision):
                 note = f"{meta.name} could not start; it is made anew as it is declared now"
-                await self.anew.make(controller, self.events, pod, note)
+                await self.anew.restart(controller, self.events, pod, note)
                 return
             if handed and not _has_state_in_pod(controller):
-                anew = await self.anew.after_change(
+                anew = await self.anew.restart_if_crashed(
                     controller, self.events, pod, "slurmctld", handed
                 )
                 if anew:

@@ -13,12 +13,12 @@ from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
-from penstock.controllers.auth.directory import Directories
+from penstock.controllers.auth.directory import DirectoryMonitor
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.advice import host_network
 from penstock.decide.pod.workload import workload
 from penstock.render.parts import ssh_host_keys as hostkeys
@@ -28,16 +28,16 @@ from penstock.render.slinky.cluster import sssd
 from penstock.translate.slinky.image_sources import image_sources
 
 
-class LoginSetLoop(Loop[LoginSet]):
+class LoginSetReconciler(Reconciler[LoginSet]):
     """Brings LoginSets about."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
-        super().__init__(tools, LOGINSETS, tools.world.loginsets, events)
-        self._directories = self.lifetimes.owner(Directories(tools))
+    def __init__(self, context: Context, events: Events) -> None:
+        super().__init__(context, LOGINSETS, context.world.loginsets, events)
+        self._directory_monitor = self.lifetimes.owner(DirectoryMonitor(context))
 
-    async def bring(self, obj: LoginSet) -> list[Finding]:
+    async def reconcile_object(self, obj: LoginSet) -> list[Finding]:
         """Make host keys once, then ConfigMap, Service and Deployment."""
-        cluster = waits_for_cluster(self.world, obj)
+        cluster = require_cluster(self.world, obj)
         if isinstance(cluster, Finding):
             return [cluster]
         meta = obj.metadata
@@ -55,13 +55,13 @@ class LoginSetLoop(Loop[LoginSet]):
             "sssd_conf_hash": self._hash_kept(obj, sssd_hash),
         }
         manifests = render.objects(cluster, obj, **hashes)
-        found = hold.look(self.objects, obj, manifests, render.declared(cluster, obj, **hashes))
-        await self.objects.ensure(obj, self.events, found.apply())
+        found = hold.inspect(self.objects, obj, manifests, render.declared(cluster, obj, **hashes))
+        await self.objects.apply(obj, self.events, found.apply())
         pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
         await chart_labels.label(self.client, obj, pods)
         listens = "sshd listens on 22"
         exposed = host_network.findings(obj.spec.template.spec, listens, obj.status.conditions)
-        heard = await self._directories.look(obj, pods, self.events)
+        heard = await self._directory_monitor.observe(obj, pods, self.events)
         return [
             workload("login", obj.spec.replicas, pods, image_sources(obj)),
             *found.findings,
@@ -84,9 +84,9 @@ class LoginSetLoop(Loop[LoginSet]):
         whole = self.world.secret_hash(meta.namespace, ref)
         return was if was in (whole, sssd.FORMER.get(found)) and was else found
 
-    def again(self, obj: LoginSet) -> float | None:
+    def requeue_after(self, obj: LoginSet) -> float | None:
         """Soon while there is a directory to hear of."""
-        return self._directories.again(obj.metadata.key)
+        return self._directory_monitor.requeue_after(obj.metadata.key)
 
     def status(self, obj: LoginSet) -> Status:
         """Replicas and selector, for `kubectl scale` and autoscalers."""

@@ -16,7 +16,7 @@ from penstock.render.config.content import config_maps_of
 from penstock.render.slinky.inputs import Cluster
 
 
-def findings(world: World, controller: Controller, cluster: Cluster) -> list[Finding]:
+def prerequisite_findings(world: World, controller: Controller, cluster: Cluster) -> list[Finding]:
     """What the cluster cannot start without; the pod waits for it rather than restart later."""
     space, found = controller.metadata.namespace, list[Finding]()
     for path, given, ref in (

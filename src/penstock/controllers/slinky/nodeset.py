@@ -11,15 +11,19 @@ from penstock.api.kubernetes.kinds import BUDGETS, Node, PersistentVolumeClaim, 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
-from penstock.controllers.auth.rejected_key import RefusedKeys
+from penstock.controllers.auth.rejected_key import RejectedKeyDetector
 from penstock.controllers.nodeset.actor import Actor
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.rollout.revision_history import Same, keep_revisions
 from penstock.controllers.rollout.rollback import ROLLED_BACK, Rollbacks
-from penstock.controllers.runtime.reconciler import REFUSED, Reporter, Tools
+from penstock.controllers.runtime.reconciler import REFUSED, Context, StatusWriter
 from penstock.controllers.runtime.report import Events, invalid
-from penstock.controllers.runtime.slurm_connections import UNCONNECTED, Link, Links
-from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.controllers.runtime.slurm_connections import (
+    UNCONNECTED,
+    SlurmConnection,
+    SlurmConnections,
+)
+from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.controllers.slurm_node.drift import NodeDrifts
 from penstock.decide import scale as scale_in_order
 from penstock.decide.advice import cgroups, container_rights, gpus, host_network, pod_security
@@ -54,10 +58,12 @@ AT_ONCE_S = 0.02
 _LISTENS = "slurmd listens on 6818, and on free ports for jobs,"
 
 
-class NodeSetLoop(Reporter[NodeSet]):
+class NodeSetReconciler(StatusWriter[NodeSet]):
     """Brings NodeSets about, and takes them down again without losing a job."""
 
-    def __init__(self, tools: Tools, events: Events, links: Links, drift: PartitionDrift) -> None:
+    def __init__(
+        self, tools: Context, events: Events, links: SlurmConnections, drift: PartitionDrift
+    ) -> None:
         super().__init__(tools, NODESETS, tools.world.nodesets, events)
         self._links = links
         self._drift = drift
@@ -69,7 +75,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         self._shares = own.by_key(set[str]())
         """NodeSets whose cgroup.conf machines outside have as well."""
         self._rollbacks = own.owner(Rollbacks(tools, events))
-        self._keys = own.owner(RefusedKeys(tools))
+        self._keys = own.owner(RejectedKeyDetector(tools))
         own.add(lambda key, _: self._links.need_reservations(key, needs=False))
 
     async def reconcile(self, key: str) -> Result:
@@ -83,7 +89,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             return Result(requeue_after=1.0)
         workers = worker_set(nodeset)
         wrong = invalid(nodeset)
-        cluster = waits_for_cluster(self.world, nodeset)
+        cluster = require_cluster(self.world, nodeset)
         self._links.need_reservations(
             key, needs=maintenance.needs_reservations(workers), of=nodeset
         )
@@ -101,7 +107,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             same = await keep_revisions(self.client, self.world, nodeset, workers, fixed)
         if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
-        if self.world.declared_anew(nodeset):
+        if self.world.has_newer(nodeset):
             # What was written took its time; what was wanted then is not decided on.
             return Result(requeue_after=AT_ONCE_S)
         link = self._links.of(nodeset)
@@ -146,20 +152,20 @@ class NodeSetLoop(Reporter[NodeSet]):
         waits = [
             decided.wake_after,
             None if done else LOOK_AGAIN_S,
-            self._actor.registrations.again(key),
-            self._nodes.again(nodeset),
-            self._keys.again(key, unready),
+            self._actor.registrations.requeue_after(key),
+            self._nodes.requeue_after(nodeset),
+            self._keys.requeue_after(key, unready),
         ]
         return Result(requeue_after=min(filter(None, waits), default=None))
 
     async def _drifted(
-        self, nodeset: NodeSet, view: WorkerSetView, cluster: Cluster, link: Link | None
+        self, nodeset: NodeSet, view: WorkerSetView, cluster: Cluster, link: SlurmConnection | None
     ) -> list[Finding]:
         """What was changed in Slurm of its nodes and of its own partition."""
         chosen, wrong = choice(nodeset.metadata.annotations)
-        of_nodes = await self._nodes.settle(nodeset, view, link, chosen)
+        of_nodes = await self._nodes.resolve(nodeset, view, link, chosen)
         own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
-        of_partition = await self._drift.settle(nodeset, cluster, chosen) if own else []
+        of_partition = await self._drift.resolve(nodeset, cluster, chosen) if own else []
         words = None
         if of_nodes is not None and of_partition is not None:
             words = [*of_partition, *of_nodes]
@@ -172,7 +178,9 @@ class NodeSetLoop(Reporter[NodeSet]):
         words = rejected.get(names.partition_name(nodeset), "")
         return [refused_partition(words)] if own and words else []
 
-    def _cgroups(self, nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Finding]:
+    def _cgroups(
+        self, nodeset: NodeSet, cluster: Cluster, link: SlurmConnection | None
+    ) -> list[Finding]:
         """A warning about the cgroup.conf that pods and machines have in common."""
         controller, key = cluster.controller, nodeset.metadata.key
         if controller.spec.external:
@@ -191,7 +199,9 @@ class NodeSetLoop(Reporter[NodeSet]):
 
     def _seen_before(self, nodeset: NodeSet, workers: WorkerSet) -> bool:
         """Whether its status is from a process that had asked Slurm, while this one has not."""
-        asked = self._links.asked(nodeset, reservations=maintenance.needs_reservations(workers))
+        asked = self._links.has_answered(
+            nodeset, reservations=maintenance.needs_reservations(workers)
+        )
         return bool(nodeset.status.observed_generation) and not asked
 
     def outdated(self, obj: NodeSet) -> frozenset[str]:
@@ -204,16 +214,16 @@ class NodeSetLoop(Reporter[NodeSet]):
         return frozenset(name for name, gone in goes.items() if gone)
 
     async def _tell(self, nodeset: NodeSet, decided: Plan, findings: list[Finding]) -> None:
-        await self.report(nodeset, findings, nodeset_status(nodeset.status, decided.status))
+        await self.write(nodeset, findings, nodeset_status(nodeset.status, decided.status))
 
     async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
         """What the pods need beside themselves: Service, budget, files."""
         shared = worker.shared_objects(cluster)
         for one in shared:
             await self._other_way_of_counting(one)
-        await self.objects.ensure(nodeset, self.events, shared)
+        await self.objects.apply(nodeset, self.events, shared)
         own = worker.objects(nodeset)
-        await self.objects.ensure(nodeset, self.events, own)
+        await self.objects.apply(nodeset, self.events, own)
         if not own:
             name = names.worker_ssh_config(nodeset)
             await self.objects.remove(nodeset, self.events, "ConfigMap", name)
@@ -241,7 +251,7 @@ class NodeSetLoop(Reporter[NodeSet]):
         self,
         nodeset: NodeSet,
         workers: WorkerSet,
-        link: Link | None,
+        link: SlurmConnection | None,
         hold: Finding | None,
         same: Same,
     ) -> WorkerSetView:
@@ -259,7 +269,7 @@ class NodeSetLoop(Reporter[NodeSet]):
             revision=worker.revision(nodeset).hash,
             kubernetes_nodes=found,
             pvcs=self._claims(nodeset),
-            others=self.world.namesakes(nodeset),
+            others=self.world.conflicting_pods(nodeset),
             equal_revisions=same.hashes,
             parameters_by_revision=same.confs,
             creation_blocked=hold,
@@ -296,12 +306,12 @@ class NodeSetLoop(Reporter[NodeSet]):
         return ControllerState.PRESENT
 
 
-def _no_reservations(link: Link | None) -> str:
+def _no_reservations(link: SlurmConnection | None) -> str:
     client = link.client if link is not None else None
     return client.lacks(RESERVATION_CALLS_SINCE) if client is not None else ""
 
 
-def _outside(nodeset: NodeSet, cluster: Cluster, link: Link | None) -> list[Finding]:
+def _outside(nodeset: NodeSet, cluster: Cluster, link: SlurmConnection | None) -> list[Finding]:
     """What is to be told of its own partition when slurm.conf is not written here."""
     own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
     if not own or not cluster.controller.spec.external:

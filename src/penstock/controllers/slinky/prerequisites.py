@@ -5,11 +5,11 @@ from __future__ import annotations
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.registry import problems
 from penstock.api.slinky import names
-from penstock.controllers.runtime.caches import Member, World
+from penstock.controllers.runtime.caches import ClusterMember, World
 from penstock.render.slinky.inputs import Cluster
 
 
-def waits_for_cluster(world: World, member: Member) -> Cluster | Finding:
+def require_cluster(world: World, member: ClusterMember) -> Cluster | Finding:
     """The cluster that a member belongs to, or what is missing before its pods can start.
 
     Pods made earlier would hang on a missing Secret or be restarted when its hash becomes known.

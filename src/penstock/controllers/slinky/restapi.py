@@ -13,10 +13,10 @@ from penstock.base.text import list_some
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.caches import cluster_keys
-from penstock.controllers.runtime.pod_restarter import Anew
-from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.slinky.prerequisites import waits_for_cluster
+from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.advice import host_network
 from penstock.decide.cluster.restapi_finalizer import needed_for
@@ -27,12 +27,12 @@ from penstock.render.slinky.cluster import slurmrestd as render
 from penstock.translate.slinky.image_sources import image_sources
 
 
-class RestApiLoop(Loop[RestApi]):
+class RestApiReconciler(Reconciler[RestApi]):
     """Brings RestApis about."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
-        super().__init__(tools, RESTAPIS, tools.world.restapis, events)
-        self._anew = Anew(tools.client)
+    def __init__(self, context: Context, events: Events) -> None:
+        super().__init__(context, RESTAPIS, context.world.restapis, events)
+        self._restarter = PodRestarter(context.client)
         self._kept = self.lifetimes.by_uid(set[str]())
         """Uids of those whose deletion waits, which an event tells once."""
 
@@ -68,9 +68,9 @@ class RestApiLoop(Loop[RestApi]):
         with contextlib.suppress(NotFoundError):
             await self.client.patch(RESTAPIS, meta.namespace, meta.name, {"metadata": body})
 
-    async def bring(self, obj: RestApi) -> list[Finding]:
+    async def reconcile_object(self, obj: RestApi) -> list[Finding]:
         """Make slurmrestd's Service and Deployment."""
-        cluster = waits_for_cluster(self.world, obj)
+        cluster = require_cluster(self.world, obj)
         if isinstance(cluster, Finding):
             return [cluster]
         if absent := self.world.absent_config_maps(cluster.controller):
@@ -84,8 +84,8 @@ class RestApiLoop(Loop[RestApi]):
         await self._finalize(obj, wanted=cluster.controller.spec.external)
         conf = self.world.slurm_conf(cluster.controller)
         made = render.objects(cluster, obj, conf)
-        found = hold.look(self.objects, obj, made, render.declared(cluster, obj, conf))
-        await self.objects.ensure(obj, self.events, found.apply())
+        found = hold.inspect(self.objects, obj, made, render.declared(cluster, obj, conf))
+        await self.objects.apply(obj, self.events, found.apply())
         pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))
         await chart_labels.label(self.client, obj, pods)
@@ -100,6 +100,8 @@ class RestApiLoop(Loop[RestApi]):
     async def _after_change(self, obj: RestApi, pods: Iterable[Pod], wanted: str) -> None:
         """Let a slurmrestd that ended on a bad slurm.conf start at once on the next one."""
         for pod in pods:
-            anew = await self._anew.after_change(obj, self.events, pod, "slurmrestd", wanted)
+            anew = await self._restarter.restart_if_crashed(
+                obj, self.events, pod, "slurmrestd", wanted
+            )
             if not anew and crashed(pod, "slurmrestd"):
-                await self._anew.mark(pod, wanted)
+                await self._restarter.annotate(pod, wanted)

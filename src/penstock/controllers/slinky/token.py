@@ -13,7 +13,7 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector, Status
 from penstock.api.slinky import names
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
-from penstock.controllers.runtime.reconciler import Loop, Tools
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.runtime.report import Events
 from penstock.decide.auth import token as decide
 from penstock.decide.auth.token import Held, Verdict
@@ -29,17 +29,17 @@ _TOLD_BY_THE_SECRET = ("TokenMissing", decide.ROUTINE)
 """Reasons of which the event of the Secret's change says enough."""
 
 
-class TokenLoop(Loop[Token]):
+class TokenReconciler(Reconciler[Token]):
     """Makes tokens, and makes them anew before they end or when their key changes."""
 
-    def __init__(self, tools: Tools, events: Events) -> None:
-        super().__init__(tools, TOKENS, tools.world.tokens, events)
+    def __init__(self, context: Context, events: Events) -> None:
+        super().__init__(context, TOKENS, context.world.tokens, events)
         self._held = self.lifetimes.by_uid(dict[str, Held]())
         """By the Token's uid what its Secret holds."""
         self._made = self.lifetimes.by_uid(dict[str, str]())
         """By the Token's uid the last token that we made: the cache may not show it yet."""
 
-    async def bring(self, obj: Token) -> list[Finding]:
+    async def reconcile_object(self, obj: Token) -> list[Finding]:
         """Make the Secret, or put a new token into it."""
         space, key_ref = obj.metadata.namespace, obj.spec.effective_jwt_key_ref
         ref = names.token_secret(obj)
@@ -67,7 +67,7 @@ class TokenLoop(Loop[Token]):
             await self.objects.remove(obj, self.events, "Secret", ref.name)
             if _ours(obj, secret):
                 return [Finding(None, "TokenMissing", f"Secret {ref.name} is being made anew")]
-        await self.objects.ensure(obj, self.events, [render.secret(obj, wanted)])
+        await self.objects.apply(obj, self.events, [render.secret(obj, wanted)])
         if wanted != text and verdict.reason not in _TOLD_BY_THE_SECRET:
             note = f"A new token of {obj.spec.username} is in Secret {ref.name}: {verdict.words}"
             self.events.normal(obj, verdict.reason, note, "Issue")
@@ -87,7 +87,7 @@ class TokenLoop(Loop[Token]):
             self._made[obj.metadata.uid] = made
         return made
 
-    def again(self, obj: Token) -> float | None:
+    def requeue_after(self, obj: Token) -> float | None:
         """When the token is to be renewed, or has ended."""
         held = self._held.get(obj.metadata.uid)
         if held is None:

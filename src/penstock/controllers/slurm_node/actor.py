@@ -10,8 +10,8 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.rollout.maintenance import held_by_others
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.concurrency import gather, of_kind
-from penstock.controllers.runtime.event_batch import Told
-from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.runtime.event_batch import EventBatch
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.slurm_node.features import give_features
 from penstock.controllers.slurm_node.gres_change import change_gres
 from penstock.controllers.slurm_node.rejections import Refusals
@@ -50,10 +50,10 @@ class SlurmActor:
         self,
         nodeset: NodeSet,
         workers: WorkerSet,
-        link: Link,
+        link: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[Action],
-        told: Told,
+        told: EventBatch,
     ) -> list[bool]:
         """Change nodes as planned; for each whether it was done.
 
@@ -68,7 +68,7 @@ class SlurmActor:
         if changes:
             link.mirror.poke()
             snapshot = await link.mirror.fresh()
-            if self._world.declared_anew(nodeset):
+            if self._world.has_newer(nodeset):
                 return [False]
             now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
             done += await gather(
@@ -88,7 +88,7 @@ class SlurmActor:
         client: Slurmrestd,
         action: NodeAction,
         now: SlurmSnapshot,
-        told: Told,
+        told: EventBatch,
     ) -> bool:
         node = now.node(action.node)
         if node is None or not is_still_valid(marks, action, now):
@@ -109,7 +109,7 @@ class SlurmActor:
         return True
 
     async def _comment(
-        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: Told
+        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: EventBatch
     ) -> bool:
         # What somebody gave the node a moment ago would be lost.
         if action.features is not None and await self._features(client, action.node) != action.over:
@@ -141,7 +141,7 @@ class SlurmActor:
             return None
 
     async def _gres(
-        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: Told
+        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: EventBatch
     ) -> bool:
         wanted = action.gres or ""
         try:
@@ -154,7 +154,7 @@ class SlurmActor:
             return False
 
     async def _place(
-        self, client: Slurmrestd, key: str, action: SetNodeTopology, told: Told
+        self, client: Slurmrestd, key: str, action: SetNodeTopology, told: EventBatch
     ) -> bool:
         """A refusal is told by the NodeSet's condition, as long as it stands."""
         try:
@@ -171,10 +171,10 @@ class SlurmActor:
         self,
         nodeset: NodeSet,
         workers: WorkerSet,
-        link: Link,
+        link: SlurmConnection,
         client: Slurmrestd,
         records: Sequence[DeleteNodeRecord],
-        told: Told,
+        told: EventBatch,
     ) -> list[bool]:
         """Delete records of nodes that no pod stands for any more."""
         if not records:
@@ -205,7 +205,9 @@ class SlurmActor:
         await link.mirror.fresh()
         return [len(left) == len(records)]
 
-    async def _forget_one(self, client: Slurmrestd, one: DeleteNodeRecord, told: Told) -> bool:
+    async def _forget_one(
+        self, client: Slurmrestd, one: DeleteNodeRecord, told: EventBatch
+    ) -> bool:
         """Whether the record is gone."""
         try:
             await client.delete_node(one.node)

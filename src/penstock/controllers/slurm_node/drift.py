@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import Link
-from penstock.controllers.runtime.spec_adoption import adopt
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.controllers.runtime.spec_adoption import adopt_into_spec
 from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_told, with_reason
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import drift as decide
@@ -37,13 +37,13 @@ class NodeDrifts:
         self._watches.pop(key, None)
         self._last.pop(key, None)
 
-    def again(self, nodeset: NodeSet) -> float | None:
+    def requeue_after(self, nodeset: NodeSet) -> float | None:
         """Seconds until it has to be looked at again; None when a change says so."""
         watch = self._watch(nodeset)
         return CONFIRM_S / 2 if watch.waits else AGAIN_S if watch.found else None
 
-    async def settle(
-        self, nodeset: NodeSet, view: WorkerSetView, link: Link | None, chosen: Choice
+    async def resolve(
+        self, nodeset: NodeSet, view: WorkerSetView, link: SlurmConnection | None, chosen: Choice
     ) -> list[str] | None:
         """Tell of changed nodes and do what is chosen with them; what is to be told of them.
 
@@ -94,7 +94,7 @@ class NodeDrifts:
         self,
         nodeset: NodeSet,
         view: WorkerSetView,
-        link: Link,
+        link: SlurmConnection,
         client: Slurmrestd,
         watch: Watch,
         due: Iterable[str],
@@ -121,7 +121,9 @@ class NodeDrifts:
     ) -> None:
         text, why = decide.adopted(workers, drifted)
         if not why:
-            refused = await adopt(self._client, NODESETS, nodeset, {"extraConf": text or None})
+            refused = await adopt_into_spec(
+                self._client, NODESETS, nodeset, {"extraConf": text or None}
+            )
             if refused is None:
                 return
             why = refused

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.controllers.runtime.event_batch import Told
+from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.decide.action import SetNodeFeatures
 from penstock.decide.slurm_node.features import merged
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
 
 
-async def give_features(client: Slurmrestd, action: SetNodeFeatures, told: Told) -> bool:
+async def give_features(client: Slurmrestd, action: SetNodeFeatures, told: EventBatch) -> bool:
     """Whether it has them; what slurmctld refuses is told and not repeated by itself.
 
     The other features are asked for in that moment: slurmctld takes whole lists only.

@@ -12,8 +12,8 @@ from functools import partial
 
 import structlog
 
-from penstock.controllers.runtime.event_batch import Told
-from penstock.controllers.runtime.slurm_connections import Link
+from penstock.controllers.runtime.event_batch import EventBatch
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.action import RegisterNode, RemoveStandIns
 from penstock.kube.client.clock import Clock
 from penstock.slurm.known import Known
@@ -53,7 +53,7 @@ class NodeRegistrations:
         """Why the Slurm of a NodeSet cannot have workers register again; None when it can."""
         return self._unable.get(key)
 
-    def again(self, key: str) -> float | None:
+    def requeue_after(self, key: str) -> float | None:
         """Seconds until a node may be led to register again."""
         now = self._clock.monotonic()
         waits = [one.again_at - now for one in self._tried.get(key, {}).values()]
@@ -67,10 +67,10 @@ class NodeRegistrations:
     async def settle(
         self,
         key: str,
-        link: Link,
+        link: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[RegisterNode | RemoveStandIns],
-        told: Told,
+        told: EventBatch,
     ) -> None:
         """Lead some of these nodes to register, and remove stand-ins that a process left."""
         if link.swept is not client and isinstance(link.mirror.snapshot.nodes, Known):
@@ -92,7 +92,7 @@ class NodeRegistrations:
             if due:
                 await self._register(key, link, client, due[:AT_ONCE], told)
 
-    async def _sweep(self, link: Link, client: Slurmrestd) -> None:
+    async def _sweep(self, link: SlurmConnection, client: Slurmrestd) -> None:
         """Remove stand-ins that are FUTURE still: no list shows them, and they take room.
 
         Once for each client: later ones of this process are removed by itself.
@@ -110,7 +110,7 @@ class NodeRegistrations:
                 link.swept = None
             log.info("stand-ins not looked for", error=str(error))
 
-    async def _remove_left(self, link: Link, client: Slurmrestd) -> None:
+    async def _remove_left(self, link: SlurmConnection, client: Slurmrestd) -> None:
         left = stand_ins(_records(await link.mirror.fresh()))
         if not left:
             return
@@ -124,10 +124,10 @@ class NodeRegistrations:
     async def _register(
         self,
         key: str,
-        link: Link,
+        link: SlurmConnection,
         client: Slurmrestd,
         due: Sequence[RegisterNode],
-        told: Told,
+        told: EventBatch,
     ) -> None:
         there = _records(await link.mirror.fresh())
         due = [one for one in due if one.node not in there]
@@ -161,7 +161,7 @@ class NodeRegistrations:
         pause = min(PAUSE_S * 2 ** min(count, 10), LONGEST_S)
         return Attempt(count + 1, self._clock.monotonic() + pause)
 
-    async def _wait(self, link: Link, nodes: Collection[str]) -> bool:
+    async def _wait(self, link: SlurmConnection, nodes: Collection[str]) -> bool:
         """Wait until slurmctld has records of these nodes; whether it has all of them."""
         until = self._clock.monotonic() + ANSWERS_S
         while True:
