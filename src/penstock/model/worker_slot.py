@@ -25,7 +25,7 @@ class NodePlacements:
     """Where a NodeSet in DaemonSet mode shall have pods.
 
     `slots` are in the order of the machines, `slurm_nodes` their Slurm nodes' names by machine, and
-    `problems` says by machine why it gets no pod though it fits. `last` are the machines whose pod
+    `problems` has by machine why it gets no pod though it fits. `last` are the machines whose pod
     goes on while no other one would come in its place.
     """
 

@@ -23,10 +23,9 @@ from penstock.preview.simulated_run import Rehearsal
 from penstock.render.config.content import config_maps_of, files
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import Cluster
-from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
 from penstock.slurm.conf.apply_method import Plan, needs
 from penstock.slurm.conf.apply_method_table import table
-from penstock.translate.slinky.worker_set import worker_set
 
 PODS = "/pods"
 SERVERS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
@@ -212,9 +211,10 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
     there = live.objects[PODS]
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = rehearsal.drained.get(key, frozenset[str]())
-    revision = worker.revision(nodeset)
+    revision = declared_revision(nodeset)
+    records = rehearsal.world.revisions_of.get(meta.uid)
     known = live_conf.equal_revisions(
-        worker_set(nodeset), revision.data, rehearsal.world.revisions_of.get(meta.uid)
+        revision, (recorded_revision(nodeset, one) for one in records)
     )
     current = {revision.hash, *known}
     changed = rehearsal.changed.get(key, frozenset[str]())

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.labels import REVISION_HASH, revision_hash
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.decide.rollout.revision_history import History, history
+from penstock.render.slinky.nodeset.revision_meaning import recorded_revision
 from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import nodeset, pod
 
@@ -25,7 +26,8 @@ def record(hash_: str, number: int, same: str = "") -> ControllerRevision:
 def found(
     *records: ControllerRevision, pods: tuple[Pod, ...] = (), of: NodeSet | None = None
 ) -> History:
-    return history(worker_set(of or nodeset()), "new", records, pods)
+    every = [recorded_revision(of or nodeset(), one) for one in records]
+    return history(worker_set(of or nodeset()), "new", every, pods)
 
 
 def of_generation(observed: int, hash_: str) -> NodeSet:
@@ -34,7 +36,7 @@ def of_generation(observed: int, hash_: str) -> NodeSet:
 
 
 def gone(told: History) -> list[str]:
-    return [one.metadata.name for one in told.gone]
+    return [one.name for one in told.gone]
 
 
 def used(hash_: str) -> Pod:

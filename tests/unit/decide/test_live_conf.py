@@ -15,7 +15,9 @@ from penstock.decide.nodeset.plan import plan
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.parameters import NodeParameters, equal_revisions, read
+from penstock.model.recorded_revision import RecordedRevision
 from penstock.render.slinky.nodeset.revision import revision
+from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import known_nodes, node, nodeset, pod, view
@@ -28,9 +30,10 @@ def declared(extra_conf: str, **spec: Any) -> NodeSet:
     return nodeset(1, extra_conf=extra_conf, update_strategy=ROLLING, **spec)
 
 
-def recorded(name: str, of: NodeSet) -> ControllerRevision:
+def recorded(name: str, of: NodeSet) -> RecordedRevision:
     data = revision(of).data
-    return ControllerRevision(metadata=ObjectMeta(name=f"compute-{name}"), data=data)
+    record = ControllerRevision(metadata=ObjectMeta(name=f"compute-{name}"), data=data)
+    return recorded_revision(of, record)
 
 
 def comment(live: str | None = None) -> str:
@@ -71,7 +74,7 @@ def test_revisions_that_differ_in_features_and_weight_are_alike() -> None:
     same = recorded("a", declared("RealMemory=1000"))
     other = recorded("b", declared("RealMemory=2000"))
     image = recorded("c", declared("RealMemory=1000", slurmd={"image": "other"}))
-    assert equal_revisions(worker_set(wanted), revision(wanted).data, [same, other, image]) == {
+    assert equal_revisions(declared_revision(wanted), [same, other, image]) == {
         "a": "RealMemory=1000"
     }
 
@@ -164,9 +167,9 @@ def test_fewer_resources_are_given_to_the_node_and_back_and_more_need_another_po
     other = recorded("other", declared("Gres=scratch:4"))
     none = recorded("none", declared(""))
     every = [more, less, other, none]
-    data = revision(wanted).data
-    assert equal_revisions(worker_set(wanted), data, every) == {"more": "Gres=tmpdisk:4"}
-    assert equal_revisions(worker_set(wanted), data, every, ["tmpdisk:2"]) == {}
+    data = declared_revision(wanted)
+    assert equal_revisions(data, every) == {"more": "Gres=tmpdisk:4"}
+    assert equal_revisions(data, every, ["tmpdisk:2"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -228,6 +231,4 @@ def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back
     back = records.comment_action(worker_set(declared("")), looked, given, confs={"new": ""})
     assert back is not None
     assert back.extra == ""
-    assert equal_revisions(
-        worker_set(declared("")), revision(declared("")).data, [recorded("new", wanted)]
-    )
+    assert equal_revisions(declared_revision(declared("")), [recorded("new", wanted)])

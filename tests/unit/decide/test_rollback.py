@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -54,8 +53,8 @@ def changed(**fields: Any) -> Json:
 
 def decide(value: str, live: Json, *records: ControllerRevision) -> Rollback:
     of = declared(live)
-    means = partial(meaning.of_revision, of)
-    return rollback(worker_set(of), value, worker.revision(of).data, records, means, recorded)
+    every = [meaning.recorded_revision(of, one) for one in records]
+    return rollback(worker_set(of), value, meaning.declared_revision(of), every)
 
 
 def patch(of: NodeSet, live: Json, back: Rollback) -> list[Json]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import REVISIONS
@@ -43,7 +42,9 @@ async def keep_revisions(
     """
     meta = nodeset.metadata
     revision = worker.revision(nodeset)
-    records = world.revisions_of.get(meta.uid)
+    wanted = meaning.declared_revision(nodeset)
+    every = world.revisions_of.get(meta.uid)
+    records = [meaning.recorded_revision(nodeset, one) for one in every]
     found = history(workers, revision.hash, records, world.pods_of.get(meta.uid))
     notes = {marks.SAME_REVISIONS: ",".join(found.equal_hashes)} if found.equal_hashes else {}
     if not found.exists:
@@ -58,8 +59,7 @@ async def keep_revisions(
             await client.patch(REVISIONS, meta.namespace, revision.name, change)
     for one in found.gone:
         with contextlib.suppress(NotFoundError):
-            await client.delete(REVISIONS, meta.namespace, one.metadata.name, uid=one.metadata.uid)
-    means = partial(meaning.of_revision, nodeset)
-    confs = live_conf.equal_revisions(workers, revision.data, records, fixed, means)
+            await client.delete(REVISIONS, meta.namespace, one.name, uid=one.uid)
+    confs = live_conf.equal_revisions(wanted, records, fixed)
     confs[revision.hash] = workers.parameters
     return Same(frozenset({*found.equal_hashes, *confs} - {revision.hash}), confs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 
 from penstock.api.cluster.marks import ROLLBACK
@@ -22,8 +20,7 @@ from penstock.kube import (
 )
 from penstock.model.worker_set import WorkerSet
 from penstock.render.slinky.nodeset import revision_meaning as meaning
-from penstock.render.slinky.nodeset import worker_pod as worker
-from penstock.translate.slinky.recorded_spec import patch, recorded
+from penstock.translate.slinky.recorded_spec import patch
 
 ROLLED_BACK = "RolledBack"
 
@@ -46,9 +43,9 @@ class Rollbacks:
         value = requested(workers)
         if value is None:
             return False
-        means = partial(meaning.of_revision, nodeset)
-        records = self._world.revisions_of.get(nodeset.metadata.uid)
-        back = rollback(workers, value, worker.revision(nodeset).data, records, means, recorded)
+        every = self._world.revisions_of.get(nodeset.metadata.uid)
+        records = [meaning.recorded_revision(nodeset, one) for one in every]
+        back = rollback(workers, value, meaning.declared_revision(nodeset), records)
         if not back.why:
             try:
                 await self._write(nodeset, back)

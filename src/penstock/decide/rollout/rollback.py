@@ -1,7 +1,7 @@
-"""Going back to a recorded template, as an annotation of the NodeSet asks for, once a value.
+"""Going back to a recorded template, as an annotation of the object asks for, once a value.
 
 The value is the number or the name of a ControllerRevision; `0` and `previous` mean the newest one
-that means another template than the NodeSet declares now. The recorded fields are written back to
+that means another template than the object declares now. The recorded fields are written back to
 the spec by one JSON patch, in which nothing else changes but the annotation that says which value
 was done. So a process that ends anywhere does it once or not at all, and what cannot be done is
 told once and is not tried later, when a revision of that number may have come to be.
@@ -9,13 +9,13 @@ told once and is not tried later, when a revision of that number may have come t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.api.cluster.marks import ROLLBACK, ROLLED_BACK
-from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json
 from penstock.base.text import list_some
+from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_set import WorkerSet
 
 PREVIOUS = ("0", "previous")
@@ -42,37 +42,24 @@ def requested(workers: WorkerSet) -> str | None:
 
 
 def rollback(
-    workers: WorkerSet,
-    value: str,
-    declared: Json,
-    records: Sequence[ControllerRevision],
-    means: Callable[[Json], bytes],
-    recorded: Callable[[Json], Json | None],
+    workers: WorkerSet, value: str, declared: RecordedRevision, records: Sequence[RecordedRevision]
 ) -> Rollback:
-    """Decide; `declared` is the data of a revision of what is declared now.
-
-    `means` gives what such data mean: the same bytes for the same pods. `recorded` gives the fields
-    that such data record, as they are declared; None for data that record no template.
-    """
-    ordered = sorted(records, key=lambda one: (-one.revision, one.metadata.name))
-    now = means(declared)
+    """Decide; `declared` is the template that is declared now."""
+    ordered = sorted(records, key=lambda one: (-one.number, one.name))
     if value in PREVIOUS:
-        others = (one for one in ordered if means(one.data) != now)
-        found = next(others, None)
+        found = next((one for one in ordered if one.form != declared.form), None)
         if found is None:
             return Rollback(value, why=f"no older template is recorded{_limit(workers)}")
     else:
-        named = (one for one in ordered if value in {str(one.revision), one.metadata.name})
-        found = next(named, None)
+        found = next((one for one in ordered if value in {str(one.number), one.name}), None)
         if found is None:
-            there = list_some([f"{one.revision} ({one.metadata.name})" for one in ordered])
+            there = list_some([f"{one.number} ({one.name})" for one in ordered])
             told = f"there is no revision {value}, but {there or 'none at all'}"
             return Rollback(value, why=f"{told}{_limit(workers)}")
-    spec = recorded(found.data)
-    number, name = found.revision, found.metadata.name
-    if spec is None:
-        return Rollback(value, number, name, why=f"{name} does not record a template")
-    return Rollback(value, number, name, spec)
+    if found.spec is None:
+        why = f"{found.name} does not record a template"
+        return Rollback(value, found.number, found.name, why=why)
+    return Rollback(value, found.number, found.name, found.spec)
 
 
 def _limit(workers: WorkerSet) -> str:

@@ -1,31 +1,25 @@
-"""Which parameters of a NodeSet's nodes change in Slurm itself, with no new pod.
+"""Which parameters of a worker set's nodes change in Slurm itself, with no new pod.
 
 These are features, weight, comment and extra, and counts of generic resources up to what the pod's
-slurmd has: a node whose slurmd reports less than slurmctld expects is drained by it. The rest of
-`extraConf` is told by slurmd when it registers, and needs another slurmd. What a node was last
-given stands in its comment; what somebody gave it by hand since then is left alone.
+slurmd has: a node whose slurmd reports less than slurmctld expects is drained by it. slurmd sends
+the other parameters when it registers, so they need another slurmd. What a node was last given
+stands in its comment; what somebody gave it by hand since then is left alone.
 Source: scontrol(1), "update" of nodes (AvailableFeatures, ActiveFeatures, Weight, Extra, Gres).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from penstock.api.kubernetes.kinds import ControllerRevision, Pod
-from penstock.api.kubernetes.meta import Json
-from penstock.decide.rollout.revision_history import hash_of
+from penstock.api.kubernetes.kinds import Pod
+from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import gres
+from penstock.slurm.daemons import NOT_FOR_SLURMD
+from penstock.slurm.node_parameters import FEATURES, GRES, WEIGHT, is_weight
 from penstock.slurm.state import Node
 
-_FEATURES = frozenset({"feature", "features"})
-_WEIGHT = "weight"
-_LONGEST_WEIGHT = 10
-_GRES = "gres"
-NOT_FOR_SLURMD = ("comment", "extra")
-"""Words that slurmctld keeps of a node and slurmd's `--conf` refuses."""
 USUAL_WEIGHT = 1
 """That of a node for which nobody says otherwise. Source: slurm.conf(5), Weight."""
 
@@ -69,18 +63,18 @@ class NodeParameters:
 
 
 def read(text: str) -> NodeParameters:
-    """The words of an extraConf, or of a comment, as far as they are live."""
+    """The words of a worker set's parameters, or of a comment, as far as they are live."""
     features: set[str] = set()
     weight = USUAL_WEIGHT
     resources: list[str] = []
     told: dict[str, str] = dict.fromkeys(NOT_FOR_SLURMD, "")
     for word in text.replace("'", "").replace('"', "").split():
         key, _, value = word.partition("=")
-        if key.lower() in _FEATURES:
+        if key.lower() in FEATURES:
             features.update(filter(None, value.split(",")))
-        elif key.lower() == _WEIGHT and _is_weight(value):
+        elif key.lower() == WEIGHT and is_weight(value):
             weight = int(value)
-        elif key.lower() == _GRES:
+        elif key.lower() == GRES:
             resources.append(value)
         elif key.lower() in told:
             told[key.lower()] = value
@@ -88,30 +82,25 @@ def read(text: str) -> NodeParameters:
     return NodeParameters(frozenset(features), weight, counts, told["extra"], told["comment"])
 
 
-def wanted(workers: WorkerSet, extra_conf: str | None = None) -> NodeParameters:
+def wanted(workers: WorkerSet, parameters: str | None = None) -> NodeParameters:
     """What the nodes of a set are given, by its own parameters or by those of a revision."""
-    found = read(workers.parameters if extra_conf is None else extra_conf)
+    found = read(workers.parameters if parameters is None else parameters)
     return replace(found, features=found.features | {workers.names.feature})
 
 
 def equal_revisions(
-    workers: WorkerSet,
-    data: Json,
-    records: Iterable[ControllerRevision],
-    fixed: Collection[str] = (),
-    meaning: Callable[[Json], Any] = lambda data: data,
+    wanted: RecordedRevision, records: Iterable[RecordedRevision], fixed: Collection[str] = ()
 ) -> dict[str, str]:
-    """By hash, the extraConf of recorded revisions that differ from `data` in live words only.
+    """By hash, the parameters of recorded revisions that differ from `wanted` in live words only.
 
     `fixed` are the counts of generic resources that slurmctld did not take: they need another pod.
-    Data of one `meaning` make one and the same pod, whoever wrote them.
     """
-    form, most = meaning(_without_live_words(data)), read(_extra_conf(data)).gres
+    most = read(wanted.parameters).gres
     return {
-        hash_of(workers, one): conf
+        one.hash: one.parameters
         for one in records
-        if meaning(_without_live_words(one.data)) == form
-        if (has := read(conf := _extra_conf(one.data)).gres) == most
+        if one.fixed_form == wanted.fixed_form
+        if (has := read(one.parameters).gres) == most
         or (most not in fixed and gres.within(gres.counts(most), gres.counts(has)))
     }
 
@@ -123,8 +112,8 @@ def change(
 
     Counts of resources that jobs use wait for these jobs: slurmctld would drain the node for it.
 
-    `last` is what its comment says that it was given, `confs` the extraConf of revisions by hash. A
-    pod of a revision that nobody knows is left alone.
+    `last` is what its comment says that it was given, `confs` the parameters of revisions by hash.
+    A pod of a revision that nobody knows is left alone.
     """
     own = confs.get(workers.marks.revision_of(pod.metadata.labels) or "")
     if last is None and own is None:
@@ -144,26 +133,3 @@ def change(
         if node.weight == registered:
             before = replace(before, weight=registered)
     return None if after == before else ParameterChange(after.on(node, before), after)
-
-
-def _extra_conf(data: Json) -> str:
-    spec: dict[str, Any] = data.get("spec") or {}
-    return str(spec.get("extraConf") or "")
-
-
-def _without_live_words(data: Json) -> Json:
-    words = [word for word in _extra_conf(data).split() if not _live(word)]
-    return {**data, "spec": {**(data.get("spec") or {}), "extraConf": " ".join(words)}}
-
-
-def _live(word: str) -> bool:
-    key, _, value = word.partition("=")
-    key = key.lower()
-    if key == _WEIGHT:
-        return _is_weight(value)
-    return key in _FEATURES or key == _GRES or key in NOT_FOR_SLURMD
-
-
-def _is_weight(value: str) -> bool:
-    """Whether slurmctld takes it: a number of 32 bits."""
-    return len(value) <= _LONGEST_WEIGHT and value.isascii() and value.isdecimal()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from penstock.api.cluster.marks import ROLLED_BACK
+from penstock.api.cluster.marks import ROLLED_BACK, SAME_REVISIONS
+from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.model.recorded_revision import RecordedRevision
+from penstock.slurm.node_parameters import fixed_words
 
 _EMPTY_SAYS = frozenset({"emptyDir", "labelSelector", "namespaceSelector"})
 """Fields whose empty value has a meaning."""
@@ -23,10 +26,32 @@ FIELDS = (
 """What a ControllerRevision of a NodeSet records of its spec."""
 
 
+def recorded_revision(
+    nodeset: NodeSet, record: ControllerRevision, form: Callable[[Json], bytes]
+) -> RecordedRevision:
+    """What a ControllerRevision of a NodeSet records.
+
+    `form` gives what the data of one mean: the same bytes for the same pod.
+    """
+    meta = record.metadata
+    same = meta.annotations.get(SAME_REVISIONS, "")
+    return RecordedRevision(
+        name=meta.name,
+        uid=meta.uid,
+        number=record.revision,
+        hash=meta.name.removeprefix(f"{nodeset.metadata.name}-"),
+        equal_hashes=tuple(sorted(filter(None, same.split(",")))),
+        parameters=_extra_conf(record.data),
+        form=form(record.data),
+        fixed_form=form(_without_live_words(record.data)),
+        spec=recorded(record.data),
+    )
+
+
 def recorded(data: Json) -> Json | None:
     """The fields that a ControllerRevision records, in the form of a NodeSet's spec."""
-    found: Any = data.get("spec")
-    if not isinstance(found, dict) or "template" not in found:
+    found = _spec(data)
+    if "template" not in found:
         return None
     fields: Json = _plain(found)
     template: Json = fields["template"] or {}
@@ -63,6 +88,22 @@ def patch(nodeset: NodeSet, live: Json, value: str, spec: Json | None) -> list[J
         else:
             steps.append({"op": "add", "path": f"/spec/{name}", "value": wanted})
     return steps
+
+
+def _extra_conf(data: Json) -> str:
+    return str(_spec(data).get("extraConf") or "")
+
+
+def _without_live_words(data: Json) -> Json:
+    if data.get("spec") and not _spec(data):
+        # Somebody else's record, which is equal to none of ours.
+        return data
+    return {**data, "spec": {**_spec(data), "extraConf": fixed_words(_extra_conf(data))}}
+
+
+def _spec(data: Json) -> Json:
+    found: Any = data.get("spec")
+    return cast("Json", found) if isinstance(found, dict) else {}
 
 
 def _without_empty(fields: Json) -> Json:

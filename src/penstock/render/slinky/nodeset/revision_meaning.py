@@ -6,20 +6,23 @@ writes `500m` for `0.5`. Neither is a reason to replace a pod.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import msgspec
 
-from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.kinds import ControllerRevision
+from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.kubernetes.quantity import quantity
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.model.recorded_revision import RecordedRevision
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 from penstock.render.parts.digest import canonical_json
 from penstock.render.slinky.inputs import Cluster, Images
 from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.translate.slinky.recorded_spec import recorded_revision as translated
 
 _AMOUNTS = frozenset({"requests", "limits"})
 _PATCH = "$patch"
@@ -71,6 +74,18 @@ def _amount(value: Any) -> Any:
         return str(quantity(value))
     except ValueError:
         return value
+
+
+def declared_revision(nodeset: NodeSet) -> RecordedRevision:
+    """The revision that pods of a NodeSet should have."""
+    found = worker.revision(nodeset)
+    meta = ObjectMeta(name=found.name)
+    return recorded_revision(nodeset, ControllerRevision(metadata=meta, data=found.data))
+
+
+def recorded_revision(nodeset: NodeSet, record: ControllerRevision) -> RecordedRevision:
+    """What a ControllerRevision of a NodeSet records."""
+    return translated(nodeset, record, partial(of_revision, nodeset))
 
 
 def of_revision(nodeset: NodeSet, data: Json) -> bytes:
