@@ -135,7 +135,7 @@ async def test_a_bound_that_the_server_has_not_is_found(api_node: Node) -> None:
 async def test_a_field_that_stays_after_the_revert_is_found(
     api_node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = applying.drift
+    real = applying.field_differences
 
     def blind(manifest: Json, live: Json, manager: str) -> tuple[str, ...]:
         """Fields of a Service that are asked for no more are not missed."""

@@ -281,7 +281,7 @@ async def test_fields_of_a_former_manager_are_taken_over(api_node: Node) -> None
         theirs["data"]["old.conf"] = "x"
         await former.create(CONFIG_MAPS, theirs)
         live = await w.live(CONFIG_MAPS, asked)
-        applier = Applier(w.client, adopts=["slurm-operator"])
+        applier = Applier(w.client, takes_over=["slurm-operator"])
         done = await applier.ensure(CONFIG_MAPS, asked, live)
         assert sorted(done.live["data"]) == ["gres.conf", "slurm.conf"]
 

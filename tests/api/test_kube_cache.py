@@ -222,13 +222,13 @@ async def test_the_lease_goes_from_one_candidate_to_the_next(api_node: Node) -> 
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             ended = asyncio.Event()
             group.create_task(first.lead(lambda: act(first, done)))
-            await eventually(first.leading)
+            await eventually(first.is_leading)
             group.create_task(second.lead(lambda: act(second, ended)))
             await eventually(lambda: bool(second.holder))
             assert acting == ["first"]
-            assert not second.leading()
+            assert not second.is_leading()
             done.set()
-            await eventually(second.leading)
+            await eventually(second.is_leading)
             ended.set()
 
 

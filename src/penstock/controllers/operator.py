@@ -148,7 +148,7 @@ class Operator:
         self._wire_accounting()
         self._wire_nodeset()
         self._wire_partition()
-        manager.leading(self._connections.run)
+        manager.run_while_leading(self._connections.run)
         self.webhooks = (
             Webhooks(client, manager, self.world, settings) if settings.webhooks.port else None
         )

@@ -1,6 +1,6 @@
 """The Kubernetes engine: knows the API server, no Slurm and no kinds."""
 
-from penstock.kube.apply.field_owners import made_by_others
+from penstock.kube.apply.field_owners import has_other_managers
 from penstock.kube.apply.server_side import Applied, Applier
 from penstock.kube.cache.cache import Cache
 from penstock.kube.cache.expectations import Expectations
@@ -85,8 +85,8 @@ __all__ = [
     "UnreachableError",
     "WorkQueue",
     "from_kubeconfig",
+    "has_other_managers",
     "in_cluster",
     "load",
-    "made_by_others",
     "serve",
 ]

@@ -59,7 +59,7 @@ async def _after(client: Client, resource: Resource[Any], document: Json) -> Jso
         live = None
     body = document if live is None else merge_patch(live, document)
     try:
-        return await client.rehearse(resource, live, body)
+        return await client.dry_run(resource, live, body)
     except KubeError as error:
         raise RefusedError(f"{document['kind']} {meta['name']}: {error}") from error
 

@@ -13,7 +13,7 @@ from penstock.kube.webhook.certificates import (
     LEAF_LIFETIME,
     Bundle,
     expiry,
-    next_look,
+    next_check,
     renewed,
 )
 
@@ -66,7 +66,7 @@ def test_through_all_renewals_of_twenty_years_what_is_shown_is_trusted_before_an
     now, bundle = START, made()
     authorities, leaves = {bundle.authority}, {bundle.leaf}
     while now < START + timedelta(days=365 * 20):
-        look = next_look(bundle, now)
+        look = next_check(bundle, now)
         # An operator that is down for most of a week.
         now += max(look, timedelta(hours=1)) if look < timedelta(days=1) else timedelta(days=6)
         new = renewed(bundle, HOSTS, now)
@@ -91,7 +91,7 @@ def test_a_new_authority_signs_nothing_before_it_can_be_known():
     assert new.authority.endswith(old.authority)
     assert new.authority != old.authority
     assert new.leaf == old.leaf
-    assert next_look(new, due) <= timedelta(hours=2)
+    assert next_check(new, due) <= timedelta(hours=2)
     assert renewed(new, HOSTS, due + timedelta(minutes=30)) == new
     late = due + timedelta(hours=2)
     after = renewed(new, HOSTS, late)
@@ -109,5 +109,5 @@ def test_a_secret_whose_parts_do_not_fit_is_no_bundle(broken: str):
 
 def test_it_is_looked_at_again_at_least_once_a_day_and_not_all_the_time():
     bundle = made()
-    assert next_look(bundle, START) == timedelta(days=1)
-    assert next_look(bundle, expiry(bundle.leaf)) == timedelta(minutes=1)
+    assert next_check(bundle, START) == timedelta(days=1)
+    assert next_check(bundle, expiry(bundle.leaf)) == timedelta(minutes=1)

@@ -205,7 +205,7 @@ class Process:
         self.loop.controller.watches(cache, lambda c: [c.metadata.key])
         self.manager.add(self.loop.controller)
         self.beside: list[str] = []
-        self.manager.leading(self.work_beside)
+        self.manager.run_while_leading(self.work_beside)
         self.task = asyncio.ensure_future(self.manager.run())
 
     async def work_beside(self) -> None:

@@ -9,8 +9,8 @@ from penstock.api.kubernetes.kinds import CONFIG_MAPS
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import same_quantity
 from penstock.kube import Applier, Client, NotOursError
-from penstock.kube.apply.difference import drift
-from penstock.kube.apply.field_owners import adopt
+from penstock.kube.apply.difference import field_differences
+from penstock.kube.apply.field_owners import ownership_patch
 from penstock.simulation.manual_clock import FakeClock
 from unit.kube.fake_api import FakeApi
 
@@ -54,7 +54,7 @@ def live(fields: Json | None = FIELDS) -> Json:
 
 def test_defaults_injections_and_spellings_of_quantities_are_no_drift() -> None:
     """D25."""
-    assert drift(ASKED, live(), "penstock") == ()
+    assert field_differences(ASKED, live(), "penstock") == ()
 
 
 def change(path: list[Any], value: Any) -> Json:
@@ -79,31 +79,31 @@ def change(path: list[Any], value: Any) -> Json:
     ],
 )
 def test_a_changed_value_is_drift(path: list[Any], value: Any, found: str) -> None:
-    assert found in drift(ASKED, change(path, value), "penstock")
+    assert found in field_differences(ASKED, change(path, value), "penstock")
 
 
 def test_a_field_that_is_asked_for_no_more_is_drift() -> None:
     less = copy.deepcopy(ASKED)
     del less["spec"]["replicas"], less["spec"]["containers"][0]["image"]
-    found = drift(less, live(), "penstock")
+    found = field_differences(less, live(), "penstock")
     assert found == ("spec.containers[c].image", "spec.replicas")
 
 
 def test_a_field_that_somebody_took_over_is_drift_even_at_the_same_value() -> None:
     fields = copy.deepcopy(FIELDS)
     del fields["f:spec"]["f:replicas"]
-    assert drift(ASKED, live(fields), "penstock") == ("spec.replicas",)
+    assert field_differences(ASKED, live(fields), "penstock") == ("spec.replicas",)
 
 
 def test_an_object_that_was_never_applied_is_drift() -> None:
     made = live()
     del made["metadata"]["managedFields"][1]
-    assert "metadata.managedFields" in drift(ASKED, made, "penstock")
+    assert "metadata.managedFields" in field_differences(ASKED, made, "penstock")
 
 
 def test_text_that_looks_like_a_quantity_is_text() -> None:
     asked: Json = {"metadata": {}, "data": {"threads": "1"}}
-    assert drift(asked, {"metadata": {}, "data": {"threads": "1000m"}}, "penstock")
+    assert field_differences(asked, {"metadata": {}, "data": {"threads": "1000m"}}, "penstock")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_fields_of_an_update_become_applied_ones() -> None:
         {"manager": "old", "operation": "Update", "fieldsV1": {"f:spec": {"f:old": {}}}},
         {"manager": "old", "operation": "Update", "subresource": "status", "fieldsV1": {}},
     ]
-    patch = adopt(made, "penstock", {"old"})
+    patch = ownership_patch(made, "penstock", {"old"})
     assert patch is not None
     fields, version = patch
     assert version["value"] == "7"
@@ -140,7 +140,7 @@ def test_the_fields_of_an_update_become_applied_ones() -> None:
 
 
 def test_without_a_former_manager_nothing_is_handed_over() -> None:
-    assert adopt(live(), "penstock", {"old"}) is None
+    assert ownership_patch(live(), "penstock", {"old"}) is None
 
 
 def owned(uid: str) -> Json:
@@ -180,6 +180,6 @@ def test_a_key_that_stays_in_a_map_owned_as_one_is_drift() -> None:
     found = copy.deepcopy(asked)
     found["metadata"]["managedFields"] = [entry]
     found["spec"]["ref"]["apiVersion"] = "a default of the server"
-    assert drift(asked, found, "penstock") == ()
+    assert field_differences(asked, found, "penstock") == ()
     found["spec"]["selector"]["once"] = "asked for"
-    assert drift(asked, found, "penstock") == ("spec.selector",)
+    assert field_differences(asked, found, "penstock") == ("spec.selector",)

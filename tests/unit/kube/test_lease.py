@@ -18,7 +18,7 @@ async def test_the_first_candidate_leads_at_once() -> None:
     api, clock = FakeApi(), FakeClock()
     lease = make(api, clock, "one")
     await lease.acquire()
-    assert lease.leading()
+    assert lease.is_leading()
     spec = api.objects[PATH]["spec"]
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("one", 0)
 
@@ -28,7 +28,7 @@ async def test_two_candidates_for_a_new_lease_exclude_each_other() -> None:
     leases = [make(api, clock, "one"), make(api, clock, "two")]
     tasks = [asyncio.ensure_future(lease.acquire()) for lease in leases]
     await settle()
-    assert [lease.leading() for lease in leases].count(True) == 1
+    assert [lease.is_leading() for lease in leases].count(True) == 1
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -43,7 +43,7 @@ async def test_a_lease_held_by_another_expires_by_our_own_watch_only() -> None:
         lease = make(api, clock, "one")
         task = asyncio.ensure_future(lease.acquire())
         await clock.advance(14.9)
-        assert not lease.leading()
+        assert not lease.is_leading()
         await clock.advance(4)
         assert task.done()
         assert api.objects[PATH]["spec"]["leaseTransitions"] == 1
@@ -56,21 +56,21 @@ async def test_a_released_lease_is_taken_at_the_next_look() -> None:
     task = asyncio.ensure_future(two.acquire())
     await clock.advance(3)
     await one.release()
-    assert not one.leading()
+    assert not one.is_leading()
     await clock.advance(2.1)
     assert task.done()
-    assert two.leading()
+    assert two.is_leading()
 
 
 async def test_renewals_keep_it_through_a_short_failure() -> None:
     api, clock = FakeApi(), FakeClock()
     lease = make(api, clock, "one")
     await lease.acquire()
-    task = asyncio.ensure_future(lease.hold())
+    task = asyncio.ensure_future(lease.renew())
     await clock.advance(60)
     api.fail(Fault(500, times=4))
     await clock.advance(60)
-    assert lease.leading()
+    assert lease.is_leading()
     assert not task.done()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -80,12 +80,12 @@ async def test_a_renewal_that_hangs_does_not_hide_the_loss() -> None:
     api, clock = FakeApi(), FakeClock()
     lease = make(api, clock, "one")
     await lease.acquire()
-    task = asyncio.ensure_future(lease.hold())
+    task = asyncio.ensure_future(lease.renew())
     await clock.advance(1)
     api.fail(Fault(hang=True, times=1000))
     await clock.advance(12)
     assert task.done()
-    assert not lease.leading()
+    assert not lease.is_leading()
     task.exception()
 
 
@@ -93,12 +93,12 @@ async def test_somebody_elses_takeover_ends_the_lead() -> None:
     api, clock = FakeApi(), FakeClock()
     lease = make(api, clock, "one")
     await lease.acquire()
-    task = asyncio.ensure_future(lease.hold())
+    task = asyncio.ensure_future(lease.renew())
     await clock.advance(1)
     api.put(PATH, spec={"holderIdentity": "two", "leaseDurationSeconds": 15})
     await clock.advance(2)
     assert task.done()
-    assert not lease.leading()
+    assert not lease.is_leading()
     task.exception()
 
 
@@ -106,10 +106,10 @@ async def test_an_edit_by_hand_does_not_end_the_lead() -> None:
     api, clock = FakeApi(), FakeClock()
     lease = make(api, clock, "one")
     await lease.acquire()
-    task = asyncio.ensure_future(lease.hold())
+    task = asyncio.ensure_future(lease.renew())
     spec = api.objects[PATH]["spec"]
     api.put(PATH, spec=spec, metadata={"labels": {"a": "b"}})
     await clock.advance(5)
-    assert lease.leading()
+    assert lease.is_leading()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.kube.apply.field_owners import adopt
+from penstock.kube.apply.field_owners import ownership_patch
 
 FIELDS: Json = {
     "f:metadata": {"f:labels": {"f:chart": {}}},
@@ -22,14 +22,14 @@ def live(manager: str = "slurm-operator") -> Json:
 
 
 def test_all_fields_of_the_other_manager_are_handed_over() -> None:
-    patch = adopt(live(), "penstock", {"slurm-operator"})
+    patch = ownership_patch(live(), "penstock", {"slurm-operator"})
     assert patch is not None
     (only,) = cast("list[Json]", patch[0]["value"])
     assert (only["manager"], only["operation"], only["fieldsV1"]) == ("penstock", "Apply", FIELDS)
 
 
 def test_fields_below_a_path_stay_with_their_owner() -> None:
-    patch = adopt(live(), "penstock", {"slurm-operator"}, leave=[("spec", "template")])
+    patch = ownership_patch(live(), "penstock", {"slurm-operator"}, leave=[("spec", "template")])
     assert patch is not None
     ours, theirs = cast("list[Json]", patch[0]["value"])
     assert ours["fieldsV1"] == {
@@ -42,8 +42,10 @@ def test_fields_below_a_path_stay_with_their_owner() -> None:
     )
     patch[0]["value"][1] |= {"operation": "Update"}
     left: Json = {**live(), "metadata": {"managedFields": [theirs], "resourceVersion": "6"}}
-    assert adopt(left, "penstock", {"slurm-operator"}, leave=[("spec", "template")]) is None
+    assert (
+        ownership_patch(left, "penstock", {"slurm-operator"}, leave=[("spec", "template")]) is None
+    )
 
 
 def test_nothing_is_taken_from_a_manager_that_is_not_named() -> None:
-    assert adopt(live("helm"), "penstock", {"slurm-operator"}) is None
+    assert ownership_patch(live("helm"), "penstock", {"slurm-operator"}) is None

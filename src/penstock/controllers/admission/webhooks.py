@@ -37,7 +37,7 @@ from penstock.kube.webhook.certificates import (
     LEAF_KEY,
     Bundle,
     expiry,
-    next_look,
+    next_check,
     renewed,
 )
 from penstock.kube.webhook.server import WebhookServer
@@ -87,7 +87,7 @@ class Webhooks:
         # There may be nothing yet that a watch could tell of.
         loop.queue.add(KEY)
         manager.add(loop)
-        manager.always(self.serve)
+        manager.run_always(self.serve)
 
     async def reconcile(self, _: str) -> Result:
         """Make or renew the certificate when it is time, and have it trusted. Raises KubeError."""
@@ -113,7 +113,7 @@ class Webhooks:
             if bundle != before:
                 log.info("webhook certificate made", until=expiry(bundle.leaf).isoformat())
         await self._trust(bundle.authority)
-        return Result(requeue_after=next_look(bundle, now).total_seconds())
+        return Result(requeue_after=next_check(bundle, now).total_seconds())
 
     async def serve(self) -> None:
         """Show the certificate of the Secret, and each that follows it.

@@ -9,7 +9,7 @@ from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.controllers.runtime.object_store import ObjectStore
-from penstock.kube import FIELD_MANAGER, made_by_others
+from penstock.kube import FIELD_MANAGER, has_other_managers
 from penstock.render.slinky.cluster import adopted_workload as held
 from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
 
@@ -88,7 +88,7 @@ def inspect(
     was = annotations.get(marks.ADOPTED_TEMPLATE)
     if was == REPLACED:
         return WorkloadAdoption(found, live, is_foreign=True)
-    if was is None and not made_by_others(live, FIELD_MANAGER, "spec", "template"):
+    if was is None and not has_other_managers(live, FIELD_MANAGER, "spec", "template"):
         return WorkloadAdoption(found, live)
     noted = held.note(declared)
     wants = asked or of.metadata.annotations.get(marks.ADOPTED_PODS) == marks.REPLACE

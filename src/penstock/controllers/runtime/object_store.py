@@ -95,7 +95,7 @@ class ObjectStore:
                 resource,
                 manifest,
                 live,
-                adopts=(UPSTREAM, _OLDER),
+                takes_over=(UPSTREAM, _OLDER),
                 at_once=(UPSTREAM,),
                 leave=_OF_PODS if stays else (),
                 along_with="spec.template" if _is_workload(manifest) and not stays else "",

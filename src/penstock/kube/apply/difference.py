@@ -39,7 +39,7 @@ def owned_fields(live: Json, manager: str) -> Json | None:
     return None
 
 
-def drift(manifest: Json, live: Json, manager: str) -> tuple[str, ...]:
+def field_differences(manifest: Json, live: Json, manager: str) -> tuple[str, ...]:
     """Paths at which `live` is not what `manifest` asks for; empty when it is.
 
     Paths are in order of the manifest, such as `spec.replicas`.

@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 """Names of fields, from the top of an object down."""
 
 
-def adopt(
+def ownership_patch(
     live: Json, manager: str, others: Collection[str], *, leave: Collection[Path] = ()
 ) -> list[Json] | None:
     """A JSON patch that makes the updates of `others` applied fields of `manager`.
@@ -101,7 +101,7 @@ def _split(fields: Json, leave: Collection[Path]) -> tuple[Json, Json]:
     return left, given
 
 
-def made_by_others(live: Json, manager: str, *path: str) -> bool:
+def has_other_managers(live: Json, manager: str, *path: str) -> bool:
     """Whether others wrote a field of an object, and `manager` never did."""
     meta = cast("Json", live.get("metadata") or {})
     owners = {

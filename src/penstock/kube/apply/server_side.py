@@ -11,8 +11,8 @@ import msgspec
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
-from penstock.kube.apply.difference import drift, owned_fields
-from penstock.kube.apply.field_owners import Path, adopt
+from penstock.kube.apply.difference import field_differences, owned_fields
+from penstock.kube.apply.field_owners import Path, ownership_patch
 from penstock.kube.client.client import Client
 from penstock.kube.client.errors import NotFoundError, NotOursError
 from penstock.kube.client.nesting import decode
@@ -38,14 +38,14 @@ class _Memo:
 class Applier:
     """Server-side apply under one field manager, sent only when something differs.
 
-    `adopts` names managers whose updates become ours before the first apply: by default our own,
-    for objects that were made by a plain create.
+    `takes_over` names managers whose updates become ours before the first apply. Our own is always
+    one of them, for objects that were made by a plain create.
     """
 
-    def __init__(self, client: Client, *, adopts: Collection[str] = ()) -> None:
+    def __init__(self, client: Client, *, takes_over: Collection[str] = ()) -> None:
         self._client = client
         self._manager = client.field_manager
-        self._adopts = frozenset({self._manager, *adopts})
+        self._takes_over = frozenset({self._manager, *takes_over})
         self._memos: dict[str, _Memo] = {}
 
     async def ensure(
@@ -54,14 +54,14 @@ class Applier:
         manifest: Json,
         live: Json | None,
         *,
-        adopts: Collection[str] = (),
+        takes_over: Collection[str] = (),
         at_once: Collection[str] = (),
         leave: Collection[Path] = (),
         along_with: str = "",
     ) -> Applied:
         """Create or update; `live` is the whole object as last seen, with its managedFields.
 
-        `adopts` names more managers whose updates become ours: what they wrote and the manifest
+        `takes_over` names more managers whose updates become ours: what they wrote and the manifest
         does not ask for goes. That happens with the next change, for managers in `at_once` also
         without one. Fields at the paths of `leave` stay theirs. With `along_with`, a path, the
         rest stays theirs as well until something at or below that path changes.
@@ -71,24 +71,26 @@ class Applier:
         when the object has another controlling owner than the manifest, or none; KubeError.
         """
         if live is None:
-            live = await self._look(resource, manifest)
+            live = await self._get_live(resource, manifest)
         if live is None:
             # Not POST: that would own the server's defaults too, as updates, and a later apply
             # could not remove a field.
             body = await self._client.apply_raw(resource, manifest)
             return Applied("created", self._remember(manifest, body))
         _check_owner(manifest, live)
-        changed = drift(manifest, live, self._manager)
+        changed = field_differences(manifest, live, self._manager)
         if changed and self._known(manifest, live, changed):
             changed = ()
         if along_with and not any(f"{path}.".startswith(f"{along_with}.") for path in changed):
-            adopts, at_once = (), ()
-        if not changed and adopt(live, self._manager, at_once, leave=leave) is not None:
+            takes_over, at_once = (), ()
+        if not changed and ownership_patch(live, self._manager, at_once, leave=leave) is not None:
             # An earlier version did not know the manager: it has a share in our fields.
             changed = ("metadata.managedFields",)
         if not changed:
             return Applied("unchanged", live)
-        patch = adopt(live, self._manager, self._adopts.union(adopts), leave=leave)
+        patch = ownership_patch(
+            live, self._manager, self._takes_over.union(takes_over), leave=leave
+        )
         if patch is not None:
             meta = live["metadata"]
             await self._client.patch_raw(
@@ -102,7 +104,7 @@ class Applier:
         """The object of that uid is gone."""
         self._memos.pop(uid, None)
 
-    async def _look(self, resource: Resource[Any], manifest: Json) -> Json | None:
+    async def _get_live(self, resource: Resource[Any], manifest: Json) -> Json | None:
         meta = manifest["metadata"]
         try:
             body = await self._client.get_raw(resource, meta.get("namespace", ""), meta["name"])
@@ -112,21 +114,21 @@ class Applier:
 
     def _remember(self, manifest: Json, body: bytes) -> Json:
         live = decode(body, dict[str, Any])
-        differs = drift(manifest, live, self._manager)
+        differs = field_differences(manifest, live, self._manager)
         uid = cast("str", live["metadata"].get("uid", ""))
         if differs:
             # The server writes it differently (a default, a webhook): what it looks like now is
             # as good as what was asked for, until one of the two changes.
-            self._memos[uid] = _Memo(_hash(manifest), self._look_hash(live, differs))
+            self._memos[uid] = _Memo(_hash(manifest), self._live_hash(live, differs))
         else:
             self._memos.pop(uid, None)
         return live
 
     def _known(self, manifest: Json, live: Json, differs: tuple[str, ...]) -> bool:
         memo = self._memos.get(live["metadata"].get("uid", ""))
-        return memo == _Memo(_hash(manifest), self._look_hash(live, differs))
+        return memo == _Memo(_hash(manifest), self._live_hash(live, differs))
 
-    def _look_hash(self, live: Json, differs: tuple[str, ...]) -> str:
+    def _live_hash(self, live: Json, differs: tuple[str, ...]) -> str:
         values = [_at(live, path) for path in differs]
         return _hash([list(differs), values, owned_fields(live, self._manager)])
 

@@ -98,7 +98,7 @@ class Store(Generic[T]):
         """Call `handler` for what is there and for each change; returns how to stop that."""
         self._handlers.append(handler)
         for obj in self:
-            _tell(handler, None, obj)
+            _notify(handler, None, obj)
         return lambda: self._handlers.remove(handler)
 
     def put(self, entry: Entry[T]) -> None:
@@ -157,10 +157,10 @@ class Store(Generic[T]):
         for index in self._indexes:
             index.update(before, after)
         for handler in tuple(self._handlers):
-            _tell(handler, before, after)
+            _notify(handler, before, after)
 
 
-def _tell(handler: Handler[T], old: T | None, new: T | None) -> None:
+def _notify(handler: Handler[T], old: T | None, new: T | None) -> None:
     try:
         handler(old, new)
     except Exception:

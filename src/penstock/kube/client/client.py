@@ -161,7 +161,7 @@ class Client:
         async with self._rest.stream(Call("watch", resource.plural, request)) as stream:
             yield stream
 
-    async def rehearse(self, resource: Resource[Any], live: Json | None, body: Json) -> Json:
+    async def dry_run(self, resource: Resource[Any], live: Json | None, body: Json) -> Json:
         """What would become of a create (`live` is None) or of a merge patch; nothing is changed.
 
         Source: Kubernetes API concepts, "Dry-run". Raises KubeError with what would be refused.

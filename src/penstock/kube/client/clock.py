@@ -66,7 +66,7 @@ class Watchdog:
         self._seconds = seconds
         self._expire = expire
         self._alive_at = clock.monotonic()
-        self._timer = clock.call_later(seconds, self._look)
+        self._timer = clock.call_later(seconds, self._check)
 
     def alive(self) -> None:
         """Push the deadline back to its full length."""
@@ -76,12 +76,12 @@ class Watchdog:
         """Stop watching."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         left = self._alive_at + self._seconds - self._clock.monotonic()
         if left <= 0:
             self._expire()
         else:
-            self._timer = self._clock.call_later(left, self._look)
+            self._timer = self._clock.call_later(left, self._check)
 
 
 class Deadline:

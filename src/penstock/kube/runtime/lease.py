@@ -85,7 +85,7 @@ class Lease:
         """Who held the Lease when it was last looked at."""
         return (self._seen and self._seen.holder_identity) or ""
 
-    def leading(self) -> bool:
+    def is_leading(self) -> bool:
         """Whether this process may act at this very moment.
 
         False as soon as the last renewal is too long ago, even when the event loop was stopped
@@ -99,16 +99,16 @@ class Lease:
             await self._clock.sleep(self._backoff.delay(1))
         log.info("leading", lease=self._name, identity=self.identity)
 
-    async def hold(self) -> None:
+    async def renew(self) -> None:
         """Renew until cancelled. Raises NotLeaderError when that fails for too long."""
         while True:
             await self._clock.sleep(self._timing.retry)
-            if not await self._attempt() and not self.leading():
+            if not await self._attempt() and not self.is_leading():
                 raise NotLeaderError(f"lost the lease {self._namespace}/{self._name}")
 
     async def release(self) -> None:
         """Let another candidate begin at once. Call it after everything has stopped."""
-        if not self.leading():
+        if not self.is_leading():
             return
         self._renewed_at = None
         try:
@@ -128,7 +128,7 @@ class Lease:
         await self.acquire()
         try:
             async with asyncio.TaskGroup() as group:
-                holding = group.create_task(self.hold())
+                holding = group.create_task(self.renew())
                 await work()
                 holding.cancel()
         finally:

@@ -39,7 +39,7 @@ class Manager:
     """Starts and stops everything together.
 
     Caches run in every process, so that a standby is warm. Controllers and what is added with
-    `leading` run only while `lease` is held; without a Lease the process leads by itself.
+    `run_while_leading` run only while `lease` is held; without a Lease the process leads by itself.
     `namespaces` narrows all caches of namespaced resources. `grace` are the seconds that
     reconciles under way get at the end.
     """
@@ -71,7 +71,7 @@ class Manager:
         self._working = False
         if lease is not None:
             # A process that was frozen and wakes up late must not act before it looks around.
-            client.guard = lease.leading
+            client.guard = lease.is_leading
 
     def cache(
         self,
@@ -118,11 +118,11 @@ class Manager:
         """Run this controller while leading."""
         self._controllers.append(controller)
 
-    def leading(self, run: Run) -> None:
+    def run_while_leading(self, run: Run) -> None:
         """Run this too while leading; it is cancelled when the controllers have ended."""
         self._leading.append(run)
 
-    def always(self, run: Run) -> None:
+    def run_always(self, run: Run) -> None:
         """Run this in every process; it is cancelled last."""
         self._always.append(run)
 
@@ -165,7 +165,7 @@ class Manager:
 
     async def _until_stopped(self) -> None:
         async with asyncio.TaskGroup() as group:
-            turn = group.create_task(self._turn())
+            turn = group.create_task(self._lead_once())
             await self._stop.wait()
             if self._working:
                 for controller in self._controllers:
@@ -173,7 +173,7 @@ class Manager:
             else:
                 turn.cancel()
 
-    async def _turn(self) -> None:
+    async def _lead_once(self) -> None:
         """Sync, wait to lead, work; the Lease is given back after all has ended."""
         for key in self._needed:
             await self._caches[key].wait_synced()

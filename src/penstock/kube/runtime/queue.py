@@ -56,7 +56,7 @@ class WorkQueue:
         self._dirty[key] = self._clock.monotonic()
         if key not in self._processing:
             self._ready.append(key)
-            self._wake()
+            self._notify_getter()
 
     def add_after(self, key: str, seconds: float) -> None:
         """Add the key later; of several delays of one key the earliest counts."""
@@ -100,7 +100,7 @@ class WorkQueue:
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
                     # It was woken for a key and cannot take it: wake another one.
-                    self._wake()
+                    self._notify_getter()
                 raise
         key = self._ready.popleft()
         self._waited.observe(self._clock.monotonic() - self._dirty.pop(key))
@@ -112,7 +112,7 @@ class WorkQueue:
         self._processing.discard(key)
         if key in self._dirty:
             self._ready.append(key)
-            self._wake()
+            self._notify_getter()
 
     def close(self, *, drain: bool = False) -> None:
         """Take nothing more; drop what waits, or with `drain` hand out what is ready first."""
@@ -124,13 +124,13 @@ class WorkQueue:
             self._ready.clear()
             self._dirty.clear()
         while self._getters:
-            self._wake()
+            self._notify_getter()
 
     def _due(self, key: str) -> None:
         del self._delayed[key]
         self.add(key)
 
-    def _wake(self) -> None:
+    def _notify_getter(self) -> None:
         while self._getters:
             waiter = self._getters.popleft()
             if not waiter.done():

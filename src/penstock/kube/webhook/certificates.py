@@ -82,7 +82,7 @@ def renewed(bundle: Bundle | None, hosts: Collection[str], now: datetime) -> Bun
     return found
 
 
-def next_look(bundle: Bundle, now: datetime) -> timedelta:
+def next_check(bundle: Bundle, now: datetime) -> timedelta:
     """When `renewed` is worth asking again: at least a minute, at most a day."""
     newest = x509.load_pem_x509_certificates(bundle.authority)[0]
     leaf = x509.load_pem_x509_certificate(bundle.leaf)

@@ -141,14 +141,14 @@ def _response(request: AdmissionRequest, given: Answer) -> _Response:
     return _Response(
         uid=request.uid,
         allowed=given.allowed,
-        status=unset if given.allowed else _refusal(request, given.causes),
+        status=unset if given.allowed else _rejection(request, given.causes),
         patch=_encoded(given.patch) if given.patch else unset,
         patch_type="JSONPatch" if given.patch else unset,
         warnings=tuple(_shown(given.warnings)) or unset,
     )
 
 
-def _refusal(request: AdmissionRequest, causes: tuple[Cause, ...]) -> _Status:
+def _rejection(request: AdmissionRequest, causes: tuple[Cause, ...]) -> _Status:
     kind = request.kind
     return _Status(
         message="; ".join(f"{one.field}: {one.message}" for one in causes),
