@@ -118,7 +118,7 @@ def slurm_is_not_asked_again(patch: pytest.MonkeyPatch) -> None:
     async def last(self: Mirror) -> Snapshot:
         return self.snapshot
 
-    patch.setattr(Mirror, "fresh", last)
+    patch.setattr(Mirror, "poll", last)
 
 
 def every_drain_is_ours(patch: pytest.MonkeyPatch) -> None:

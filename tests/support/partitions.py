@@ -87,7 +87,7 @@ def poke(lab_: Lab, running: Running) -> None:
     """Have slurmctld asked for its partitions now."""
     link = running.operator._connections.get(f"{lab_.namespace}/slurm")  # pyright: ignore[reportPrivateUsage]
     assert link is not None
-    link.partitions.poke()
+    link.partitions.poll_soon()
 
 
 def events(running: Running, reason: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
 
-def drains(state: frozenset[str]) -> bool:
+def is_draining(state: frozenset[str]) -> bool:
     """Whether a node in that state takes no new job because it was asked to drain."""
     return "DRAIN" in state and "UNDRAIN" not in state
 
@@ -71,7 +71,7 @@ class Node:
     @property
     def drain(self) -> bool:
         """Whether it takes no new job because it was asked to drain."""
-        return drains(self.state)
+        return is_draining(self.state)
 
     @property
     def drained(self) -> bool:
@@ -99,6 +99,6 @@ class Job:
     everywhere: bool = False
     """Whether its nodes cannot be read, so that it counts as one that holds every node."""
 
-    def holds(self, node: str) -> bool:
+    def uses(self, node: str) -> bool:
         """Whether it may be on a node of that name."""
         return self.everywhere or node in self.nodes

@@ -124,7 +124,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
         running = asyncio.ensure_future(link.mirror.run())
         await asyncio.sleep(0)
         try:
-            await link.mirror.fresh()
+            await link.mirror.poll()
             yield Stage(api, world, rest, link, actor, nodeset)
         finally:
             running.cancel()

@@ -73,7 +73,7 @@ async def test_a_drained_node_s_pod_is_deleted_in_exactly_the_version_that_was_s
 async def test_a_node_that_became_busy_after_the_decision_keeps_its_pod():
     async with stage(nodesets.nodeset(), "compute-0") as scene:
         pod = drained(scene)
-        await scene.link.mirror.fresh()
+        await scene.link.mirror.poll()
         scene.slurm.run("compute-0")
         assert not await scene.act(delete(pod))
         assert scene.pods == ["compute-0"]
@@ -83,7 +83,7 @@ async def test_a_node_that_became_busy_after_the_decision_keeps_its_pod():
 async def test_a_node_that_was_undrained_after_the_decision_keeps_its_pod():
     async with stage(nodesets.nodeset(), "compute-0") as scene:
         pod = drained(scene)
-        await scene.link.mirror.fresh()
+        await scene.link.mirror.poll()
         scene.slurm.update_node("compute-0", ["UNDRAIN"], {})
         assert not await scene.act(delete(pod))
         assert scene.deletes() == []
@@ -93,7 +93,7 @@ async def test_a_node_that_was_undrained_after_the_decision_keeps_its_pod():
 async def test_a_pod_stays_when_slurm_gives_no_answer_now(fault: Fault):
     async with stage(nodesets.nodeset(), "compute-0") as scene:
         pod = drained(scene)
-        await scene.link.mirror.fresh()
+        await scene.link.mirror.poll()
         scene.rest.fault = fault
         assert not await scene.act(delete(pod))
         assert scene.deletes() == []
@@ -134,7 +134,7 @@ async def test_each_lot_of_a_large_batch_rests_on_an_answer_of_its_own(
     monkeypatch.setattr("penstock.controllers.nodeset.actor.AT_ONCE", 1)
     async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
         pods = [drained(scene), drained(scene, "compute-1")]
-        await scene.link.mirror.fresh()
+        await scene.link.mirror.poll()
         before = sum("/nodes/" in call for call in scene.rest.calls)
         await scene.act(*map(delete, pods))
         assert sum("/nodes/" in call for call in scene.rest.calls) - before >= 2

@@ -92,8 +92,8 @@ class Cluster:
         """What Slurm says; the mirror may have to begin first."""
         while link.mirror.snapshot.asked_at is None:
             await asyncio.sleep(0)
-            await link.mirror.fresh()
-        return await link.mirror.fresh()
+            await link.mirror.poll()
+        return await link.mirror.poll()
 
 
 @asynccontextmanager
@@ -152,12 +152,12 @@ async def test_a_restapi_that_goes_takes_the_knowledge_with_it():
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
-        await link.mirror.fresh()
+        await link.mirror.poll()
         drop(at.world.restapis, restapi())
         await at.look()
         assert link.client is None
         assert isinstance(link.mirror.snapshot.nodes, Unknown)
-        assert isinstance((await link.mirror.fresh()).jobs, Unknown)
+        assert isinstance((await link.mirror.poll()).jobs, Unknown)
 
 
 async def test_without_a_key_no_token_is_made_up():
@@ -180,10 +180,10 @@ async def test_a_changed_key_signs_the_tokens_from_then_on():
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
-        assert isinstance((await link.mirror.fresh()).nodes, Unknown)
+        assert isinstance((await link.mirror.poll()).nodes, Unknown)
         put(at.world.secrets, secret(OTHER_KEY, 2))
         await at.look()
-        assert isinstance((await link.mirror.fresh()).nodes, Known)
+        assert isinstance((await link.mirror.poll()).nodes, Known)
 
 
 async def test_a_look_that_finds_nothing_new_leaves_the_connection_as_it_is():

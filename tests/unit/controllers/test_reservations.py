@@ -72,19 +72,19 @@ async def test_reservations_are_asked_for_while_somebody_needs_them() -> None:
             mirror.endpoint(scene.link.client)
             await asyncio.sleep(0)
             assert isinstance(mirror.records, Unknown)
-            assert not mirror.asked
+            assert not mirror.has_answered
             mirror.need("slurm/compute", True)
             await asyncio.wait_for(heard.wait(), 30)
             assert isinstance(mirror.records, Known)
-            assert mirror.asked
+            assert mirror.has_answered
             heard.clear()
             await scene.act(made("compute-0"))
-            await mirror.fresh()
+            await mirror.poll()
             assert heard.is_set()
             assert isinstance(mirror.records, Known)
             assert mirror.records.value[NAME].nodes == {"compute-0"}
             heard.clear()
-            await mirror.fresh()
+            await mirror.poll()
             assert not heard.is_set(), "nothing new"
             mirror.need("slurm/compute", False)
             assert isinstance(mirror.records, Unknown)

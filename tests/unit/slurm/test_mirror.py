@@ -81,7 +81,7 @@ async def test_without_an_endpoint_it_says_why():
     mirror.endpoint(None, "no RestApi references this Controller")
     async with running(mirror):
         async with asyncio.timeout(5):
-            snapshot = await mirror.fresh()
+            snapshot = await mirror.poll()
     assert snapshot.nodes == snapshot.jobs == Unknown("no RestApi references this Controller")
 
 
@@ -144,8 +144,8 @@ async def test_a_fresh_answer_is_asked_for_after_the_call(server: FakeSlurmrestd
         stale = mirror.snapshot.node("cpu-0")
         assert isinstance(stale, Known)
         assert not stale.value.drained
-        answer = (await mirror.fresh()).node("cpu-0")
-        await mirror.fresh()
+        answer = (await mirror.poll()).node("cpu-0")
+        await mirror.poll()
     assert isinstance(answer, Known)
     assert answer.value.drained
     assert set(polls(server)) == {"/nodes/"}, "a fresh answer is a whole one"
@@ -157,7 +157,7 @@ async def test_a_poll_under_way_is_no_fresh_answer(server: FakeSlurmrestd, rest:
     mirror.endpoint(rest)
     async with running(mirror), asyncio.timeout(10):
         await server.called(1, "nodes/")
-        await mirror.fresh()
+        await mirror.poll()
     assert len(polls(server)) == 2
 
 
@@ -167,7 +167,7 @@ async def test_concurrent_callers_share_one_round_trip(server: FakeSlurmrestd, r
     async with running(mirror):
         await until(mirror, known)
         before = len(polls(server))
-        answers = await asyncio.gather(*(mirror.fresh() for _ in range(20)))
+        answers = await asyncio.gather(*(mirror.poll() for _ in range(20)))
     assert len(polls(server)) == before + 1
     assert all(answer is answers[0] for answer in answers)
 
@@ -181,8 +181,8 @@ async def test_a_caller_that_gives_up_does_not_harm_the_others(
         await until(mirror, known)
         server.fault, server.delay_s = Fault.SLOW, 0.1
         impatient, patient = (
-            asyncio.create_task(mirror.fresh()),
-            asyncio.create_task(mirror.fresh()),
+            asyncio.create_task(mirror.poll()),
+            asyncio.create_task(mirror.poll()),
         )
         await asyncio.sleep(0.02)
         impatient.cancel()
@@ -213,12 +213,12 @@ async def test_no_fault_is_ever_a_fact_about_nodes(
         server.fault = fault
         if fault is Fault.HANG:
             mirror.endpoint(Slurmrestd(server.url, lambda: "token", timeout_s=0.1))
-        nodes = (await mirror.fresh()).nodes
+        nodes = (await mirror.poll()).nodes
         assert isinstance(nodes, Unknown)
         assert words in nodes.why
         server.fault = Fault.NONE
         mirror.endpoint(rest)
-        assert known(await mirror.fresh())
+        assert known(await mirror.poll())
 
 
 async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
@@ -231,7 +231,7 @@ async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
     async with running(mirror):
         await until(mirror, known)
         await server.stop()
-        assert not known(await mirror.fresh())
+        assert not known(await mirror.poll())
         now = 115.0
         assert known(mirror.snapshot)
         now = 115.1
@@ -252,7 +252,7 @@ async def test_who_read_a_stale_answer_hears_of_the_next_good_one_though_nothing
         mirror.subscribe(told.append)
         now = 115.1
         assert not known(mirror.snapshot)
-        assert known(await mirror.fresh())
+        assert known(await mirror.poll())
         await until(mirror, known)
     assert told == [{"cpu-0", "cpu-1", "cpu-2", "cpu-3"}]
 
@@ -294,14 +294,14 @@ async def test_a_slurmctld_that_goes_on_listing_no_nodes_is_believed_once_it_run
     mirror = Mirror(pace=SLOW, clock=lambda: now)
     mirror.endpoint(rest)
     async with running(mirror):
-        assert (await mirror.fresh()).nodes == Unknown(NO_NODES)
+        assert (await mirror.poll()).nodes == Unknown(NO_NODES)
         assert not [call for call in server.calls if "diag" in call]
         now = 160.0
-        assert (await mirror.fresh()).nodes == Unknown(NO_NODES)
+        assert (await mirror.poll()).nodes == Unknown(NO_NODES)
         server.slurmctld.began -= 60
-        assert (await mirror.fresh()).nodes == Known(dict[str, Node](), 160.0)
+        assert (await mirror.poll()).nodes == Known(dict[str, Node](), 160.0)
         asked = len([call for call in server.calls if "diag" in call])
-        assert (await mirror.fresh()).nodes == Known(dict[str, Node](), 160.0)
+        assert (await mirror.poll()).nodes == Known(dict[str, Node](), 160.0)
         assert len([call for call in server.calls if "diag" in call]) == asked
 
 
@@ -316,7 +316,7 @@ async def test_nodes_that_we_deleted_are_believed_to_be_gone(
         for name in gone:
             await rest.delete_node(name)
         mirror.forget(gone)
-        nodes = (await mirror.fresh()).nodes
+        nodes = (await mirror.poll()).nodes
     assert isinstance(nodes, Known)
     assert list(nodes.value) == ["cpu-0"]
 
@@ -328,7 +328,7 @@ async def test_another_endpoint_takes_over_in_the_middle_of_a_poll(
         dead.fault = Fault.HANG
         mirror = Mirror(pace=SLOW)
         async with running(mirror), asyncio.timeout(10):
-            waiting = asyncio.create_task(mirror.fresh())
+            waiting = asyncio.create_task(mirror.poll())
             await asyncio.sleep(0)
             mirror.endpoint(Slurmrestd(dead.url, lambda: "token", timeout_s=1))
             await dead.called(1)
@@ -340,7 +340,7 @@ def _nothing(_: FakeSlurmctld, __: Mirror) -> None: ...
 
 
 def _poke(_: FakeSlurmctld, mirror: Mirror) -> None:
-    mirror.poke()
+    mirror.poll_soon()
 
 
 def _complete(slurmctld: FakeSlurmctld, _: Mirror) -> None:
@@ -374,10 +374,10 @@ async def test_it_asks_often_only_while_something_moves(
     async with running(mirror):
         await until(mirror, known)
         prepare(server.slurmctld, mirror)
-        await mirror.fresh()
+        await mirror.poll()
         now = 120.0  # what changed so far is long ago
         prepare(server.slurmctld, mirror)
-        await mirror.fresh()
+        await mirror.poll()
         assert mirror.due() == now + pause
 
 
@@ -389,7 +389,7 @@ async def test_it_asks_less_and_less_while_asking_fails(server: FakeSlurmrestd, 
     pauses: list[float] = []
     async with running(mirror):
         for _ in range(6):
-            await mirror.fresh()
+            await mirror.poll()
             pauses.append(mirror.due() - now)
     assert pauses[-1] == 10
     assert pauses == sorted(pauses)
@@ -398,7 +398,7 @@ async def test_it_asks_less_and_less_while_asking_fails(server: FakeSlurmrestd, 
 async def test_a_mirror_that_does_not_run_knows_nothing(rest: Slurmrestd):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
-    assert (await mirror.fresh()).nodes == Unknown(STOPPED)
+    assert (await mirror.poll()).nodes == Unknown(STOPPED)
 
 
 async def test_stopping_answers_those_who_wait(server: FakeSlurmrestd, rest: Slurmrestd):
@@ -407,6 +407,6 @@ async def test_stopping_answers_those_who_wait(server: FakeSlurmrestd, rest: Slu
     mirror.endpoint(rest)
     async with running(mirror), asyncio.timeout(10):
         await server.called(1)
-        waiting = asyncio.create_task(mirror.fresh())
+        waiting = asyncio.create_task(mirror.poll())
         await asyncio.sleep(0)
     assert (await waiting).nodes == Unknown(STOPPED)

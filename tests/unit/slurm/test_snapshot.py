@@ -5,12 +5,12 @@ from penstock.slurm.mirror.snapshot import (
     LATE,
     NO_NODES,
     NOT_ASKED,
-    Belief,
-    NodeBelief,
+    ListCache,
+    NodeListFilter,
     Snapshot,
     Uptime,
-    changed,
-    reusing,
+    changed_nodes,
+    with_reused_records,
 )
 from penstock.slurm.state import Job, Node
 
@@ -20,19 +20,19 @@ def nodes(*names: str, state: str = "IDLE") -> dict[str, Node]:
 
 
 def test_nothing_is_known_before_anything_was_asked():
-    assert Belief[int](15).fact(0) == Unknown(NOT_ASKED)
+    assert ListCache[int](15).fact(0) == Unknown(NOT_ASKED)
 
 
 def test_an_answer_holds_until_it_is_stale():
-    belief = Belief[int](stale=15)
-    belief.accept(7, 1000, asked_at=10)
+    belief = ListCache[int](stale=15)
+    belief.store(7, 1000, asked_at=10)
     assert belief.fact(25) == Known(7, 10)
     assert belief.fact(25.1) == Unknown(LATE)
 
 
 def test_a_failure_leaves_the_last_answer_until_it_is_stale_and_then_says_why():
-    belief = Belief[int](stale=15)
-    belief.accept(7, 1000, asked_at=10)
+    belief = ListCache[int](stale=15)
+    belief.store(7, 1000, asked_at=10)
     belief.fail("refused")
     assert belief.fact(25) == Known(7, 10)
     assert belief.fact(26) == Unknown("refused")
@@ -40,19 +40,19 @@ def test_a_failure_leaves_the_last_answer_until_it_is_stale_and_then_says_why():
 
 
 def test_no_change_makes_an_answer_fresh_again():
-    belief = Belief[int](stale=15)
+    belief = ListCache[int](stale=15)
     belief.unchanged(5)
     assert belief.fact(5) == Unknown(NOT_ASKED)
-    belief.accept(7, 1000, asked_at=10)
+    belief.store(7, 1000, asked_at=10)
     belief.unchanged(20)
     assert belief.fact(35) == Known(7, 20)
 
 
 def test_an_empty_node_list_is_unknown_at_once_and_asks_for_everything():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer(nodes("a"), 1000, 1)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept(nodes("a"), 1000, 1)
     assert belief.update_time == 1000
-    belief.offer({}, 1001, 2)
+    belief.accept({}, 1001, 2)
     assert belief.fact(2) == Unknown(NO_NODES)
     assert belief.update_time is None
     belief.unchanged(3)
@@ -61,74 +61,74 @@ def test_an_empty_node_list_is_unknown_at_once_and_asks_for_everything():
 
 def test_an_empty_node_list_stays_unknown_while_slurmctld_does_not_say_how_long_it_runs():
     """D4."""
-    belief = NodeBelief(stale=15, disbelieve=60)
+    belief = NodeListFilter(stale=15, confirm_s=60)
     for second in range(0, 1000, 10):
-        belief.offer({}, 1, second)
+        belief.accept({}, 1, second)
         assert belief.fact(second) == Unknown(NO_NODES)
 
 
 def test_an_empty_node_list_of_a_slurmctld_that_just_started_is_unknown():
-    belief = NodeBelief(stale=15, disbelieve=60)
+    belief = NodeListFilter(stale=15, confirm_s=60)
     for second in range(0, 1000, 10):
-        belief.offer({}, 1, second, Uptime(59.0))
+        belief.accept({}, 1, second, Uptime(59.0))
         assert belief.fact(second) == Unknown(NO_NODES)
 
 
 def test_a_slurmctld_that_runs_and_goes_on_listing_no_nodes_is_believed():
     """D23, S013."""
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer({}, 1, 0, Uptime(1000.0))
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept({}, 1, 0, Uptime(1000.0))
     assert belief.fact(0) == Unknown(NO_NODES)
     assert not belief.needs_uptime((), 59)
     assert belief.needs_uptime((), 60)
-    belief.offer({}, 1, 60, Uptime(1060.0))
+    belief.accept({}, 1, 60, Uptime(1060.0))
     assert belief.fact(60) == Known(dict[str, Node](), 60)
     assert not belief.needs_uptime((), 61)
-    belief.offer({}, 1, 61)
+    belief.accept({}, 1, 61)
     assert belief.fact(61) == Known(dict[str, Node](), 61)
 
 
 def test_a_list_with_nodes_begins_the_wait_for_an_empty_one_again():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer({}, 1, 0, Uptime(1000.0))
-    belief.offer(nodes("a"), 1, 59)
-    belief.offer({}, 1, 61, Uptime(1061.0))
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept({}, 1, 0, Uptime(1000.0))
+    belief.accept(nodes("a"), 1, 59)
+    belief.accept({}, 1, 61, Uptime(1061.0))
     assert belief.fact(61) == Unknown(NO_NODES)
 
 
 def test_a_list_without_half_of_the_nodes_has_to_repeat_itself():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
-    belief.offer(nodes("a", "b"), 2, 10)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept(nodes("a", "b", "c", "d"), 1, 0)
+    belief.accept(nodes("a", "b"), 2, 10)
     assert belief.fact(10) == Unknown("slurmrestd listed only 2 of 4 known nodes")
-    belief.offer(nodes("a", "b"), 3, 69)
+    belief.accept(nodes("a", "b"), 3, 69)
     assert isinstance(belief.fact(69), Unknown)
-    belief.offer(nodes("a", "b"), 4, 70)
+    belief.accept(nodes("a", "b"), 4, 70)
     assert belief.fact(70) == Known(nodes("a", "b"), 70)
 
 
 def test_half_a_list_is_not_counted_against_an_empty_one():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
-    belief.offer(nodes("a"), 2, 10)
-    belief.offer({}, 3, 60)
-    belief.offer(nodes("a"), 4, 75)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept(nodes("a", "b", "c", "d"), 1, 0)
+    belief.accept(nodes("a"), 2, 10)
+    belief.accept({}, 3, 60)
+    belief.accept(nodes("a"), 4, 75)
     assert isinstance(belief.fact(75), Unknown)
 
 
 def test_whole_lists_are_believed_again_at_once():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
-    belief.offer(nodes("a"), 2, 10)
-    belief.offer(nodes("a", "b", "c"), 3, 12)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept(nodes("a", "b", "c", "d"), 1, 0)
+    belief.accept(nodes("a"), 2, 10)
+    belief.accept(nodes("a", "b", "c"), 3, 12)
     assert belief.fact(12) == Known(nodes("a", "b", "c"), 12)
 
 
 def test_records_that_we_deleted_may_be_missing():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer(nodes("a", "b", "c", "d"), 1, 0)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept(nodes("a", "b", "c", "d"), 1, 0)
     belief.forget(["b", "c", "d"])
-    belief.offer(nodes("a"), 2, 1)
+    belief.accept(nodes("a"), 2, 1)
     assert belief.fact(1) == Known(nodes("a"), 1)
 
 
@@ -150,54 +150,57 @@ def test_the_jobs_of_a_node_are_unknown_with_the_jobs():
 def test_changes_name_the_nodes_of_changed_records_and_jobs():
     old = Snapshot(Known(nodes("a", "b", "c"), 1), Known((Job(1, nodes=("c",)),), 1))
     new = Snapshot(Known(nodes("a", "b", "c", "d"), 2), Known((Job(2, nodes=("b",)),), 2))
-    assert changed(old, new) == {"b", "c", "d"}
+    assert changed_nodes(old, new) == {"b", "c", "d"}
 
 
 def test_a_new_time_alone_is_no_change():
     old = Snapshot(Known(nodes("a"), 1), Known((Job(1),), 1))
     new = Snapshot(Known(nodes("a"), 2), Known((Job(1),), 2))
-    assert changed(old, new) is None
+    assert changed_nodes(old, new) is None
     assert (
-        changed(Snapshot(Unknown("x"), Unknown("x")), Snapshot(Unknown("x"), Unknown("x"))) is None
+        changed_nodes(Snapshot(Unknown("x"), Unknown("x")), Snapshot(Unknown("x"), Unknown("x")))
+        is None
     )
 
 
 def test_a_turn_between_known_and_unknown_names_every_node():
     known = Snapshot(Known(nodes("a", "b"), 1), Known((), 1))
     unknown = Snapshot(Unknown("why"), Known((), 1))
-    assert changed(known, unknown) == {"a", "b"}
-    assert changed(unknown, known) == {"a", "b"}
-    assert changed(unknown, Snapshot(Unknown("other"), Known((), 1))) == frozenset()
+    assert changed_nodes(known, unknown) == {"a", "b"}
+    assert changed_nodes(unknown, known) == {"a", "b"}
+    assert changed_nodes(unknown, Snapshot(Unknown("other"), Known((), 1))) == frozenset()
 
 
 def test_a_failure_says_more_than_an_old_doubt():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer({}, 1, 0)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept({}, 1, 0)
     belief.fail("refused")
     assert belief.fact(1) == Unknown("refused")
-    belief.offer({}, 1, 2)
+    belief.accept({}, 1, 2)
     assert belief.fact(2) == Unknown(NO_NODES)
 
 
 def test_an_empty_list_is_believed_at_once_only_when_we_deleted_the_last_record():
-    belief = NodeBelief(stale=15, disbelieve=60)
-    belief.offer({}, 1000, asked_at=0)
+    belief = NodeListFilter(stale=15, confirm_s=60)
+    belief.accept({}, 1000, asked_at=0)
     assert belief.fact(0) == Unknown(NO_NODES)
-    belief.offer(nodes("a", "b"), 1001, asked_at=1)
+    belief.accept(nodes("a", "b"), 1001, asked_at=1)
     belief.forget(["a"])
-    belief.offer({}, 1002, asked_at=2)
+    belief.accept({}, 1002, asked_at=2)
     assert belief.fact(2) == Unknown(NO_NODES)
     belief.forget(["b"])
-    belief.offer({}, 1003, asked_at=3)
+    belief.accept({}, 1003, asked_at=3)
     assert belief.fact(3) == Known(dict[str, Node](), 3)
-    belief.offer(nodes("c"), 1004, asked_at=4)
-    belief.offer({}, 1005, asked_at=5)
+    belief.accept(nodes("c"), 1004, asked_at=4)
+    belief.accept({}, 1005, asked_at=5)
     assert belief.fact(5) == Unknown(NO_NODES)
 
 
 def test_equal_records_are_the_same_objects_again():
     old = {"a": Node("a", frozenset({"IDLE"})), "b": Node("b", frozenset({"IDLE"}))}
-    found = reusing(old, [Node("a", frozenset({"IDLE"})), Node("b", frozenset({"DOWN"}))])
+    found = with_reused_records(
+        old, [Node("a", frozenset({"IDLE"})), Node("b", frozenset({"DOWN"}))]
+    )
     assert found["a"] is old["a"]
     assert found["b"].state == {"DOWN"}
-    assert reusing(None, [old["a"]]) == {"a": old["a"]}
+    assert with_reused_records(None, [old["a"]]) == {"a": old["a"]}

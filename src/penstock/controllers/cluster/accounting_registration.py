@@ -115,7 +115,7 @@ class Registrations:
         where = f"slurmdbd at {view.slurmdbd}"
         told = f"Reconfigured slurmctld: {where} does not have cluster {view.cluster} registered"
         events.normal(controller, "Registering", told, "Reconfigure")
-        link.registration.poke()
+        link.registration.poll_soon()
 
 
 _TYPES = frozenset({registration.REGISTERED})

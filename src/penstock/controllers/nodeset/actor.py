@@ -279,8 +279,8 @@ class Actor:
             return SlurmSnapshot.of(UNCONNECTED, UNCONNECTED)
         snapshot = link.mirror.snapshot
         if any(one.guard not in NEEDS_NO_SLURM for one in deletes):
-            link.mirror.poke()
-            snapshot = await link.mirror.fresh()
+            link.mirror.poll_soon()
+            snapshot = await link.mirror.poll()
         return SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
 
     async def _delete_one(

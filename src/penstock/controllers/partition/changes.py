@@ -144,7 +144,7 @@ class PartitionChanges:
             pass
         except SlurmError as error:
             return str(error)
-        link.partitions.poke()
+        link.partitions.poll_soon()
         return ""
 
     def members(self, cluster: Cluster, link: SlurmConnection) -> dict[str, frozenset[str]]:
@@ -282,7 +282,7 @@ class PartitionChanges:
             return False
         gone: list[str] = []
         state.file = old
-        for name in empty(waiting, (await link.mirror.fresh()).jobs):
+        for name in empty(waiting, (await link.mirror.poll()).jobs):
             try:
                 await client.delete_partition(name)
             except NotFoundError:
@@ -307,7 +307,7 @@ class PartitionChanges:
         state.lines.update(dict.fromkeys(gone, without))
         told = f"Deleted partition {', '.join(gone)}: it is declared no more and has no job"
         events.normal(controller, "PartitionUpdated", told, "Configure")
-        link.partitions.poke()
+        link.partitions.poll_soon()
         self.done(key)
         return True
 
@@ -449,7 +449,7 @@ class PartitionChanges:
                 f"Changed in slurmctld without a reconfigure: partition {', '.join(done)}",
                 "Configure",
             )
-        link.partitions.poke()
+        link.partitions.poll_soon()
         return done
 
     async def _drifted(

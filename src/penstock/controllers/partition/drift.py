@@ -75,7 +75,7 @@ class PartitionDrift:
         before = watch.found
         fresh = watch.hear(self._found(controller, link), as_of)
         if watch.waits:
-            self._client.clock.call_later(CONFIRM_S, link.partitions.poke)
+            self._client.clock.call_later(CONFIRM_S, link.partitions.poll_soon)
         for name, differences in fresh.items():
             self._tell(controller, name, differences)
         if watch.found != before or watch.due(self._client.clock.monotonic()):

@@ -69,8 +69,8 @@ async def mark(
     members = {node_set_of(one.partition("/")[2]): found for one, found in wanted.items()}
     if moved:
         await _move(client, moved & sets.keys(), sets, members)
-        await link.mirror.fresh()
-        link.partitions.poke()
+        await link.mirror.poll()
+        link.partitions.poll_soon()
     return Marked(members, trouble)
 
 

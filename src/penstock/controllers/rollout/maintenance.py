@@ -43,8 +43,8 @@ class Reservations:
         done = [await self._one(key, client, one, told) for one in actions]
         if actions:
             # The next decision must be made on what is there now.
-            link.mirror.poke()
-            await link.reservations.fresh()
+            link.mirror.poll_soon()
+            await link.reservations.poll()
         return done
 
     async def _one(

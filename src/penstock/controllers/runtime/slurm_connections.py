@@ -155,7 +155,7 @@ class SlurmConnections:
     def has_answered(self, member: ClusterMember, *, reservations: bool = False) -> bool:
         """Whether this process has heard of that cluster's Slurm, or why it cannot."""
         link = self.of(member)
-        if link is None or (reservations and not link.reservations.asked):
+        if link is None or (reservations and not link.reservations.has_answered):
             return False
         return link.has_answered
 

@@ -66,8 +66,8 @@ class SlurmActor:
         if not changes and not comments and not places and not features:
             return done
         if changes:
-            link.mirror.poke()
-            snapshot = await link.mirror.fresh()
+            link.mirror.poll_soon()
+            snapshot = await link.mirror.poll()
             if self._world.has_newer(nodeset):
                 return [False]
             now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
@@ -79,7 +79,7 @@ class SlurmActor:
         done += await gather(self._comment(workers, client, one, told) for one in comments)
         done += await gather(give_features(client, one, told) for one in features)
         # The next decision must be made on what Slurm says now, not on what it said before.
-        await link.mirror.fresh()
+        await link.mirror.poll()
         return done
 
     async def _change(
@@ -179,8 +179,8 @@ class SlurmActor:
         """Delete records of nodes that no pod stands for any more."""
         if not records:
             return []
-        link.mirror.poke()
-        snapshot = await link.mirror.fresh()
+        link.mirror.poll_soon()
+        snapshot = await link.mirror.poll()
         now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
         try:
             # slurmctld would take the node out of the reservation with its record. With its
@@ -202,7 +202,7 @@ class SlurmActor:
         deleted = await gather(self._forget_one(client, one, told) for one in right)
         left = [one.node for one, done in zip(right, deleted, strict=True) if done]
         link.mirror.forget(left)
-        await link.mirror.fresh()
+        await link.mirror.poll()
         return [len(left) == len(records)]
 
     async def _forget_one(

@@ -114,7 +114,7 @@ class NodeDrifts:
             part: Found = {name: found[name] for name in sorted(done)}
             note = f"Put back what was {decide.told(part)}"
             self._events.normal(nodeset, "NodesReverted", note, "Revert")
-        await link.mirror.fresh()
+        await link.mirror.poll()
 
     async def _adopt(
         self, nodeset: NodeSet, workers: WorkerSet, watch: Watch, drifted: NodeDrift

@@ -111,7 +111,7 @@ class NodeRegistrations:
             log.info("stand-ins not looked for", error=str(error))
 
     async def _remove_left(self, link: SlurmConnection, client: Slurmrestd) -> None:
-        left = stand_ins(_records(await link.mirror.fresh()))
+        left = stand_ins(_records(await link.mirror.poll()))
         if not left:
             return
         link.mirror.forget(left)
@@ -119,7 +119,7 @@ class NodeRegistrations:
             await remove(client, left)
         except SlurmError as error:
             log.info("stand-ins not removed", names=left, error=str(error))
-        await link.mirror.fresh()
+        await link.mirror.poll()
 
     async def _register(
         self,
@@ -129,7 +129,7 @@ class NodeRegistrations:
         due: Sequence[RegisterNode],
         told: EventBatch,
     ) -> None:
-        there = _records(await link.mirror.fresh())
+        there = _records(await link.mirror.poll())
         due = [one for one in due if one.node not in there]
         if not due:
             return
@@ -145,7 +145,7 @@ class NodeRegistrations:
             told.warning("SlurmRefused", note, "RegisterNode")
         else:
             self._unable.pop(key, None)
-        there = _records(await link.mirror.fresh())
+        there = _records(await link.mirror.poll())
         for one in due:
             if one.node in there:
                 self._tried[key].pop(one.node, None)
@@ -165,7 +165,7 @@ class NodeRegistrations:
         """Wait until slurmctld has records of these nodes; whether it has all of them."""
         until = self._clock.monotonic() + ANSWERS_S
         while True:
-            records = _records(await link.mirror.fresh())
+            records = _records(await link.mirror.poll())
             done = records >= set(nodes)
             if done or self._clock.monotonic() >= until:
                 link.mirror.forget(stand_ins(records))

@@ -139,5 +139,5 @@ def _slurm_counts(view: WorkerSetView, slurm: SlurmSnapshot) -> tuple[int, int, 
         sum(count for state, count in states.items() if "IDLE" in state),
         sum(count for state, count in states.items() if state & {"ALLOCATED", "MIXED"}),
         sum(count for state, count in states.items() if "DOWN" in state),
-        sum(count for state, count in states.items() if model.drains(state)),
+        sum(count for state, count in states.items() if model.is_draining(state)),
     )

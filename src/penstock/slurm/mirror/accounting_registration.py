@@ -54,7 +54,7 @@ class RegistrationMirror(PolledMirror):
         if (cluster, slurmdbd) != (self._cluster, self._slurmdbd):
             self._cluster, self._slurmdbd = cluster, slurmdbd
             self._forget(NOT_ASKED)
-            self._wake.set()
+            self._requested.set()
 
     async def _poll(self, client: Slurmrestd) -> float | None:
         if not self._cluster:

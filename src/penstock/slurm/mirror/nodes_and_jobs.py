@@ -28,16 +28,16 @@ from penstock.slurm.known import Unknown
 from penstock.slurm.mirror.snapshot import (
     LATE,
     NOT_ASKED,
-    Belief,
-    NodeBelief,
+    ListCache,
+    NodeListFilter,
     Snapshot,
     Uptime,
-    changed,
-    reusing,
+    changed_nodes,
+    with_reused_records,
 )
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import AuthError, BadReplyError, SlurmError
-from penstock.slurm.state import BUSY, Job, Node, drains
+from penstock.slurm.state import BUSY, Job, Node, is_draining
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -63,7 +63,7 @@ class Pace:
     """Age at which an answer becomes Unknown."""
     whole: float = 30.0
     """How often to ask for everything instead of changes."""
-    disbelieve: float = 60.0
+    confirm_s: float = 60.0
     """How long a list that lacks half of the nodes, or all, has to repeat itself."""
 
 
@@ -81,19 +81,19 @@ class Mirror:
         self._pace = pace or Pace()
         self._client: Slurmrestd | None = None
         self._absent = NOT_ASKED
-        self._nodes = NodeBelief(self._pace.stale, self._pace.disbelieve)
-        self._jobs = Belief[tuple[Job, ...]](self._pace.stale)
+        self._nodes = NodeListFilter(self._pace.stale, self._pace.confirm_s)
+        self._jobs = ListCache[tuple[Job, ...]](self._pace.stale)
         self._asked_at: float | None = None
         self._whole_at = -math.inf
         self._polled_at = -math.inf
         self._moving_until = -math.inf
         self._failures = 0
         self._running = False
-        self._wake = asyncio.Event()
+        self._requested = asyncio.Event()
         self._waiting: asyncio.Future[Snapshot] | None = None
         self._served: asyncio.Future[Snapshot] | None = None
         self._subscribers: list[Subscriber] = []
-        self._told = self._at()
+        self._notified = self._at()
         self._read_unknown = False
         self._judged: tuple[Mapping[str, Node] | None, bool] = (None, False)
 
@@ -112,7 +112,7 @@ class Mirror:
             return
         self._client, self._absent = client, why
         self._failures, self._polled_at, self._whole_at = 0, -math.inf, -math.inf
-        self._wake.set()
+        self._requested.set()
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with the names of nodes whose record or jobs changed.
@@ -123,16 +123,16 @@ class Mirror:
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
-    def poke(self) -> None:
+    def poll_soon(self) -> None:
         """Something is about to change: ask often for a while."""
         self._moving_until = self._clock() + self._pace.moving_for
-        self._wake.set()
+        self._requested.set()
 
     def forget(self, names: Iterable[str]) -> None:
         """We deleted these node records: a list without them is to be believed."""
         self._nodes.forget(names)
 
-    async def fresh(self) -> Snapshot:
+    async def poll(self) -> Snapshot:
         """What slurmctld says when asked after this call; callers at the same time share one poll.
 
         Facts are Unknown when that poll failed. It takes at most two timeouts of the client, the
@@ -142,7 +142,7 @@ class Mirror:
             return Snapshot(Unknown(STOPPED), Unknown(STOPPED))
         if self._waiting is None:
             self._waiting = asyncio.get_running_loop().create_future()
-        self._wake.set()
+        self._requested.set()
         return await asyncio.shield(self._waiting)
 
     def due(self) -> float:
@@ -169,7 +169,7 @@ class Mirror:
                 while (answer := await self._poll()) is None:
                     pass
                 _resolve(self._served, answer)
-                self._tell()
+                self._notify()
         finally:
             self._running = False
             stopped = Snapshot(Unknown(STOPPED), Unknown(STOPPED))
@@ -187,10 +187,10 @@ class Mirror:
     async def _pause(self) -> None:
         """Wait until the next poll is due, a caller wants a fresh answer, or all changed."""
         while (wait := self.due() - self._clock()) > 0:
-            self._wake.clear()
+            self._requested.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if wait == math.inf else wait):
-                    await self._wake.wait()
+                    await self._requested.wait()
 
     def _moves(self) -> bool:
         """Whether a node is in a state that passes, or drains while jobs still run on it."""
@@ -224,14 +224,14 @@ class Mirror:
         elif nodes is None:
             self._nodes.unchanged(asked_at)
         else:
-            table = MappingProxyType(reusing(self._nodes.value, nodes.items))
-            self._nodes.offer(table, nodes.last_update, asked_at, uptime)
+            table = MappingProxyType(with_reused_records(self._nodes.value, nodes.items))
+            self._nodes.accept(table, nodes.last_update, asked_at, uptime)
         if isinstance(jobs, SlurmError):
             self._jobs.fail(str(jobs), denied=isinstance(jobs, AuthError))
         elif jobs is None:
             self._jobs.unchanged(asked_at)
         else:
-            self._jobs.accept(jobs.items, jobs.last_update, asked_at)
+            self._jobs.store(jobs.items, jobs.last_update, asked_at)
         failed = isinstance(nodes, SlurmError) or isinstance(jobs, SlurmError)
         self._failures = self._failures + 1 if failed else 0
         if whole and not failed:
@@ -246,12 +246,12 @@ class Mirror:
             or now - self._whole_at >= self._pace.whole
         )
 
-    def _tell(self) -> None:
-        old, self._told = self._told, self._at()
-        if self._read_unknown and old.known and self._told.known:
+    def _notify(self) -> None:
+        old, self._notified = self._notified, self._at()
+        if self._read_unknown and old.known and self._notified.known:
             old = Snapshot(Unknown(LATE), Unknown(LATE))
         self._read_unknown = False
-        names = changed(old, self._told)
+        names = changed_nodes(old, self._notified)
         if names is None:
             return
         self._moving_until = max(self._moving_until, self._clock() + self._pace.moving_for)
@@ -260,7 +260,7 @@ class Mirror:
 
 
 def _passes(state: frozenset[str]) -> bool:
-    return bool(state & MOVING) or (drains(state) and bool(state & BUSY))
+    return bool(state & MOVING) or (is_draining(state) and bool(state & BUSY))
 
 
 async def _answer(call: Callable[[int | None], Awaitable[T]], since: int | None) -> T | SlurmError:

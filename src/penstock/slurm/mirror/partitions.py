@@ -27,10 +27,10 @@ class PartitionMirror(PolledMirror):
     """
 
     def __init__(
-        self, heard: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
+        self, polled: Callable[[], None], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(clock=clock)
-        self._heard = heard
+        self._polled = polled
         self._fact: Fact[Records] = Unknown(NOT_ASKED)
 
     @property
@@ -52,5 +52,5 @@ class PartitionMirror(PolledMirror):
             if client is self._client:
                 table = MappingProxyType({one.name: one for one in found})
                 self._fact = Known(table, asked_at)
-        self._heard()
+        self._polled()
         return PACE_S

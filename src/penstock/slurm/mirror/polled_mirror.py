@@ -25,28 +25,28 @@ class PolledMirror(ABC):
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._client: Slurmrestd | None = None
-        self._wake = asyncio.Event()
+        self._requested = asyncio.Event()
 
     def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
         """Ask this slurmrestd from now on; without one nothing is known, because of `why`."""
         if client is not self._client or client is None:
             self._client = client
             self._forget(why or NOT_ASKED)
-            self._wake.set()
+            self._requested.set()
 
-    def poke(self) -> None:
+    def poll_soon(self) -> None:
         """Something was changed: ask now."""
-        self._wake.set()
+        self._requested.set()
 
     async def run(self) -> None:
         """Ask again and again until cancelled."""
         while True:
-            self._wake.clear()
+            self._requested.clear()
             client = self._client
             pause = await self._poll(client) if client is not None else None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._wake.wait()
+                    await self._requested.wait()
 
     @abstractmethod
     def _forget(self, why: str) -> None:

@@ -34,7 +34,7 @@ class ReservationMirror(PolledMirror):
         super().__init__(clock=clock)
         self._changed = changed
         self._fact: Fact[Reservations] = Unknown(NOT_ASKED)
-        self._heard = False
+        self._has_answer = False
         self._needed: set[str] = set()
 
     @property
@@ -43,9 +43,9 @@ class ReservationMirror(PolledMirror):
         return self._recent(self._fact, STALE_S)
 
     @property
-    def asked(self) -> bool:
+    def has_answered(self) -> bool:
         """Whether it has been heard, or why there is nobody to ask."""
-        return self._client is None or self._heard
+        return self._client is None or self._has_answer
 
     def need(self, who: str, needs: bool) -> None:
         """Say whether somebody needs to know; as long as nobody does, slurmctld is not asked."""
@@ -57,9 +57,9 @@ class ReservationMirror(PolledMirror):
             self._needed.discard(who)
         if not self._needed:
             self._forget(NOT_ASKED)
-        self._wake.set()
+        self._requested.set()
 
-    async def fresh(self) -> None:
+    async def poll(self) -> None:
         """Ask now: something was changed. What older questions hear counts no more."""
         client, asked_at, before = self._client, self._clock(), self.records
         if client is None:
@@ -73,17 +73,17 @@ class ReservationMirror(PolledMirror):
         late = isinstance(self._fact, Known) and self._fact.as_of > asked_at
         if client is not self._client or late or not self._needed:
             return
-        self._fact, self._heard = found, True
+        self._fact, self._has_answer = found, True
         if not _alike(before, found):
             self._changed()
 
     def _forget(self, why: str) -> None:
-        self._fact, self._heard = Unknown(why), False
+        self._fact, self._has_answer = Unknown(why), False
 
     async def _poll(self, client: Slurmrestd) -> float | None:
         if not self._needed:
             return None
-        await self.fresh()
+        await self.poll()
         return PACE_S
 
 

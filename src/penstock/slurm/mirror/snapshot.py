@@ -21,7 +21,7 @@ class Snapshot:
     """All that is known. `asked_at` is when the answers were asked for (monotonic seconds).
 
     Known nodes may be none: slurmctld itself answers, runs for long enough to have read its saved
-    state, and lists none. See `NodeBelief`.
+    state, and lists none. See `NodeListFilter`.
     """
 
     nodes: Fact[Mapping[str, Node]]
@@ -46,10 +46,10 @@ class Snapshot:
         """The jobs that hold this node."""
         if isinstance(self.jobs, Unknown):
             return self.jobs
-        return Known(tuple(j for j in self.jobs.value if j.holds(name)), self.jobs.as_of)
+        return Known(tuple(j for j in self.jobs.value if j.uses(name)), self.jobs.as_of)
 
 
-class Belief(Generic[T]):
+class ListCache(Generic[T]):
     """One list as last believed. Times are monotonic seconds."""
 
     def __init__(self, stale: float) -> None:
@@ -68,7 +68,7 @@ class Belief(Generic[T]):
         """The last believed value, however old."""
         return self._value
 
-    def accept(self, value: T, update_time: int, asked_at: float) -> None:
+    def store(self, value: T, update_time: int, asked_at: float) -> None:
         """Believe a whole list."""
         self._value, self.update_time = value, update_time or None
         self._as_of, self._failure, self._doubt = asked_at, LATE, None
@@ -108,12 +108,12 @@ class Uptime:
     seconds: float
 
 
-class NodeBelief(Belief[Mapping[str, Node]]):
+class NodeListFilter(ListCache[Mapping[str, Node]]):
     """The node list, which slurmctld may have lost wholly or in part without knowing it."""
 
-    def __init__(self, stale: float, disbelieve: float) -> None:
+    def __init__(self, stale: float, confirm_s: float) -> None:
         super().__init__(stale)
-        self._disbelieve = disbelieve
+        self._confirm_s = confirm_s
         self._short_since: float | None = None
         self._empty_since: float | None = None
         self._forgotten: set[str] = set()
@@ -126,9 +126,9 @@ class NodeBelief(Belief[Mapping[str, Node]]):
         """Whether this list is believed only together with the `Uptime` of its slurmctld."""
         if nodes or self._all_forgotten() or self._empty_since is None:
             return False
-        return asked_at - self._empty_since >= self._disbelieve
+        return asked_at - self._empty_since >= self._confirm_s
 
-    def offer(
+    def accept(
         self,
         nodes: Mapping[str, Node],
         update_time: int,
@@ -138,7 +138,7 @@ class NodeBelief(Belief[Mapping[str, Node]]):
         """Take a whole list, unless it suddenly lacks half of what was known, or is empty.
 
         An empty list is taken at once when the list was empty before, or when we ourselves deleted
-        the last record that was believed. Else it has to repeat itself for `disbelieve` seconds,
+        the last record that was believed. Else it has to repeat itself for `confirm_s` seconds,
         and `uptime` has to show that slurmctld runs for as long.
         """
         if nodes:
@@ -147,32 +147,32 @@ class NodeBelief(Belief[Mapping[str, Node]]):
             if self._empty_since is None:
                 self._empty_since = asked_at
             self._short_since = None
-            repeated = asked_at - self._empty_since >= self._disbelieve
-            if not repeated or uptime is None or uptime.seconds < self._disbelieve:
+            repeated = asked_at - self._empty_since >= self._confirm_s
+            if not repeated or uptime is None or uptime.seconds < self._confirm_s:
                 self.doubt(NO_NODES)
                 return
             self._empty_since = None
             self._forgotten.clear()
-            self.accept(nodes, update_time, asked_at)
+            self.store(nodes, update_time, asked_at)
             return
         known = (self._value or {}).keys() - self._forgotten
         missing = known - nodes.keys()
         if len(missing) > 1 and 2 * len(missing) >= len(known):
             if self._short_since is None:
                 self._short_since = asked_at
-            if asked_at - self._short_since < self._disbelieve:
+            if asked_at - self._short_since < self._confirm_s:
                 listed = len(known) - len(missing)
                 self.doubt(f"slurmrestd listed only {listed} of {len(known)} known nodes")
                 return
         self._short_since = None
         self._forgotten &= nodes.keys()
-        self.accept(nodes, update_time, asked_at)
+        self.store(nodes, update_time, asked_at)
 
     def _all_forgotten(self) -> bool:
         return self._value is not None and self._value.keys() <= self._forgotten
 
 
-def reusing(old: Mapping[str, Node] | None, nodes: Iterable[Node]) -> dict[str, Node]:
+def with_reused_records(old: Mapping[str, Node] | None, nodes: Iterable[Node]) -> dict[str, Node]:
     """Records by name; those equal to what was known are the very same objects.
 
     Thousands of records come again with every answer. Who compares by identity finds the few that
@@ -186,7 +186,7 @@ def reusing(old: Mapping[str, Node] | None, nodes: Iterable[Node]) -> dict[str, 
     return found
 
 
-def changed(old: Snapshot, new: Snapshot) -> frozenset[str] | None:
+def changed_nodes(old: Snapshot, new: Snapshot) -> frozenset[str] | None:
     """Names of the nodes whose record or jobs differ; None when none does.
 
     When a list turned from known to unknown or back, that is all names of both, perhaps none.
