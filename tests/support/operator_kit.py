@@ -47,7 +47,7 @@ from penstock.kube.client.transport import Request, Response, Transport
 from penstock.simulation.slurm.reconfigure import Sidecars
 from penstock.simulation.slurm.slurmctld import FakeSlurmctld
 from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
-from penstock.slurm.partition.declaration import declared, live_only
+from penstock.slurm.partition.declaration import live_only, partition_lines
 from support.kubelet import MACHINE, Kubelet
 
 VOLATILE = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"}
@@ -220,7 +220,7 @@ class Lab:
             return
         # Nothing here brings files and marks of a pod in their order, so what slurmctld was told by
         # slurmrestd is left to that.
-        told = declared(text).keys() <= slurm.partitions.keys()
+        told = partition_lines(text).keys() <= slurm.partitions.keys()
         if before is None or not live_only(before, text) or not told:
             # slurmctld began before anybody asked the container: it has what it was told since.
             since = dict(slurm.partitions) if before is None else {}

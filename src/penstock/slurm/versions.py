@@ -100,7 +100,7 @@ def oldest_beside(version: Version) -> Version:
     return _READS_SINCE.get(version, OLDEST)
 
 
-def refuses_state(version: Version, state: Version) -> str:
+def state_problem(version: Version, state: Version) -> str:
     """Why slurmctld of this version does not start on the state that another one has written.
 
     Source: Slurm's Upgrade Guide; seen with 26.05 and 24.11.
@@ -119,7 +119,7 @@ def refuses_state(version: Version, state: Version) -> str:
     return ""
 
 
-def refusal(wanted: Version | None, state: Version | None, *, persistent: bool) -> str:
+def release_problem(wanted: Version | None, state: Version | None, *, persistent: bool) -> str:
     """Why slurmctld is not replaced by that release; empty when it may or none is known.
 
     `state` is the release of the slurmctld that served last, whose state stays where it is
@@ -129,4 +129,4 @@ def refusal(wanted: Version | None, state: Version | None, *, persistent: bool) 
         return ""
     if why := unsupported(wanted):
         return why
-    return refuses_state(wanted, state) if persistent and state is not None else ""
+    return state_problem(wanted, state) if persistent and state is not None else ""

@@ -13,13 +13,13 @@ from penstock.api.slinky.controller import Controller, ControllerSpec, Controlle
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.decide.cluster.release import findings, trial, unknown, unknown_words
 from penstock.decide.config.transaction import ConfigView, Stage, Version, decide
-from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, refusal
+from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, release_problem
 
 CONF = "ClusterName=x\nHealthCheckTimeout=3\nPartitionName=a Nodes=ALL Exclusive=NODE\n"
 
 
 def test_an_older_slurmctld_does_not_follow_a_newer_one_whose_state_stays() -> None:
-    words = refusal(V24_11, V26_05, persistent=True)
+    words = release_problem(V24_11, V26_05, persistent=True)
     assert words == (
         "slurmctld 24.11 cannot read the state that slurmctld 26.05 has written: use an image of "
         "26.05 or later"
@@ -27,14 +27,14 @@ def test_an_older_slurmctld_does_not_follow_a_newer_one_whose_state_stays() -> N
     (told,) = findings(words, running=True)
     assert (told.ok, told.reason) == (False, "SlurmVersionRefused")
     assert "goes on as it is" in told.message
-    assert not refusal(V24_11, V26_05, persistent=False)
-    assert not refusal(V26_05, V24_11, persistent=True)
-    assert not refusal(None, V26_05, persistent=True)
-    assert not refusal(V24_11, None, persistent=True)
+    assert not release_problem(V24_11, V26_05, persistent=False)
+    assert not release_problem(V26_05, V24_11, persistent=True)
+    assert not release_problem(None, V26_05, persistent=True)
+    assert not release_problem(V24_11, None, persistent=True)
 
 
 def test_a_release_without_a_parser_of_ours_is_not_started() -> None:
-    assert "Slurm 22.05 is not supported" in refusal(
+    assert "Slurm 22.05 is not supported" in release_problem(
         V24_11._replace(year=22, month=5), None, persistent=False
     )
 
@@ -127,5 +127,5 @@ def test_a_worker_of_an_unsupported_release_is_refused_when_it_is_written() -> N
 
 
 def test_a_later_release_than_is_known_is_not_refused() -> None:
-    assert not refusal(V26_05._replace(month=11), V26_05, persistent=True)
+    assert not release_problem(V26_05._replace(month=11), V26_05, persistent=True)
     assert V25_05 < V25_11

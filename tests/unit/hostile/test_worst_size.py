@@ -36,7 +36,7 @@ from penstock.slurm import gres, hostlist
 from penstock.slurm.auth import jwt
 from penstock.slurm.conf.document import Document, diff
 from penstock.slurm.partition.conf_line import with_differences
-from penstock.slurm.partition.declaration import Difference, changes, declared
+from penstock.slurm.partition.declaration import Difference, partition_changes, partition_lines
 from penstock.slurm.rest import wire
 from penstock.slurm.rest.http import Answer
 from penstock.slurm.rest.transport import _decoded  # pyright: ignore[reportPrivateUsage]
@@ -117,14 +117,14 @@ INPUTS = (
     Input("extraConf", lambda t: Document.parse(t).problems(), LINES, LONGEST_CONF),
     Input("extraConf in effect", lambda t: Document.parse(t).effective(), LINES, LONGEST_CONF),
     Input("two extraConf", lambda t: diff(Document.parse(t), Document()), LINES, LONGEST_CONF // 2),
-    Input("partitions of extraConf", declared, LINES, LONGEST_CONF),
+    Input("partitions of extraConf", partition_lines, LINES, LONGEST_CONF),
     Input(
         "partitions after a DEFAULT line",
-        lambda t: declared(f"PartitionName=DEFAULT {' '.join(f'k{i}=1' for i in range(7000))}\n{t}"),
+        lambda t: partition_lines(f"PartitionName=DEFAULT {' '.join(f'k{i}=1' for i in range(7000))}\n{t}"),
         ("PartitionName=x\n",),
         LONGEST_CONF // 2,
     ),
-    Input("changed partitions", lambda t: changes(t, ""), ("PartitionName=a\n",), LONGEST_CONF),
+    Input("changed partitions", lambda t: partition_changes(t, ""), ("PartitionName=a\n",), LONGEST_CONF),
     Input("a partition's line", _edit, ("a", " ", "a=", "a ", 'a="', "a=\\a", "=", "a= "), LONGEST_LINE),
     Input("a NodeSet's extraConf", live_conf.read, ("Weight=9", "9", "Gres=a:9,", "a ", "Feature=a,"), LONGEST_LINE),
     Input("counts of resources", gres.counts, ("9", "a:9,", "(", "()", ":"), LONGEST_LINE),

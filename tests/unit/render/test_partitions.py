@@ -160,7 +160,7 @@ def test_a_name_that_is_taken_stays_with_who_had_it(load: Any):
 def test_a_partition_that_was_refused_stays_as_the_file_has_it(load: Any):
     before = slurm_conf(cluster(load, partition(maxTime=5)))
     at = cluster(load, partition(maxTime=6), partition("q"))
-    kept = replace(at, kept_partitions=frozenset({"p", "r"}), slurm_conf=before)
+    kept = replace(at, rejected_partitions=frozenset({"p", "r"}), slurm_conf=before)
     assert "PartitionName=p MaxTime=5\n" in slurm_conf(kept)
     assert "PartitionName=q\n" in slurm_conf(kept)
 

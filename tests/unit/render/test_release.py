@@ -67,7 +67,7 @@ def test_what_a_daemon_says_of_itself_is_read(said: str, found: Version | None) 
 def test_state_is_read_by_its_own_release_and_the_next_three(
     version: Version, state: Version, refused: bool
 ) -> None:
-    assert bool(versions.refuses_state(version, state)) == refused
+    assert bool(versions.state_problem(version, state)) == refused
 
 
 def cluster(image: str = "", *, template: Json | None = None, **status: Any) -> Cluster:

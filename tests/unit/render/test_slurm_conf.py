@@ -102,10 +102,10 @@ def test_a_kept_partition_stays_in_its_part_of_the_file() -> None:
     extra = "#\n### EXTRA CONFIG ###\n"
     merged = "#\n### MERGED CONFIG ###\nAuthInfo=use_client_ids\n"
     told = head + "PartitionName=b Nodes=ALL\n" + extra + own + merged
-    kept = slurm_conf.keep_partitions(told, head + extra + own + merged, {"b"})
+    kept = slurm_conf.with_partitions_of(told, head + extra + own + merged, {"b"})
     assert kept == told
     assert slurm_conf.extra_conf_of(kept) == own
     # One of the user's own goes with it, and comes again with its heading.
-    gone = slurm_conf.keep_partitions(head, head + extra + own, {"raw"})
+    gone = slurm_conf.with_partitions_of(head, head + extra + own, {"raw"})
     assert gone == head
-    assert slurm_conf.keep_partitions(head + extra + own, gone, {"raw"}) == head + extra + own
+    assert slurm_conf.with_partitions_of(head + extra + own, gone, {"raw"}) == head + extra + own

@@ -18,7 +18,7 @@ from aiohttp import web
 from penstock.simulation.slurm.slurmctld import FakeSlurmctld
 from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
 from penstock.slurm.partition.adoption import into_extra_conf
-from penstock.slurm.partition.declaration import PARTITION, Difference, declared
+from penstock.slurm.partition.declaration import PARTITION, Difference, partition_lines
 from penstock.slurm.partition.drift import differences
 from penstock.slurm.rest import BadReplyError, Partition, Slurmrestd
 from penstock.slurm.rest.wire import PartitionNodes
@@ -95,7 +95,7 @@ async def test_nodes_and_jobs_of_each_parser_are_read(folder: str):
 @every
 async def test_partitions_of_each_parser_are_read_without_a_false_difference(folder: str):
     found = await partitions(folder)
-    lines = declared(CONF)
+    lines = partition_lines(CONF)
     assert found["compute"].nodes.configured == "n[1-2]"
     assert [d for name in lines for d in differences(lines[name], found[name])] == []
 
@@ -103,7 +103,7 @@ async def test_partitions_of_each_parser_are_read_without_a_false_difference(fol
 @every
 async def test_a_real_difference_of_each_parser_is_seen(folder: str):
     found = await partitions(folder)
-    line = declared(CONF.replace("MaxTime=60", "MaxTime=90"))["compute"]
+    line = partition_lines(CONF.replace("MaxTime=60", "MaxTime=90"))["compute"]
     assert differences(line, found["compute"]) == (Difference("MaxTime", "60", "90"),)
 
 
@@ -122,7 +122,7 @@ async def test_a_partition_whose_keys_are_not_all_told_is_not_adopted(folder: st
 
 def test_a_partition_of_which_nothing_else_is_told_differs_in_nothing():
     bare = Partition("compute", PartitionNodes("n[1-2]", 2), "compute")
-    line = declared(CONF)["compute"]
+    line = partition_lines(CONF)["compute"]
     assert differences(line, bare, frozenset({"n1", "n2"})) == ()
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.partition.declaration import changes, declared, keep, live_only
+from penstock.slurm.partition.declaration import (
+    copy_partitions,
+    live_only,
+    partition_changes,
+    partition_lines,
+)
 
 BASE = "ClusterName=x\nNodeSet=a Feature=a\nPartitionName=a Nodes=a MaxTime=60\n"
 
 
 def test_default_lines_give_values_to_the_lines_after_them():
-    found = declared(
+    found = partition_lines(
         "PartitionName=a Nodes=x\nPartitionName=DEFAULT MaxTime=5 State=UP\n"
         "PartitionName=default State=DOWN\nPartitionName=b Nodes=y MaxTime=7\n"
     )
@@ -40,7 +45,7 @@ def test_only_partitions_and_their_own_node_sets_can_be_changed_without_a_reconf
 
 def test_changes_are_told_by_partition():
     new = "PartitionName=b Nodes=ALL\nPartitionName=c\n"
-    found = {one.name: one for one in changes(BASE + "PartitionName=c\n", new)}
+    found = {one.name: one for one in partition_changes(BASE + "PartitionName=c\n", new)}
     assert found.keys() == {"a", "b"}
     assert found["a"].new is None
     assert found["b"].old is None
@@ -48,14 +53,14 @@ def test_changes_are_told_by_partition():
 
 def test_a_kept_partition_is_as_it_was_and_the_others_as_they_are_declared():
     new = BASE.replace("60", "banana") + "PartitionName=b Nodes=ALL\n"
-    assert keep(BASE, new, {"a"}) == BASE + "PartitionName=b Nodes=ALL\n"
-    assert keep(BASE, new, {"b"}) == BASE.replace("60", "banana")
+    assert copy_partitions(BASE, new, {"a"}) == BASE + "PartitionName=b Nodes=ALL\n"
+    assert copy_partitions(BASE, new, {"b"}) == BASE.replace("60", "banana")
 
 
 def test_a_kept_partition_keeps_its_node_set_or_its_absence():
     mark = "NodeSet=penstock-b Feature=penstock/b\nPartitionName=b Nodes=penstock-b\n"
-    assert keep(BASE, BASE + mark, {"b"}) == BASE
-    kept = keep(BASE + mark, BASE, {"b"})
+    assert copy_partitions(BASE, BASE + mark, {"b"}) == BASE
+    kept = copy_partitions(BASE + mark, BASE, {"b"})
     assert live_only(BASE + mark, kept)
-    assert not changes(BASE + mark, kept)
-    assert keep(kept, BASE, {"b"}) == kept
+    assert not partition_changes(BASE + mark, kept)
+    assert copy_partitions(kept, BASE, {"b"}) == kept

@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.simulation.slurm import partitions
 from penstock.slurm.partition.adoption import into_extra_conf, into_nodeset
-from penstock.slurm.partition.declaration import Difference, declared
+from penstock.slurm.partition.declaration import Difference, partition_lines
 from penstock.slurm.rest.wire import Partition
 
 TIME = (Difference("MaxTime", "5", "6"),)
@@ -60,7 +60,7 @@ def test_a_partition_that_was_made_by_hand_becomes_one_more_line() -> None:
     found = into_extra_conf(TEXT, {"p2": MADE}, {"p2": record}, SETS)
     text: str = found.patch["extraConf"]
     assert text.startswith(f"{TEXT}\n")
-    last = declared(text)["p"]
+    last = partition_lines(text)["p"]
     assert (last.keys["nodes"], last.keys["state"], last.keys["gracetime"]) == (
         "compute,gpu",
         "DOWN",

@@ -8,7 +8,13 @@ import msgspec
 import pytest
 
 from penstock.simulation.slurm import partitions
-from penstock.slurm.partition.declaration import Change, Declared, Difference, changes, declared
+from penstock.slurm.partition.declaration import (
+    Change,
+    Difference,
+    PartitionLine,
+    partition_changes,
+    partition_lines,
+)
 from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
 from penstock.slurm.partition.keys import ROWS, canonical
 from penstock.slurm.partition.update import ByFile, Delete, Update, call
@@ -56,11 +62,11 @@ VALUES = {
 }
 
 
-def of(**keys: str) -> Declared:
-    return Declared("p", {key.lower(): value for key, value in keys.items()})
+def of(**keys: str) -> PartitionLine:
+    return PartitionLine("p", {key.lower(): value for key, value in keys.items()})
 
 
-def body(old: Declared | None, new: Declared) -> dict[str, Any]:
+def body(old: PartitionLine | None, new: PartitionLine) -> dict[str, Any]:
     found = call(Change("p", old, new), {})
     assert isinstance(found, Update)
     return found.body
@@ -176,7 +182,7 @@ def test_nodes_are_those_of_sets_features_and_names():
         "PartitionName=b Nodes=c,g-0\nPartitionName=d Nodes=m\nPartitionName=e\n"
     )
     members = {"m": frozenset({"g-0"})}
-    found = {name: expected_nodes(text, name, nodes, members) for name in declared(text)}
+    found = {name: expected_nodes(text, name, nodes, members) for name in partition_lines(text)}
     assert found == {
         "a": nodes.keys(),
         "b": nodes.keys(),
@@ -193,7 +199,9 @@ def test_of_several_default_partitions_the_last_one_counts():
 
 
 def test_a_line_that_is_written_otherwise_and_means_the_same_sends_nothing_new():
-    (change,) = changes("PartitionName=p MaxTime=60\n", "PartitionName=p MaxTime=1:00:00\n")
+    (change,) = partition_changes(
+        "PartitionName=p MaxTime=60\n", "PartitionName=p MaxTime=1:00:00\n"
+    )
     assert call(change, {}) == Update("p", {"name": "p"})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.simulation.slurm import partitions
 from penstock.slurm.partition.conf_line import line_of, with_differences, with_line, without
-from penstock.slurm.partition.declaration import Difference, declared
+from penstock.slurm.partition.declaration import Difference, partition_lines
 from penstock.slurm.partition.keys import ROWS, canonical
 from penstock.slurm.rest.wire import Partition
 
@@ -87,7 +87,7 @@ def test_a_live_partition_is_a_line_that_says_the_same() -> None:
     }
     live = msgspec.convert(partitions.changed(partitions.new("p"), body), Partition)
     line = line_of(live, "compute")
-    keys = dict(declared(line)["p"].keys)
+    keys = dict(partition_lines(line)["p"].keys)
     assert keys.pop("nodes") == "compute"
     has = canonical(keys)
     for row in ROWS:

@@ -21,7 +21,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.slurm.conf import slurmctld_port as slurmctld_ports
 from penstock.slurm.conf.document import Document
-from penstock.slurm.versions import OLDEST, of_image, parse, refusal, unsupported
+from penstock.slurm.versions import OLDEST, of_image, parse, release_problem, unsupported
 
 FIXED = frozenset(
     {
@@ -118,7 +118,7 @@ def _state(new: Controller, old: Controller) -> Iterator[Problem]:
     if image == str(old.spec.slurmctld.get("image") or "") or new.spec.external:
         return
     state = parse(old.status.state_version)
-    why = refusal(of_image(image), state, persistent=new.spec.persistent)
+    why = release_problem(of_image(image), state, persistent=new.spec.persistent)
     if why and not unsupported(of_image(image) or state or OLDEST):
         yield Problem("spec.slurmctld.image", why)
 

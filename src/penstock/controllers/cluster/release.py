@@ -61,7 +61,9 @@ class Releases:
     ) -> tuple[list[Json], list[Finding]]:
         """The manifests, without a slurmctld that could not read its state; why it is left out."""
         wanted = of_release.of_slurmctld(cluster)
-        why = versions.refusal(wanted, of_release.state(obj), persistent=obj.spec.persistent)
+        why = versions.release_problem(
+            wanted, of_release.state(obj), persistent=obj.spec.persistent
+        )
         if not why:
             return manifests, []
         raw = self._workload(obj)

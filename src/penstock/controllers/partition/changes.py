@@ -33,15 +33,25 @@ from penstock.decide.partition.hold import empty
 from penstock.decide.partition.hold import finding as held_finding
 from penstock.kube.client.clock import Clock
 from penstock.render.config import partition as render
-from penstock.render.slinky.config.slurm_conf import held_partitions, keep_partitions, slurm_conf
+from penstock.render.slinky.config.slurm_conf import (
+    retained_partitions,
+    slurm_conf,
+    with_partitions_of,
+)
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.conf.document import Document
 from penstock.slurm.known import Unknown
-from penstock.slurm.partition.declaration import PARTITION, Change, Difference, changes, live_only
-from penstock.slurm.partition.declaration import declared as declared_in
+from penstock.slurm.partition.declaration import (
+    PARTITION,
+    Change,
+    Difference,
+    live_only,
+    partition_changes,
+)
 from penstock.slurm.partition.declaration import node_set as node_set_of
+from penstock.slurm.partition.declaration import partition_lines as declared_in
 from penstock.slurm.partition.drift import differences
-from penstock.slurm.partition.hold import is_drained
+from penstock.slurm.partition.retention import is_drained
 from penstock.slurm.partition.update import ByFile, Delete, Update, call, put_back
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError
@@ -93,7 +103,7 @@ class PartitionChanges:
         if old is None or not self.has_compared(key):
             return None
         text = slurm_conf(self._world.cluster(controller))
-        differing = frozenset(one.name for one in changes(old, text))
+        differing = frozenset(one.name for one in partition_changes(old, text))
         return differing | self._state(key).sent.keys() | self._proof.waits(key)
 
     def expect(self, key: str, real: Version, alias: Version) -> None:
@@ -159,7 +169,7 @@ class PartitionChanges:
         return {
             node_set_of(one.slurm_name): render.members(cluster, one, nodes.value, kubernetes)
             for one in render.served(cluster)
-            if render.marked(cluster, one) and one.slurm_name not in cluster.kept_partitions
+            if render.marked(cluster, one) and one.slurm_name not in cluster.rejected_partitions
         }
 
     def file_only_reason(self, key: str) -> str:
@@ -185,7 +195,7 @@ class PartitionChanges:
         key, uid = controller.metadata.key, controller.metadata.uid
         world, state = self._world, self._state(key)
         world.freed_partitions[uid] = state.freed
-        cluster = replace(world.cluster(controller), kept_partitions=frozenset[str]())
+        cluster = replace(world.cluster(controller), rejected_partitions=frozenset[str]())
         invalid = render.invalid(cluster)
         old = world.slurm_conf(controller)
         if old is None or controller.spec.external:
@@ -193,22 +203,22 @@ class PartitionChanges:
             return AppliedPartitions(cluster)
         wanted = slurm_conf(cluster)
         if invalid:
-            wanted = keep_partitions(state.base(old), wanted, invalid)
+            wanted = with_partitions_of(state.base(old), wanted, invalid)
         self._tidy(state, old, wanted)
         world.freed_partitions[uid] = state.freed
         link = self._connections.get(key)
         accepted, text = cluster, wanted
         if (found := world.accepted(controller)) is not None:
             # A removed partition does not wait for somebody's mistake in the Controller's lines.
-            accepted = replace(found, kept_partitions=frozenset[str]())
+            accepted = replace(found, rejected_partitions=frozenset[str]())
             text = slurm_conf(accepted)
             if invalid:
-                text = keep_partitions(state.base(old), text, invalid)
+                text = with_partitions_of(state.base(old), text, invalid)
         if await self._free(controller, accepted, link, (old, text), events):
             cluster = replace(accepted, freed=world.freed_partitions[uid])
             wanted = slurm_conf(cluster)
             if invalid:
-                wanted = keep_partitions(state.base(old), wanted, invalid)
+                wanted = with_partitions_of(state.base(old), wanted, invalid)
         changed = self._changes(state, old, wanted)
         if not (link is not None and link.has_answered) and live_only(old, wanted) and changed:
             # This process has not heard of slurmrestd yet: the file can wait that long.
@@ -223,7 +233,7 @@ class PartitionChanges:
             self.again(key, SOON_S)
             return self._keeping(controller, cluster, old)
         members: Mapping[str, frozenset[str]] = {}
-        held = held_partitions(cluster)
+        held = retained_partitions(cluster)
         if link is not None and link.client is not None:
             kept = world.kept_partitions.get(uid)
             kubernetes = workers(world, cluster)
@@ -266,12 +276,12 @@ class PartitionChanges:
         state, world, now = self._state(key), self._world, self._clock.monotonic()
         waiting = {
             name
-            for name in held_partitions(cluster) - render.invalid(cluster)
+            for name in retained_partitions(cluster) - render.invalid(cluster)
             if is_drained(old, name)
             and not (name in state.kept_by and state.kept_by[name].at > now - AGAIN_S)
         }
         # What slurmctld refuses of another partition does not keep this one.
-        differing = {one.name for one in changes(old, wanted)} - state.refused.keys()
+        differing = {one.name for one in partition_changes(old, wanted)} - state.refused.keys()
         settled = live_only(old, wanted) and not differing and self._taken(controller)
         client = link.client if link is not None else None
         if not waiting or link is None or client is None or not settled:
@@ -288,7 +298,7 @@ class PartitionChanges:
             except NotFoundError:
                 pass
             except SlurmError as error:
-                if error.refusal:
+                if error.is_rejection:
                     state.kept_by[name] = Refusal(None, str(error), now)
                     continue
                 # It is empty, and nothing enters: the file may go without it.
@@ -329,7 +339,7 @@ class PartitionChanges:
         key = controller.metadata.key
         link, state = self._connections.get(key), self._state(key)
         cluster = self._world.cluster(controller)
-        found = held_partitions(cluster) - render.invalid(cluster)
+        found = retained_partitions(cluster) - render.invalid(cluster)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
         return held_finding(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
@@ -337,10 +347,10 @@ class PartitionChanges:
     def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> AppliedPartitions:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
         kept, base = self._world.kept_partitions[controller.metadata.uid]
-        found = replace(cluster, kept_partitions=kept, slurm_conf=base if kept else "")
+        found = replace(cluster, rejected_partitions=kept, slurm_conf=base if kept else "")
         text, sent = slurm_conf(found), self._state(controller.metadata.key).sent
         live = live_only(old, text) and all(
-            one.name in sent and sent[one.name] == one.new for one in changes(old, text)
+            one.name in sent and sent[one.name] == one.new for one in partition_changes(old, text)
         )
         return AppliedPartitions(found, live)
 
@@ -366,7 +376,7 @@ class PartitionChanges:
     def _changes(self, state: State, old: str, wanted: str) -> list[Change]:
         """What slurmctld has to be told: against the file, and against what it was told since."""
         now = declared_in(wanted)
-        found = {one.name: one for one in changes(old, wanted)}
+        found = {one.name: one for one in partition_changes(old, wanted)}
         for name, sent in state.sent.items():
             if sent == now.get(name):
                 found.pop(name, None)
@@ -420,7 +430,7 @@ class PartitionChanges:
             try:
                 why = await _one(client, change, members, over)
             except SlurmError as error:
-                if not error.refusal:
+                if not error.is_rejection:
                     state.by_file = str(error)
                     break
                 # slurmctld sets one value after the other and stops at the one that it refuses.

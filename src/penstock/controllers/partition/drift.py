@@ -24,7 +24,7 @@ from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
 from penstock.slurm.mirror.partitions import Records
 from penstock.slurm.partition.adoption import Sets, into_extra_conf, into_nodeset
-from penstock.slurm.partition.declaration import ALL, Adoption, Difference, declared
+from penstock.slurm.partition.declaration import ALL, Adoption, Difference, partition_lines
 from penstock.slurm.partition.drift import drifts
 from penstock.slurm.state import Node
 
@@ -162,7 +162,7 @@ class PartitionDrift:
     def _owner(self, controller: Controller, name: str) -> Owner:
         """Who declares a partition: of several lines the last one counts, that of extraConf."""
         key = controller.metadata.key
-        if name in declared(controller.spec.extra_conf):
+        if name in partition_lines(controller.spec.extra_conf):
             return controller
         for one in self._world.nodesets_of.get(key):
             own = one.spec.partition is not None and one.spec.partition.enabled

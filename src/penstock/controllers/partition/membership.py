@@ -9,7 +9,7 @@ from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.render.config import partition as render
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.known import Unknown
-from penstock.slurm.partition.declaration import MARK, feature
+from penstock.slurm.partition.declaration import PREFIX, feature
 from penstock.slurm.partition.declaration import node_set as node_set_of
 from penstock.slurm.partition.update import configured
 from penstock.slurm.rest.client import Slurmrestd
@@ -54,7 +54,7 @@ async def mark(
     held = {feature(name) for name in kept}
     trouble = ""
     for name, node in nodes.value.items():
-        ours = {one for one in node.features if one.startswith(f"{MARK}/")}
+        ours = {one for one in node.features if one.startswith(f"{PREFIX}/")}
         should = {one for one, found in wanted.items() if name in found} | (ours & held)
         if ours == should:
             continue
@@ -99,7 +99,7 @@ async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
     node = await client.node(name)
     # slurmctld refuses to take a feature away that is still an active one.
     features, active = (
-        [*(one for one in found if not one.startswith(f"{MARK}/")), *sorted(marks)]
+        [*(one for one in found if not one.startswith(f"{PREFIX}/")), *sorted(marks)]
         for found in (node.features, node.active_features)
     )
     await client.update_node(name, features=features, active_features=active)

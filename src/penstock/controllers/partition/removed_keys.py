@@ -15,7 +15,7 @@ from penstock.api.slinky.nodeset import NODESETS
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
 from penstock.decide.partition.conditions import without
-from penstock.slurm.partition.removed_keys import gone
+from penstock.slurm.partition.removed_keys import removed_keys
 
 
 def tell(
@@ -30,7 +30,7 @@ def tell(
     """An event at each NodeSet whose line has less in the second slurm.conf than in the first."""
     if texts[0] == texts[1]:
         return
-    found = gone(*texts)
+    found = removed_keys(*texts)
     for nodeset in world.nodesets_of.get(controller.metadata.key) if found else ():
         name, own = names.partition_name(nodeset), nodeset.spec.partition
         meant = name in found and name not in but and (only is None or name in only)

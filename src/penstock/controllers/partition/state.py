@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.report import Events
-from penstock.render.slinky.config.slurm_conf import keep_partitions
+from penstock.render.slinky.config.slurm_conf import with_partitions_of
 from penstock.render.slinky.inputs import Cluster
-from penstock.slurm.partition.declaration import Declared
+from penstock.slurm.partition.declaration import PartitionLine
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What slurmctld did not take, its words, and when it was asked (monotonic seconds)."""
 
-    declared: Declared | None
+    declared: PartitionLine | None
     words: str
     at: float
 
@@ -44,7 +44,7 @@ class State:
 
     uid: str = ""
     refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
-    sent: dict[str, Declared | None] = field(default_factory=dict[str, Declared | None])
+    sent: dict[str, PartitionLine | None] = field(default_factory=dict[str, PartitionLine | None])
     """What slurmctld was told and the file does not show yet."""
     file: str = ""
     """The slurm.conf beside which the last of these calls was made."""
@@ -54,7 +54,7 @@ class State:
     def base(self, text: str) -> str:
         """What slurmctld has: a slurm.conf, and what it was told since."""
         for name in self.sent:
-            text = keep_partitions(self.lines[name], text, {name})
+            text = with_partitions_of(self.lines[name], text, {name})
         return text
 
     by_file: str = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
-from penstock.slurm.partition.declaration import NODES, Difference, changes
+from penstock.slurm.partition.declaration import NODES, Difference, partition_changes
 from penstock.slurm.partition.drift import drifts
 from penstock.slurm.rest.errors import SlurmError
 
@@ -53,7 +53,7 @@ class PartitionVerifier:
             return
         known = (*old.earlier, old.text) if old and old.tries else ()
         earlier = tuple(dict.fromkeys((*known, before)))[-_EARLIER:]
-        names = [one.name for other in earlier for one in changes(other, text)]
+        names = [one.name for other in earlier for one in partition_changes(other, text)]
         tries = (old.tries if old else {}) | dict.fromkeys(names, 0)
         if tries:
             self._expected[key] = _Expected(config, text, earlier, tries)

@@ -29,7 +29,7 @@ from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.known import Fact, Known, Unknown
 from penstock.slurm.mirror.partitions import Records
 from penstock.slurm.mirror.snapshot import NOT_ASKED
-from penstock.slurm.partition.declaration import Difference, declared, node_set
+from penstock.slurm.partition.declaration import Difference, node_set, partition_lines
 from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
 from penstock.slurm.state import Node
 
@@ -165,7 +165,7 @@ class PartitionReconciler(Reconciler[Partition]):
         if found is None:
             return Known(None, records.as_of)
         text = slurm_conf(cluster)
-        wanted = declared(text).get(name)
+        wanted = partition_lines(text).get(name)
         differing: tuple[Difference, ...] = ()
         if wanted is not None:
             expected: frozenset[str] | None = None

@@ -60,7 +60,7 @@ class Reservations:
             elif one.name in {found.name for found in await client.reservations()}:
                 await client.delete_reservation(one.name)
         except SlurmError as error:
-            if error.refusal:
+            if error.is_rejection:
                 again = self._clock.time() + AGAIN_S
                 self._refused[key] = RefusedReservation(str(error), again)
                 told.warning("SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__)

@@ -193,7 +193,7 @@ class World:
                 for one in same_namespace(controller, self.tokens)
             ),
             partitions=self.partitions_of.get(controller.metadata.key),
-            kept_partitions=kept,
+            rejected_partitions=kept,
             slurm_conf=text if kept else "",
             in_effect=self.partitions_in_effect(controller),
             freed=self.freed_partitions.get(controller.metadata.uid, frozenset()),

@@ -61,7 +61,7 @@ from penstock.render.config.content import (
 )
 from penstock.render.slinky.cluster import release as of_release
 from penstock.render.slinky.cluster import slurmctld as render
-from penstock.render.slinky.config.slurm_conf import held_partitions
+from penstock.render.slinky.config.slurm_conf import retained_partitions
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.translate.slinky.image_sources import image_sources
@@ -320,7 +320,7 @@ class ControllerReconciler(Reconciler[Controller]):
         """How the configuration is doing; a refusal is told until something else is taken."""
         words = self._refused[obj.metadata.key]
         refused = words or decision.stage in _REFUSED
-        held = held_partitions(cluster) if refused else frozenset[str]()
+        held = retained_partitions(cluster) if refused else frozenset[str]()
         if not words:
             return config_findings.findings(decision, view.wanted.data, held)
         valid = find(obj.status.conditions, config_findings.VALID)

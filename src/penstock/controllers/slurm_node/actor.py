@@ -147,7 +147,7 @@ class SlurmActor:
         try:
             return await change_gres(workers.marks, client, action.node, wanted)
         except SlurmError as error:
-            if error.refusal:
+            if error.is_rejection:
                 self.refusals.gres_refused(workers.metadata.key, wanted)
                 note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
                 told.warning("SlurmRefused", note, "UpdateNode")
@@ -160,7 +160,7 @@ class SlurmActor:
         try:
             await client.update_node(action.node, topology=action.topology)
         except SlurmError as error:
-            if error.refusal:
+            if error.is_rejection:
                 self.refusals.refused(key, action.node, action.topology, str(error))
             return False
         self.refusals.taken(key, action.node)

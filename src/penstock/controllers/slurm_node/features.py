@@ -23,6 +23,6 @@ async def give_features(client: Slurmrestd, action: SetNodeFeatures, told: Event
         )
     except SlurmError as error:
         told.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
-        return error.refusal
+        return error.is_rejection
     told.normal(action.why.reason, action.why.message, "UpdateNode")
     return True

@@ -25,7 +25,7 @@ async def change_gres(marks: WorkerMarks, client: Slurmrestd, name: str, wanted:
     try:
         done = await _change_unused(client, name, wanted)
     except SlurmError as error:
-        if error.refusal and not before.drain:
+        if error.is_rejection and not before.drain:
             await client.update_node(name, state=["UNDRAIN"])
         raise
     if done or not before.drain:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
 from penstock.slurm.known import Fact, Unknown
-from penstock.slurm.partition.declaration import Difference, Gone
+from penstock.slurm.partition.declaration import Difference, RemovedKey
 
 CONFIG_APPLIED = "ConfigApplied"
 
@@ -103,7 +103,7 @@ def told(differences: Iterable[Difference]) -> str:
     return list_some([str(one) for one in differences], "; ")
 
 
-def without(name: str, found: Iterable[Gone]) -> str:
+def without(name: str, found: Iterable[RemovedKey]) -> str:
     """Keys that are not declared of a partition any more, in words; never empty."""
     every = list(found)
     default = list_some([_went(one) for one in every if not one.inherited])
@@ -113,5 +113,5 @@ def without(name: str, found: Iterable[Gone]) -> str:
     return f"Partition {name} is declared without what it had: {'; '.join(told)}"
 
 
-def _went(one: Gone) -> str:
+def _went(one: RemovedKey) -> str:
     return f"{one.key}={one.was}" + (f" (now {one.now})" if one.now else "")

@@ -21,11 +21,11 @@ from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.features import FEATURE_PREFIX
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
-from penstock.slurm.partition.declaration import MARK, Difference
+from penstock.slurm.partition.declaration import PREFIX, Difference
 from penstock.slurm.state import Node
 
 FEATURES, WEIGHT = "Features", "Weight"
-_OTHERS = (f"{MARK}/", FEATURE_PREFIX)
+_OTHERS = (f"{PREFIX}/", FEATURE_PREFIX)
 _WORD = re.compile(r"\S+")
 _KEYS = {"feature": FEATURES, "features": FEATURES, "weight": WEIGHT}
 

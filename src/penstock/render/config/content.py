@@ -20,7 +20,7 @@ from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
 from penstock.render.slinky.config.slurm_conf import extra_conf_of, slurm_conf
 from penstock.render.slinky.inputs import Cluster, owner
 from penstock.slurm.conf.apply_method import SLURM_CONF
-from penstock.slurm.partition.hold import records_of
+from penstock.slurm.partition.retention import records_of
 
 _PARTITION = "partitionname"
 

@@ -60,7 +60,7 @@ class Cluster:
     identities: bool = False
     """Whether tokens say who their user is, so that slurmctld need not look the user up."""
     partitions: tuple[Partition, ...] = ()
-    kept_partitions: frozenset[str] = frozenset()
+    rejected_partitions: frozenset[str] = frozenset()
     """Partitions of which the lines in `slurm_conf` stay: what is declared now was refused."""
     slurm_conf: str = ""
     """The slurm.conf that is in effect, while there are such partitions."""

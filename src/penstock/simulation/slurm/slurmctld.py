@@ -14,7 +14,7 @@ from typing import Any
 from penstock.simulation.slurm import partitions, reservations
 from penstock.slurm import gres, hostlist
 from penstock.slurm.conf.document import Document
-from penstock.slurm.partition.declaration import ALL, NODE_SET, NODES, Change, declared
+from penstock.slurm.partition.declaration import ALL, NODE_SET, NODES, Change, partition_lines
 from penstock.slurm.partition.update import Update, call
 
 ASKED_S, ANSWERS_S = 1.0, 0.5
@@ -193,7 +193,7 @@ class FakeSlurmctld:
         self._sets = {one.name: one.get("Feature") or "" for one in records}
         self.partitions.clear()
         self._placed.clear()
-        for name, one in declared(slurm_conf).items():
+        for name, one in partition_lines(slurm_conf).items():
             asked = call(Change(name, None, one), {})
             record = {**partitions.new(name), "minimums": {"nodes": 0}}
             if isinstance(asked, Update):

@@ -10,7 +10,13 @@ import re
 from collections.abc import Iterable, Mapping
 
 from penstock.slurm.conf.document import ConfError, Document, Line, Record, Setting, quoted
-from penstock.slurm.partition.declaration import DEFAULT, NODES, PARTITION, Difference, declared
+from penstock.slurm.partition.declaration import (
+    DEFAULT,
+    NODES,
+    PARTITION,
+    Difference,
+    partition_lines,
+)
 from penstock.slurm.partition.keys import BY_KEY, ROWS, canonical
 from penstock.slurm.rest.wire import Partition
 
@@ -144,7 +150,7 @@ def _edited(raw: str, words: Words) -> str:
 
 def _left(new: str, name: str, found: Iterable[Difference]) -> list[str]:
     """The differences that a changed text does not say."""
-    line = declared(new).get(name)
+    line = partition_lines(new).get(name)
     if line is None:
         raise ConfError(f"partition {name}")
     has = canonical({key: value for key, value in line.keys.items() if key != NODES.lower()})

@@ -19,14 +19,14 @@ NODE_SET = "NodeSet"
 NODES = "Nodes"
 ALL = "ALL"
 DEFAULT = "DEFAULT"
-MARK = "penstock"
+PREFIX = "penstock"
 MOST_DEFAULTS = 64
 """Keys that DEFAULT lines may give to others; Slurm knows fewer, and refuses any that it does not
 know. Each partition after them has them all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class PartitionLine:
     """One partition: its keys in lower case with the values as written, DEFAULT lines included."""
 
     name: str
@@ -38,8 +38,8 @@ class Change:
     """What differs of one partition. `old` is None for a new one, `new` for one that goes."""
 
     name: str
-    old: Declared | None
-    new: Declared | None
+    old: PartitionLine | None
+    new: PartitionLine | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class RemovedKey:
     """A key that a line had and has no more, what it was, and what holds in its place.
 
     `now` is empty for a key without a value of its own, `inherited` if it is a DEFAULT line's.
@@ -81,36 +81,36 @@ def node_set(partition: str) -> str:
     slurmctld does not start when a partition names a dynamic node that has no record yet; a node
     set by feature may be empty.
     """
-    return f"{MARK}-{partition}"
+    return f"{PREFIX}-{partition}"
 
 
 def feature(partition: str) -> str:
     """The feature by which a node belongs to that node set."""
-    return f"{MARK}/{partition}"
+    return f"{PREFIX}/{partition}"
 
 
-def declared(text: str) -> dict[str, Declared]:
+def partition_lines(text: str) -> dict[str, PartitionLine]:
     """The partitions of a slurm.conf by name."""
-    return dict(_declared(text))
+    return dict(_partition_lines(text))
 
 
 @lru_cache(maxsize=16)
-def _declared(text: str) -> Mapping[str, Declared]:
+def _partition_lines(text: str) -> Mapping[str, PartitionLine]:
     defaults: dict[str, str] = {}
-    found: dict[str, Declared] = {}
+    found: dict[str, PartitionLine] = {}
     for record in Document.parse(text).records(PARTITION):
         keys = {one.key.lower(): one.value for one in record.settings}
         if record.name.upper() == DEFAULT:
             defaults = dict(islice((defaults | keys).items(), MOST_DEFAULTS))
             continue
-        found[record.name] = Declared(record.name, defaults | keys)
+        found[record.name] = PartitionLine(record.name, defaults | keys)
     return found
 
 
 @lru_cache(maxsize=16)
-def changes(old_text: str, new_text: str) -> tuple[Change, ...]:
+def partition_changes(old_text: str, new_text: str) -> tuple[Change, ...]:
     """The partitions that differ, sorted by name; comments and spelling do not count."""
-    old, new = declared(old_text), declared(new_text)
+    old, new = partition_lines(old_text), partition_lines(new_text)
     return tuple(
         Change(name, old.get(name), new.get(name))
         for name in sorted(old.keys() | new.keys())
@@ -126,12 +126,12 @@ def live_only(old_text: str, new_text: str) -> bool:
     """
     return all(
         one.key == PARTITION.lower()
-        or (one.key == NODE_SET.lower() and (one.name or "").startswith(f"{MARK}-"))
+        or (one.key == NODE_SET.lower() and (one.name or "").startswith(f"{PREFIX}-"))
         for one in diff(Document.parse(old_text), Document.parse(new_text))
     )
 
 
-def keep(old_text: str, new_text: str, names: Collection[str]) -> str:
+def copy_partitions(old_text: str, new_text: str, names: Collection[str]) -> str:
     """`new_text` in which the partitions of these names are as they are in `old_text`."""
     old, document = Document.parse(old_text), Document.parse(new_text)
     for name in sorted(names):

@@ -11,9 +11,9 @@ from penstock.slurm.partition.declaration import (
     NODE_SET,
     NODES,
     PARTITION,
-    Declared,
     Difference,
-    declared,
+    PartitionLine,
+    partition_lines,
 )
 from penstock.slurm.partition.keys import BY_KEY, canonical
 from penstock.slurm.rest.wire import Partition
@@ -21,7 +21,7 @@ from penstock.slurm.state import Node
 
 
 def differences(
-    line: Declared, live: Partition, nodes: frozenset[str] | None = None
+    line: PartitionLine, live: Partition, nodes: frozenset[str] | None = None
 ) -> tuple[Difference, ...]:
     """The keys that differ, in the order of the table, `Nodes` last.
 
@@ -100,7 +100,7 @@ def drifts(
     Without `nodes` the nodes of partitions are not compared. Raises HostListError.
     """
     found: dict[str, tuple[Difference, ...]] = {}
-    wanted, first, document = declared(text), default_partition(text), Document.parse(text)
+    wanted, first, document = partition_lines(text), default_partition(text), Document.parse(text)
     lines = {one.name: one for one in document.records(PARTITION)}
     sets = {one.name: one for one in document.records(NODE_SET)}
     for name, one in wanted.items():

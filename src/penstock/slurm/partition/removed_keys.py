@@ -6,11 +6,11 @@ Source: slurm.conf(5), PARTITION CONFIGURATION.
 from __future__ import annotations
 
 from penstock.slurm.conf.document import Document
-from penstock.slurm.partition.declaration import PARTITION, Gone, declared
+from penstock.slurm.partition.declaration import PARTITION, RemovedKey, partition_lines
 from penstock.slurm.partition.keys import BY_KEY, resolved
 
 
-def gone(old_text: str, new_text: str) -> dict[str, tuple[Gone, ...]]:
+def removed_keys(old_text: str, new_text: str) -> dict[str, tuple[RemovedKey, ...]]:
     """By partition what two texts of slurm.conf make of it; only those that both have."""
     before, after = _own(old_text), _own(new_text)
     found = {
@@ -19,14 +19,18 @@ def gone(old_text: str, new_text: str) -> dict[str, tuple[Gone, ...]]:
     return {name: many for name, many in found.items() if many}
 
 
-def _of(name: str, before: dict[str, str], after: dict[str, str], text: str) -> tuple[Gone, ...]:
+def _of(
+    name: str, before: dict[str, str], after: dict[str, str], text: str
+) -> tuple[RemovedKey, ...]:
     left = [key for key in before if key not in after]
-    inherited = resolved(dict(declared(text)[name].keys)) if left else {}
-    found: list[Gone] = []
+    inherited = resolved(dict(partition_lines(text)[name].keys)) if left else {}
+    found: list[RemovedKey] = []
     for key in left:
         row = BY_KEY.get(key)
         now = inherited.get(key, row.absent if row is not None else "")
-        found.append(Gone(row.key if row is not None else key, before[key], now, key in inherited))
+        found.append(
+            RemovedKey(row.key if row is not None else key, before[key], now, key in inherited)
+        )
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from penstock.slurm import hostlist
-from penstock.slurm.partition.declaration import PARTITION, Change, Declared, Difference
+from penstock.slurm.partition.declaration import PARTITION, Change, Difference, PartitionLine
 from penstock.slurm.partition.keys import BY_KEY, Body, canonical, differing, merged
 
 _NODES = "nodes"
@@ -79,7 +79,10 @@ def call(
 
 
 def put_back(
-    name: str, found: Iterable[Difference], line: Declared, members: Mapping[str, Iterable[str]]
+    name: str,
+    found: Iterable[Difference],
+    line: PartitionLine,
+    members: Mapping[str, Iterable[str]],
 ) -> Call:
     """What to ask of slurmrestd so that these differences go."""
     body = Body()
@@ -110,7 +113,7 @@ def configured(nodes: str, members: Mapping[str, Iterable[str]]) -> str:
     return ",".join([*words, *([hostlist.compress(named)] if named else [])])
 
 
-def _known(declared: Declared) -> dict[str, str]:
+def _known(declared: PartitionLine) -> dict[str, str]:
     return {key: value for key, value in declared.keys.items() if key != _NODES}
 
 

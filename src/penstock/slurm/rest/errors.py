@@ -30,7 +30,7 @@ class SlurmError(Exception):
         self.status = status
 
     @property
-    def refusal(self) -> bool:
+    def is_rejection(self) -> bool:
         """Whether slurmctld itself said no to what was asked, so that asking again is no use."""
         said_no = self.number in _SLURMCTLD and self.number != STANDBY
         return said_no and not isinstance(self, AuthError | DeniedError)

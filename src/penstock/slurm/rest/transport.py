@@ -118,10 +118,10 @@ class Transport:
             if error.number == NO_CHANGE:
                 return None
             raise
-        self._heard(reply.release)
+        self._note_release(reply.release)
         return reply
 
-    def _heard(self, release: str) -> None:
+    def _note_release(self, release: str) -> None:
         """Choose the parser again when another slurmrestd answers: it may offer a better one.
 
         While one pod replaces another either may answer, so a few times.

@@ -18,8 +18,8 @@ from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import Cluster
 from penstock.slurm.conf.document import Document, joined
 from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMD_PORT
-from penstock.slurm.partition.declaration import keep
-from penstock.slurm.partition.hold import held_lines, removed
+from penstock.slurm.partition.declaration import copy_partitions
+from penstock.slurm.partition.retention import removed_partitions, retained_lines
 from penstock.slurm.versions import METRICS_SINCE
 
 _KEY_LINES = (
@@ -49,22 +49,26 @@ def slurm_conf(cluster: Cluster) -> str:
             *_extra(cluster),
         ]
     text = _text(sections)
-    if held := held_lines(cluster.in_effect, text, cluster.freed):
+    if held := retained_lines(cluster.in_effect, text, cluster.freed):
         # Before the user's own lines, which may begin with values for all lines after them.
         text = _text(
             (title, [*lines, *held] if title == _PARTITIONS else lines) for title, lines in sections
         )
-    if cluster.kept_partitions:
-        return keep_partitions(cluster.slurm_conf, text, cluster.kept_partitions)
+    if cluster.rejected_partitions:
+        return with_partitions_of(cluster.slurm_conf, text, cluster.rejected_partitions)
     return text
 
 
-def held_partitions(cluster: Cluster) -> frozenset[str]:
+def retained_partitions(cluster: Cluster) -> frozenset[str]:
     """Partitions that nobody declares and that stay, as jobs may be in them."""
     if not cluster.in_effect:
         return frozenset()
-    bare = replace(cluster, in_effect="", kept_partitions=frozenset[str]())
-    return removed(cluster.in_effect, slurm_conf(bare)) - cluster.freed - cluster.kept_partitions
+    bare = replace(cluster, in_effect="", rejected_partitions=frozenset[str]())
+    return (
+        removed_partitions(cluster.in_effect, slurm_conf(bare))
+        - cluster.freed
+        - cluster.rejected_partitions
+    )
 
 
 def _text(sections: Iterable[tuple[str, list[str]]]) -> str:
@@ -78,14 +82,14 @@ def extra_conf_of(text: str) -> str:
     return _parts(text)[1]
 
 
-def keep_partitions(old_text: str, new_text: str, names: Collection[str]) -> str:
+def with_partitions_of(old_text: str, new_text: str, names: Collection[str]) -> str:
     """`new_text` in which the partitions of these names are as `old_text` has them.
 
     Each stays in its part of the file: among the Controller's own lines that of a NodeSet or of a
     Partition would be taken for one of these from then on, and come after what those declare.
     """
     (old_head, old_own, _), (head, own, merged) = _parts(old_text), _parts(new_text)
-    head, own = keep(old_head, head, names), keep(old_own, own, names)
+    head, own = copy_partitions(old_head, head, names), copy_partitions(old_own, own, names)
     after = (_EXTRA, own), (_MERGED, merged)
     return head + "".join(f"{_title(title)}{lines}" for title, lines in after if lines)
 

@@ -5,41 +5,41 @@ from __future__ import annotations
 import pytest
 
 from penstock.decide.partition.conditions import without
-from penstock.slurm.partition.declaration import Gone
-from penstock.slurm.partition.removed_keys import gone
+from penstock.slurm.partition.declaration import RemovedKey
+from penstock.slurm.partition.removed_keys import removed_keys
 
 
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
     [
-        ("MaxTime=30 State=UP", "State=DRAIN", [Gone("MaxTime", "30", "UNLIMITED")]),
+        ("MaxTime=30 State=UP", "State=DRAIN", [RemovedKey("MaxTime", "30", "UNLIMITED")]),
         ("maxtime=30", "MAXTIME=60", []),
         ("Shared=YES", "OverSubscribe=YES", []),
-        ("Shared=YES", "", [Gone("OverSubscribe", "YES", "NO")]),
-        ("NewKey=1", "", [Gone("newkey", "1", "")]),
+        ("Shared=YES", "", [RemovedKey("OverSubscribe", "YES", "NO")]),
+        ("NewKey=1", "", [RemovedKey("newkey", "1", "")]),
         ("", "MaxTime=30", []),
     ],
 )
 def test_what_a_line_has_no_more_is_at_slurms_default(
-    before: str, after: str, wanted: list[Gone]
+    before: str, after: str, wanted: list[RemovedKey]
 ) -> None:
     old, new = (f"PartitionName=a Nodes=a {words}\n" for words in (before, after))
-    assert list(gone(old, new).get("a", ())) == wanted
+    assert list(removed_keys(old, new).get("a", ())) == wanted
 
 
 def test_a_key_of_a_default_line_has_its_value() -> None:
     head = "PartitionName=DEFAULT MaxTime=60\n"
     old, new = f"{head}PartitionName=a MaxTime=5\n", f"{head}PartitionName=a\n"
-    assert gone(old, new) == {"a": (Gone("MaxTime", "5", "60", inherited=True),)}
-    assert "PartitionName=DEFAULT" in without("a", gone(old, new)["a"])
+    assert removed_keys(old, new) == {"a": (RemovedKey("MaxTime", "5", "60", inherited=True),)}
+    assert "PartitionName=DEFAULT" in without("a", removed_keys(old, new)["a"])
 
 
 def test_a_partition_that_comes_or_goes_has_lost_no_key() -> None:
-    assert gone("PartitionName=a MaxTime=5\n", "PartitionName=b\n") == {}
+    assert removed_keys("PartitionName=a MaxTime=5\n", "PartitionName=b\n") == {}
 
 
 def test_the_words_name_each_key_with_what_was_and_what_is() -> None:
-    told = without("a", [Gone("MaxTime", "30", "UNLIMITED"), Gone("QOS", "x", "")])
+    told = without("a", [RemovedKey("MaxTime", "30", "UNLIMITED"), RemovedKey("QOS", "x", "")])
     assert told == (
         "Partition a is declared without what it had: "
         "MaxTime=30 (now UNLIMITED), QOS=x: Slurm's default holds again"

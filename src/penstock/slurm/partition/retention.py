@@ -13,7 +13,13 @@ from functools import lru_cache
 from penstock.slurm import hostlist
 from penstock.slurm.conf.document import Document, Record, Setting
 from penstock.slurm.hostlist import HostListError
-from penstock.slurm.partition.declaration import NODE_SET, NODES, PARTITION, Declared, declared
+from penstock.slurm.partition.declaration import (
+    NODE_SET,
+    NODES,
+    PARTITION,
+    PartitionLine,
+    partition_lines,
+)
 
 NODE_NAME = "NodeName"
 STATE = "state"
@@ -23,32 +29,32 @@ _GOES = frozenset({"default", STATE})
 """What a line that is kept does not say: a removed partition is nobody's default."""
 
 
-def removed(in_effect: str, wanted: str) -> frozenset[str]:
+def removed_partitions(in_effect: str, wanted: str) -> frozenset[str]:
     """Partitions of the slurm.conf in effect that another one does not declare."""
-    return frozenset(declared(in_effect).keys() - declared(wanted).keys())
+    return frozenset(partition_lines(in_effect).keys() - partition_lines(wanted).keys())
 
 
 def is_drained(text: str, name: str) -> bool:
     """Whether no new job may enter the partition that a slurm.conf declares."""
-    found = declared(text).get(name)
+    found = partition_lines(text).get(name)
     return found is not None and _state(found) in _DRAINED.values()
 
 
 @lru_cache(maxsize=64)
-def held_lines(in_effect: str, wanted: str, freed: frozenset[str]) -> tuple[str, ...]:
+def retained_lines(in_effect: str, wanted: str, freed: frozenset[str]) -> tuple[str, ...]:
     """The lines that `wanted` lacks for the partitions that have to stay.
 
     These are all that it removes but those that are `freed`, with the nodes and node sets that
     they name. They say all themselves, so that DEFAULT lines after them change nothing. Held lines
     held again are the same.
     """
-    names = sorted(removed(in_effect, wanted) - freed)
+    names = sorted(removed_partitions(in_effect, wanted) - freed)
     if not names:
         return ()
     before, after = Document.parse(in_effect), Document.parse(wanted)
-    lines = [one.render() for one in _needed(before, after, names, declared(in_effect))]
+    lines = [one.render() for one in _needed(before, after, names, partition_lines(in_effect))]
     spelt = {one.key.lower(): one.key for r in before.records(PARTITION) for one in r.settings}
-    return (*lines, *(_line(declared(in_effect)[name], spelt).render() for name in names))
+    return (*lines, *(_line(partition_lines(in_effect)[name], spelt).render() for name in names))
 
 
 def records_of(text: str) -> str:
@@ -62,18 +68,18 @@ def records_of(text: str) -> str:
     )
 
 
-def _state(found: Declared) -> str:
+def _state(found: PartitionLine) -> str:
     given = found.keys.get(STATE, "UP").upper()
     return _DRAINED.get(given, given)
 
 
-def _line(found: Declared, spelt: Mapping[str, str]) -> Record:
+def _line(found: PartitionLine, spelt: Mapping[str, str]) -> Record:
     said = [Setting(spelt[key], value) for key, value in found.keys.items() if key not in _GOES]
     return Record(PARTITION, found.name, (*said, Setting("State", _state(found))))
 
 
 def _needed(
-    before: Document, after: Document, names: Collection[str], there: dict[str, Declared]
+    before: Document, after: Document, names: Collection[str], there: dict[str, PartitionLine]
 ) -> Iterator[Record]:
     """Node sets and nodes that these partitions name and that would be gone."""
     words = {w for name in names for w in _words(there[name].keys.get(NODES.lower(), ""))}

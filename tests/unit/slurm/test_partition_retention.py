@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.slurm.partition.hold import held_lines, is_drained, removed
+from penstock.slurm.partition.retention import is_drained, removed_partitions, retained_lines
 
 NOBODY = frozenset[str]()
 
@@ -19,15 +19,15 @@ NOBODY = frozenset[str]()
     ],
 )
 def test_a_kept_line_lets_no_new_job_in(before: str, after: str) -> None:
-    (line,) = held_lines(f"PartitionName=p Nodes=ALL{before}\n", "", NOBODY)
+    (line,) = retained_lines(f"PartitionName=p Nodes=ALL{before}\n", "", NOBODY)
     assert line == f"PartitionName=p Nodes=ALL {after}"
     assert is_drained(line, "p")
 
 
 def test_a_line_that_is_kept_again_is_the_same() -> None:
     old = "PartitionName=DEFAULT MaxTime=5\nPartitionName=p Nodes=a,b Default=YES AllowQos=x\n"
-    once = "\n".join(held_lines(old, "", NOBODY))
-    assert "\n".join(held_lines(once, "", NOBODY)) == once
+    once = "\n".join(retained_lines(old, "", NOBODY))
+    assert "\n".join(retained_lines(once, "", NOBODY)) == once
     assert once == "PartitionName=p MaxTime=5 Nodes=a,b AllowQos=x State=DRAIN"
 
 
@@ -36,12 +36,12 @@ def test_node_sets_and_nodes_that_it_names_stay_with_it() -> None:
         "NodeName=n[1-2] CPUs=4\nNodeName=m1\nNodeSet=gone Feature=gone\n"
         "NodeSet=other Feature=other\nPartitionName=p Nodes=gone,n1\n"
     )
-    assert held_lines(old, "NodeSet=other Feature=other\n", NOBODY) == (
+    assert retained_lines(old, "NodeSet=other Feature=other\n", NOBODY) == (
         "NodeSet=gone Feature=gone",
         "NodeName=n[1-2] CPUs=4",
         "PartitionName=p Nodes=gone,n1 State=DRAIN",
     )
-    assert held_lines(old, "NodeSet=gone Feature=x\nNodeName=n[1-9]\n", NOBODY) == (
+    assert retained_lines(old, "NodeSet=gone Feature=x\nNodeName=n[1-9]\n", NOBODY) == (
         "PartitionName=p Nodes=gone,n1 State=DRAIN",
     )
 
@@ -49,9 +49,9 @@ def test_node_sets_and_nodes_that_it_names_stay_with_it() -> None:
 def test_what_is_declared_under_its_name_or_freed_is_not_kept() -> None:
     old = "PartitionName=p Nodes=a\nPartitionName=q Nodes=b\n"
     crosswise = "PartitionName=p Nodes=b\nPartitionName=q Nodes=a\n"
-    assert held_lines(old, crosswise, NOBODY) == ()
-    assert held_lines(old, "", frozenset({"p", "q"})) == ()
+    assert retained_lines(old, crosswise, NOBODY) == ()
+    assert retained_lines(old, "", frozenset({"p", "q"})) == ()
 
 
 def test_names_differ_by_case_as_slurm_has_them() -> None:
-    assert removed("PartitionName=p\n", "PartitionName=P\n") == {"p"}
+    assert removed_partitions("PartitionName=p\n", "PartitionName=P\n") == {"p"}
