@@ -12,8 +12,8 @@ from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import drain_reason
 from penstock.local.recipes import ROOT
 from penstock.simulation.slurm.rest_replies import JSON, TEXT, Asked
-from penstock.simulation.slurm.slurmctld import FakeNode
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmNode
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.rest.http import Answer
 from penstock.translate.slinky.worker_set import MARKS
 
@@ -21,7 +21,7 @@ RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 """An answer of a real slurmrestd, for the fields that nobody here reads: they cost to skip."""
 
 
-class FleetSlurm(FakeSlurmrestd):
+class FleetSlurm(SimulatedSlurmrestd):
     """The stand-in. slurmds are told of by `started` and `stopping`."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class FleetSlurm(FakeSlurmrestd):
         }
         return Answer(200, JSON, b'{"nodes":[%b],%b' % (nodes, json.dumps(rest).encode()[1:]))
 
-    def _bytes(self, node: FakeNode) -> bytes:
+    def _bytes(self, node: SimulatedSlurmNode) -> bytes:
         reserved = node.name in self.slurmctld.maintained
         shown = (
             *(node.base, *sorted(node.flags), node.reason, node.comment, node.started),

@@ -195,7 +195,7 @@ def ends_of(lab_: Lab) -> dict[str, tuple[bool, bool]]:
             return
         name = new.metadata.name
         drained = "DRAIN" in lab_.slurm.nodes[name].flags
-        found[name] = (drained, lab_.slurm.held(name))
+        found[name] = (drained, lab_.slurm.is_allocated(name))
 
     lab_.seen["Pod"].subscribe(note)
     return found

@@ -12,7 +12,7 @@ import pytest
 from e2e_kit import manifests
 from e2e_kit.cluster import Cluster
 from penstock.simulation.event_loop import EPOCH, simulate
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
 from penstock.slurm.auth import jwt
 from penstock.slurm.rest import AuthError, Slurmrestd
@@ -69,7 +69,7 @@ async def taken(slurm: Callable[[Callable[[], str]], Slurmrestd], token: str) ->
 
 async def test_a_token_is_taken_before_it_begins_and_not_after_its_end(cluster: Cluster) -> None:
     key, now = b"k" * 32, time.time()
-    fake = InMemorySlurmrestd(FakeSlurmctld(time.time), key=key).exchange
+    fake = InMemorySlurmrestd(SimulatedSlurmctld(time.time), key=key).exchange
     tokens = {
         "good": (cluster.token("slurm"), jwt.mint(key, "slurm", 600, now)),
         "early": (cluster.early("slurm"), jwt.mint(key, "slurm", 600, now + 3600)),
@@ -85,7 +85,7 @@ async def test_a_token_is_taken_before_it_begins_and_not_after_its_end(cluster: 
 def simulated(scenario: Scenario) -> Notes:
     async def main() -> Notes:
         loop = asyncio.get_running_loop()
-        ctld = FakeSlurmctld(lambda: EPOCH + loop.time())
+        ctld = SimulatedSlurmctld(lambda: EPOCH + loop.time())
         ctld.register(NODE)
         rest = Slurmrestd(
             "http://simulated", lambda: "token", exchange=InMemorySlurmrestd(ctld).exchange

@@ -124,12 +124,12 @@ class Process:
         self._clock.pause(seconds)
         stopped = Trouble(slow=seconds, times=sys.maxsize)
         self.connection.trouble(stopped)
-        self.connection.hold()
+        self.connection.hold_events()
 
         def go_on() -> None:
             if stopped in self.connection.troubles:
                 self.connection.troubles.remove(stopped)
-            self.connection.release()
+            self.connection.release_events()
 
         asyncio.get_running_loop().call_later(seconds, go_on)
 

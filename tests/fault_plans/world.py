@@ -39,7 +39,7 @@ from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.address import parse
 from penstock.simulation.event_loop import EPOCH, LoopClock
 from penstock.simulation.faults import Fault
-from penstock.simulation.kubelet.kubelet import LABELS, Machines
+from penstock.simulation.kubelet.kubelet import LABELS, SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import node_name
 from penstock.simulation.kubelet.pvc import Volumes
 from penstock.simulation.kubelet.workload_controllers import WorkloadControllers
@@ -92,7 +92,7 @@ class World:
         self.server = ApiServer(self.true_time, collect_after=collects)
         self.slurms = {space: SimulatedSlurm(self.true_time) for space in self.spaces}
         self.slurm = self.slurms[SPACE]
-        self.machines = Machines(self.server, self.slurms, dice=self.dice.between)
+        self.machines = SimulatedNodes(self.server, self.slurms, random_source=self.dice.between)
         self.workloads = WorkloadControllers(self.server)
         self.volumes = Volumes(self.server, partial(self.dice.between, 0.1, 2.0))
         self.promises = Promises(self.server, self.slurms, self.machines)
@@ -225,7 +225,7 @@ class World:
     def _begin_outside(self, space: str) -> None:
         """A slurmctld that runs somewhere else, with the keys that it was given."""
         slurm = self.slurms[space]
-        slurm.outside = True
+        slurm.external = True
         slurm.start()
         names = [name for where, name in self.places if where == space]
         lines = [f"NodeSet={one} Feature={one}\nPartitionName={one} Nodes={one}" for one in names]

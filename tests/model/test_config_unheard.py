@@ -11,14 +11,14 @@ from fault_plans.plan import Layout
 from fault_plans.promises import final_state as expected
 from fault_plans.world import GROUP, World
 from penstock.api.kubernetes.meta import Json
-from penstock.simulation.apiserver.status import RefusedError
+from penstock.simulation.apiserver.status import StatusError
 from penstock.simulation.event_loop import simulate
 
 LONG_S = 400.0
 
 
 def unreadable(*_: str) -> str | None:
-    raise RefusedError(500, "the kubelet does not answer")
+    raise StatusError(500, "the kubelet does not answer")
 
 
 def declare(world: World, line: str) -> None:
@@ -88,7 +88,7 @@ async def _unheard(line: str) -> None:
 
 async def _no_right() -> None:
     world = await _settled()
-    world.machines.unheard["slurm"] = 403
+    world.machines.unreadable_logs["slurm"] = 403
     declare(world, "SchedulerTimeSlice=9")
     await asyncio.sleep(10.0)
     message = condition(world, "ConfigApplied")["message"]

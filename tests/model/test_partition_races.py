@@ -14,7 +14,7 @@ from fault_plans.promises import final_state as expected
 from fault_plans.world import GROUP, NODESET, SPACE, World
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.slurmctld import INVALID_QOS, RefusedError
+from penstock.simulation.slurm.slurmctld import INVALID_QOS, SlurmctldError
 
 SEEDS = range(1, 9)
 
@@ -127,7 +127,7 @@ async def _refused_as_the_file_goes(seed: int) -> list[str]:
 
     def refuse(body: dict[str, Any]) -> None:
         assert body
-        raise RefusedError(*INVALID_QOS)
+        raise SlurmctldError(*INVALID_QOS)
 
     world.slurm.ctld.update_partition = refuse
     world.slurm_fault(Fault.NONE, SPACE)

@@ -33,7 +33,7 @@ from penstock.simulation.kubelet.pod_manifests import (
     revision_label,
     running,
 )
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.translate.slinky.worker_set import MARKS
 
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
@@ -42,7 +42,7 @@ STARTED = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 """When slurmd started, as the pods' statuses say."""
 
 Workload = StatefulSet | Deployment
-SlurmOf = Callable[[str], FakeSlurmctld | None]
+SlurmOf = Callable[[str], SimulatedSlurmctld | None]
 
 
 class Kubelet:
@@ -142,7 +142,7 @@ class Kubelet:
         if slurm is not None and node in slurm.nodes:
             slurm.update_node(node, ["DOWN"], {"reason": drain_reason.terminating(MARKS)})
 
-    def _slurm(self, pod: Pod) -> tuple[FakeSlurmctld | None, str]:
+    def _slurm(self, pod: Pod) -> tuple[SimulatedSlurmctld | None, str]:
         if pod.metadata.labels.get(app_labels.APP_NAME) != "slurmd":
             return None, ""
         return self._slurm_of(pod.metadata.namespace), slurm_node_name(pod)

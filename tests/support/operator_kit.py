@@ -45,8 +45,8 @@ from penstock.kube import Cache, Client, HttpTransport, Lease, Manager, Recorder
 from penstock.kube.client.credentials import Access, Credentials
 from penstock.kube.client.transport import Request, Response, Transport
 from penstock.simulation.slurm.reconfigure import Sidecars
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.partition.declaration import live_only, partition_lines
 from support.kubelet import MACHINE, Kubelet
 
@@ -178,8 +178,8 @@ class Cluster:
     """One namespace with a Slurm of its own."""
 
     namespace: str
-    rest: FakeSlurmrestd
-    slurm: FakeSlurmctld = field(init=False)
+    rest: SimulatedSlurmrestd
+    slurm: SimulatedSlurmctld = field(init=False)
 
     def __post_init__(self) -> None:
         self.slurm = self.rest.slurmctld
@@ -227,7 +227,7 @@ class Lab:
             slurm.read(text)
             slurm.partitions.update({k: v for k, v in since.items() if k not in slurm.partitions})
 
-    def _slurm_of(self, namespace: str) -> FakeSlurmctld | None:
+    def _slurm_of(self, namespace: str) -> SimulatedSlurmctld | None:
         found = self.clusters.get(namespace)
         return found.slurm if found else None
 
@@ -372,7 +372,7 @@ async def lab(node: Node, *, clusters: int = 1) -> AsyncGenerator[Lab]:
             name = f"test-{uuid.uuid4().hex[:8]}"
             await client.create(NAMESPACES, {"kind": "Namespace", "metadata": {"name": name}})
             stack.push_async_callback(client.delete, NAMESPACES, "", name)
-            found[name] = Cluster(name, await stack.enter_async_context(FakeSlurmrestd()))
+            found[name] = Cluster(name, await stack.enter_async_context(SimulatedSlurmrestd()))
         made = Lab(node, client, found)
         task = asyncio.ensure_future(made.manager.run())
         try:

@@ -24,7 +24,7 @@ from penstock.simulation.apiserver import ApiServer, Change, Connection
 from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
 from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.reconfigure import Sidecars
-from penstock.simulation.slurm.slurmctld import FakeJob, FakeNode, FakeSlurmctld
+from penstock.simulation.slurm.slurmctld import SimulatedJob, SimulatedSlurmctld, SimulatedSlurmNode
 from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
 from penstock.slurm.rest.http import Answer, unfenced
 
@@ -187,14 +187,14 @@ def _url(restapi: RestApi) -> str:
 
 
 def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
-    ctld = FakeSlurmctld(clock.time)
+    ctld = SimulatedSlurmctld(clock.time)
     rest = InMemorySlurmrestd(ctld)
     if isinstance(said, str):
         rest.fault = Fault.REFUSE
         return rest
     for node in said.nodes:
         base = next((one for one in BASES if one in node.state), "IDLE")
-        ctld.nodes[node.name] = FakeNode(
+        ctld.nodes[node.name] = SimulatedSlurmNode(
             node.name,
             base,
             set(node.state) - {*BASES, "IDLE", "ALLOCATED", "MIXED", "COMPLETING"},
@@ -211,7 +211,7 @@ def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
             node.gres,
         )
     for job in said.jobs:
-        ctld.jobs[job.id] = FakeJob(
+        ctld.jobs[job.id] = SimulatedJob(
             job.id,
             list(job.nodes),
             set(job.state),

@@ -22,7 +22,7 @@ class _Due:
         self.cancelled = True
 
 
-class FakeClock:
+class ManualClock:
     """Stands still but for `advance`."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ def rebind(world: World, option: str, number: int, seconds: float) -> None:
 
 def unheard(world: World, status: int, seconds: float, which: int) -> None:
     """The log of the reconfigure container cannot be read for a while."""
-    space, found = world.space(which), world.machines.unheard
+    space, found = world.space(which), world.machines.unreadable_logs
     found[space] = status
 
     def heard() -> None:

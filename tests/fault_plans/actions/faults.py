@@ -79,28 +79,28 @@ def isolate(world: World, seconds: float) -> None:
     for process in world.processes[:1]:
         trouble = Trouble(cut=True, times=sys.maxsize)
         process.connection.trouble(trouble)
-        process.connection.hold()
+        process.connection.hold_events()
         world.later(seconds, partial(_rejoin, process.connection, trouble))
 
 
 def _rejoin(connection: Connection, trouble: Trouble) -> None:
     if trouble in connection.troubles:
         connection.troubles.remove(trouble)
-    connection.release()
+    connection.release_events()
 
 
 def hold(world: World, seconds: float) -> None:
     """Watches show nothing for a while: the operator lives in the past."""
     for process in world.processes:
-        process.connection.hold()
-        world.later(seconds, process.connection.release)
+        process.connection.hold_events()
+        world.later(seconds, process.connection.release_events)
 
 
 def skew(world: World, seconds: float, plural: str) -> None:
     """The watch of one resource is late for a while, the others are not: events out of order."""
     for process in world.processes:
-        process.connection.hold(plural)
-        world.later(seconds, process.connection.release)
+        process.connection.hold_events(plural)
+        world.later(seconds, process.connection.release_events)
 
 
 def duplicate(world: World, seconds: float) -> None:

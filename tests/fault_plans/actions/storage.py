@@ -12,7 +12,7 @@ from fault_plans.plan import LARGEST, Family, Happening, Plan, Step
 from fault_plans.promises.pvc import DELETE, POLICY, RETAIN
 from fault_plans.random_source import Dice
 from fault_plans.world import World
-from penstock.simulation.kubelet.pvc import PODS, claims_of
+from penstock.simulation.kubelet.pvc import PODS, pvcs_of
 
 SHARE_OF_CLAIMS, SHARE_OF_PINS = 0.2, 0.15
 
@@ -21,7 +21,7 @@ def delete_claim(world: World, number: int) -> None:
     """`kubectl delete pvc`: it goes with the pod that has it, and the next pod gets a new one."""
     space, name = world.worker(number)
     pod = world.find(PODS, name, space)
-    for claim in claims_of(pod) if pod is not None else ():
+    for claim in pvcs_of(pod) if pod is not None else ():
         world.ask("DELETE", f"/api/v1/namespaces/{space}/persistentvolumeclaims/{claim}", {})
 
 

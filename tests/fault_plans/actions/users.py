@@ -12,7 +12,7 @@ from fault_plans.world import CORE, GROUP, SPACE, World, path_of
 from penstock.api.slinky.labels import HOSTNAME_OVERRIDE, POD_CORDON, POD_CORDON_SHORT
 from penstock.simulation.kubelet.kubelet import LABELS, MISSING
 from penstock.simulation.slurm.cluster import SimulatedSlurm
-from penstock.simulation.slurm.slurmctld import FakeJob
+from penstock.simulation.slurm.slurmctld import SimulatedJob
 
 IMAGES = ("slurmd:1", "slurmd:2")
 REASONS = ("bad disk", "Manual maintenance", "", "Not responding to my calls")
@@ -69,7 +69,7 @@ def suspend(world: World, seconds: float) -> None:
             world.later(seconds, partial(_resume, slurm, one))
 
 
-def _resume(slurm: SimulatedSlurm, one: FakeJob) -> None:
+def _resume(slurm: SimulatedSlurm, one: SimulatedJob) -> None:
     if "SUSPENDED" in one.state:
         slurm.change(one, "RUNNING")
 

@@ -50,7 +50,7 @@ class Lockouts:
         if not slurm.up:
             return
         for name, slurmd in slurm.slurmds.items():
-            if not slurm.hears(slurmd):
+            if not slurm.trusts(slurmd):
                 yield f"{space}/{name}"
         for pod in pods(self.world, *CLIENTS, space=space):
             if not understand(self.world.machines.begun_with(pod), slurm.keys):

@@ -20,10 +20,10 @@ from penstock.decide.slurm_node.drain_reason import is_own_reason
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
-from penstock.simulation.kubelet.kubelet import Machines
+from penstock.simulation.kubelet.kubelet import SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import PODS, node_name
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
-from penstock.simulation.slurm.reconfigure import refusal
+from penstock.simulation.slurm.reconfigure import rejection
 from penstock.simulation.slurm.rest_replies import Asked
 from penstock.slurm.rest.http import Answer
 from penstock.translate.slinky.worker_set import MARKS
@@ -44,7 +44,7 @@ class Promises:
     """Notes in `broken` what the operator did and must never do. `slurms` are by namespace."""
 
     def __init__(
-        self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], machines: Machines
+        self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], machines: SimulatedNodes
     ) -> None:
         self.broken: list[str] = []
         self._unfit = Unfit(server)
@@ -68,7 +68,7 @@ class Promises:
     def _starts(self, space: str) -> None:
         """Slurmctld never starts where it would read a configuration that it refuses."""
         real = self._server.find("/configmaps", space, "slurm-config")
-        words = refusal(real.get("data") or {}) if real is not None else None
+        words = rejection(real.get("data") or {}) if real is not None else None
         if words is not None:
             self.broken.append(f"slurmctld of {space} started on a bad configuration: {words}")
 
@@ -251,7 +251,7 @@ class Promises:
     def _abandoned(self, pod: Json) -> bool:
         """Whether its NodeSet goes and its Controller is gone: nothing to ask, nothing to keep."""
         space = pod["metadata"]["namespace"]
-        if self._slurms[space].outside:
+        if self._slurms[space].external:
             # It goes on, and its jobs with it.
             return False
         owners = {one["name"] for one in pod["metadata"].get("ownerReferences", ())}

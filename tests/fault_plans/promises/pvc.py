@@ -12,7 +12,7 @@ from penstock.api.cluster.labels import APP_INSTANCE
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.server import COLLECTOR
-from penstock.simulation.kubelet.pvc import CLAIMS, PODS, claims_of
+from penstock.simulation.kubelet.pvc import CLAIMS, PODS, pvcs_of
 
 NODESETS = "slinky.slurm.net/nodesets"
 POLICY = "persistentVolumeClaimRetentionPolicy"
@@ -75,12 +75,12 @@ class ClaimPromises:
             self._unwanted[meta["uid"]] = why
 
     def _made(self, pod: Json) -> None:
-        mine, meta = set(claims_of(pod)), pod["metadata"]
+        mine, meta = set(pvcs_of(pod)), pod["metadata"]
         if not mine:
             return
         for other in self._server.objects(PODS, meta["namespace"]):
             name = other["metadata"]["name"]
-            if name != meta["name"] and (shared := mine & set(claims_of(other))):
+            if name != meta["name"] and (shared := mine & set(pvcs_of(other))):
                 self._broken.append(f"pods {meta['name']} and {name} share {sorted(shared)}")
 
     def _delete(self, user: str, claim: Json, resource: str) -> None:
@@ -96,7 +96,7 @@ class ClaimPromises:
             # As Kubernetes' own protection has it: a pod without a machine uses nothing yet, and
             # the next look gives it another claim.
             stays = pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
-            if stays and meta["name"] in claims_of(pod):
+            if stays and meta["name"] in pvcs_of(pod):
                 told = f"claim {meta['name']} goes while pod {pod['metadata']['name']} has it"
                 self._broken.append(told)
         if (why := self._unasked(meta)) is not None:
@@ -146,7 +146,7 @@ def missing(server: ApiServer, pods: list[Json], deleted: set[str]) -> list[str]
     """
     found: list[str] = []
     for pod in pods:
-        for name in claims_of(pod):
+        for name in pvcs_of(pod):
             claim = server.find(CLAIMS, pod["metadata"]["namespace"], name)
             if claim is None:
                 found.append(f"there is no claim {name}")

@@ -23,8 +23,8 @@ from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.cache.store import Entry
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.mirror.accounting_registration import RegistrationMirror
 from penstock.slurm.mirror.nodes_and_jobs import Mirror
 from penstock.slurm.mirror.partitions import PartitionMirror
@@ -58,13 +58,13 @@ class Stage:
 
     api: FakeApi
     world: World
-    rest: FakeSlurmrestd
+    rest: SimulatedSlurmrestd
     link: SlurmConnection
     actor: Actor
     nodeset: NodeSet
 
     @property
-    def slurm(self) -> FakeSlurmctld:
+    def slurm(self) -> SimulatedSlurmctld:
         return self.rest.slurmctld
 
     def place(self, pod: Pod) -> None:
@@ -109,7 +109,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     events = Events(Recorder(client, "test", "test"), NODESETS)
     tools = Context(client, world, ObjectStore(client, world), PortProbe(client.clock))
     actor = Actor(tools, events, Expectations(world.pods, client.clock))
-    async with FakeSlurmrestd() as rest:
+    async with SimulatedSlurmrestd() as rest:
         for name in nodes:
             rest.slurmctld.register(name)
         link = SlurmConnection(

@@ -26,7 +26,7 @@ from penstock.controllers.runtime.slurm_connections import (
     service_url,
 )
 from penstock.kube.client.clock import SystemClock
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.auth import jwt
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.mirror.snapshot import Snapshot
@@ -67,7 +67,7 @@ def secret(key: bytes, version: int = 1) -> Secret:
 class Cluster:
     """A Controller's link, brought up to date when asked."""
 
-    def __init__(self, rest: FakeSlurmrestd) -> None:
+    def __init__(self, rest: SimulatedSlurmrestd) -> None:
         self.rest = rest
         self.world: World = world_of(FakeApi())
         self.asked: list[str] = []
@@ -98,7 +98,7 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(key: bytes = KEY) -> AsyncGenerator[Cluster]:
-    async with FakeSlurmrestd(key=key) as rest:
+    async with SimulatedSlurmrestd(key=key) as rest:
         rest.slurmctld.register("compute-0")
         made = Cluster(rest)
         running = asyncio.ensure_future(made.links.run())

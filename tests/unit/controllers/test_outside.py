@@ -37,7 +37,7 @@ def declare(lab: Lab, spec: Json, **annotations: str) -> None:
 
 def outside(lab: Lab, **annotations: str) -> None:
     """Have a slurmctld run without a pod, and say so."""
-    lab.world.slurm.outside = True
+    lab.world.slurm.external = True
     lab.world.slurm.start()
     declare(lab, OUTSIDE, **annotations)
 
@@ -117,7 +117,7 @@ def test_a_slurmctld_that_moves_outside_leaves_nothing_and_one_that_comes_back_i
         await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SlurmctldAnswers")
         await lab.until(lambda: ours(lab) == [] and not lab.uid("slurm-controller-0"))
         assert {"ConfigApplied", "ConfigValid"}.isdisjoint(condition_types(lab))
-        lab.world.slurm.outside = False
+        lab.world.slurm.external = False
         declare(lab, INSIDE)
         await lab.until(lambda: lab.uid("slurm-controller-0"))
         await lab.until(lambda: lab.says("controllers", "slurm", "ConfigApplied")[0] == "True")

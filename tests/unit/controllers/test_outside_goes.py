@@ -12,7 +12,7 @@ from fault_plans.world import CORE, GROUP, SPACE
 from penstock.decide.observed.view import PATIENCE_S
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.slurmctld import FakeJob
+from penstock.simulation.slurm.slurmctld import SimulatedJob
 from unit.controllers.test_accounting import Lab, operated
 from unit.controllers.test_outside import keys, outside, ready
 
@@ -31,7 +31,7 @@ async def served() -> AsyncGenerator[Lab]:
         yield lab
 
 
-def played(play: Callable[[Lab, FakeJob], Awaitable[None]]) -> None:
+def played(play: Callable[[Lab, SimulatedJob], Awaitable[None]]) -> None:
     """Play with a worker of an external slurmctld that has a job."""
 
     async def run() -> None:
@@ -66,7 +66,7 @@ def gone(lab: Lab) -> bool:
 def test_a_job_of_an_external_slurmctld_ends_before_its_worker_goes(order: tuple[str, ...]) -> None:
     """Whichever object goes first."""
 
-    async def play(lab: Lab, job: FakeJob) -> None:
+    async def play(lab: Lab, job: SimulatedJob) -> None:
         worker = lab.uid("compute-0")
         delete(lab, *order)
         await lab.until(lambda: "DRAIN" in lab.world.slurm.ctld.nodes["compute-0"].flags)
@@ -83,7 +83,7 @@ def test_a_job_of_an_external_slurmctld_ends_before_its_worker_goes(order: tuple
 def test_an_operator_that_starts_later_asks_by_what_the_nodeset_remembers() -> None:
     """The Controller is long gone, and the process that had seen it too."""
 
-    async def play(lab: Lab, job: FakeJob) -> None:
+    async def play(lab: Lab, job: SimulatedJob) -> None:
         delete(lab, "controllers/slurm")
         await asyncio.sleep(60)
         await lab.world.crash(lab.world.processes[0])
@@ -126,7 +126,7 @@ def test_an_external_slurmctld_that_cannot_be_asked_is_waited_for_but_not_for_ev
 def test_a_wait_begins_anew_once_an_external_slurmctld_answered_again() -> None:
     """A restart of slurmctld now and then adds up to nothing."""
 
-    async def play(lab: Lab, job: FakeJob) -> None:
+    async def play(lab: Lab, job: SimulatedJob) -> None:
         delete(lab, *HELM)
         for _ in range(4):
             lab.world.slurm_fault(Fault.CONTROLLER_DOWN, SPACE)
@@ -158,7 +158,7 @@ def test_pods_that_somebody_deletes_end_the_wait_at_once() -> None:
 def test_a_restapi_that_is_deleted_alone_goes() -> None:
     """After a moment in which the NodeSets' deletion might follow."""
 
-    async def play(lab: Lab, job: FakeJob) -> None:
+    async def play(lab: Lab, job: SimulatedJob) -> None:
         delete(lab, "restapis/slurm")
         await asyncio.sleep(3)
         assert lab.world.find("slinky.slurm.net/restapis", "slurm")
@@ -172,7 +172,7 @@ def test_a_restapi_that_is_deleted_alone_goes() -> None:
 def test_another_cluster_of_the_same_name_begins_with_nothing_of_the_former_one() -> None:
     """Neither its nodes nor its slurmrestd."""
 
-    async def play(lab: Lab, job: FakeJob) -> None:
+    async def play(lab: Lab, job: SimulatedJob) -> None:
         delete(lab, "controllers/slurm")
         await lab.until(lambda: not lab.world.find("slinky.slurm.net/controllers", "slurm"))
         lab.world.declare(1)

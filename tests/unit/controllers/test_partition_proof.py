@@ -10,7 +10,7 @@ import pytest
 
 from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition.declaration import Difference
 from penstock.slurm.rest.wire import Partition
@@ -46,7 +46,7 @@ class _Link:
 
 
 def _compute() -> Partition:
-    ctld = FakeSlurmctld()
+    ctld = SimulatedSlurmctld()
     ctld.read(WITH)
     return msgspec.convert(ctld.partitions["compute"], Partition)
 

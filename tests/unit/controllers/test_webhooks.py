@@ -18,7 +18,7 @@ from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.settings import Webhooks as Options
 from penstock.kube import Client, Manager
 from penstock.kube.webhook.certificates import Bundle, expiry
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.controllers.stage import drop, put
 from unit.kube.fake_api import FakeApi
 from unit.kube.test_webhook import HOST, serial, shown, trusting
@@ -31,7 +31,7 @@ class Site:
     """Webhooks whose caches a test fills by hand."""
 
     def __init__(self, **options: Any) -> None:
-        self.api, self.clock = FakeApi(), FakeClock()
+        self.api, self.clock = FakeApi(), ManualClock()
         self.configured = 0
         self.clock.wall = datetime.now(UTC).timestamp()
         client = Client(self.api, clock=self.clock)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
 from penstock.kube import Backoff, Cache, Client, Pace
-from penstock.simulation.manual_clock import FakeClock
+from penstock.simulation.manual_clock import ManualClock
 from unit.kube.fake_api import FakeApi, Fault
 
 pauses = st.sampled_from([None, 0.0, 0.3])
@@ -25,7 +25,7 @@ class CacheMachine(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.api = FakeApi()
-        self.clock = FakeClock()
+        self.clock = ManualClock()
         client = Client(self.api, clock=self.clock)
         pace = Pace(silence=90, backoff=Backoff(0.5, 5.0, random=lambda: 0.5))
         self.cache = Cache(client, CONFIG_MAPS, namespaces=["a", "b"], pace=pace)

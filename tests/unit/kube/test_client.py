@@ -27,7 +27,7 @@ from penstock.kube.cache.store import version_of
 from penstock.kube.client.client import list_all
 from penstock.kube.client.credentials import FileCredentials, Material
 from penstock.kube.client.errors import Status, api_error, status_error
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.kube.fake_api import FakeApi, Fault, served
 
 PATH = "/api/v1/namespaces/a/configmaps/x"
@@ -39,12 +39,12 @@ MANIFEST = {
 }
 
 
-def make(api: FakeApi, clock: FakeClock, concurrency: int = 32) -> Client:
+def make(api: FakeApi, clock: ManualClock, concurrency: int = 32) -> Client:
     retry = Retry(backoff=Backoff(1.0, 5.0, random=lambda: 1.0))
     return Client(api, clock=clock, retry=retry, concurrency=concurrency)
 
 
-async def finished(clock: FakeClock, task: asyncio.Task[object]) -> None:
+async def finished(clock: ManualClock, task: asyncio.Task[object]) -> None:
     """Turn the clock until the task is done."""
     while not task.done():
         await clock.advance(1)
@@ -52,7 +52,7 @@ async def finished(clock: FakeClock, task: asyncio.Task[object]) -> None:
 
 
 async def test_what_is_created_can_be_read_back() -> None:
-    client = make(FakeApi(), FakeClock())
+    client = make(FakeApi(), ManualClock())
     made = await client.create(CONFIG_MAPS, MANIFEST)
     assert made.data == {"k": "v"}
     assert await client.get(CONFIG_MAPS, "a", "x") == made
@@ -60,7 +60,7 @@ async def test_what_is_created_can_be_read_back() -> None:
 
 async def test_errors_carry_the_servers_reason_and_message() -> None:
     api = FakeApi()
-    client = make(api, FakeClock())
+    client = make(api, ManualClock())
     with pytest.raises(NotFoundError, match="configmaps/x not found"):
         await client.get(CONFIG_MAPS, "a", "x")
     api.fail(Fault(422, "Invalid"))
@@ -70,7 +70,7 @@ async def test_errors_carry_the_servers_reason_and_message() -> None:
 
 
 async def test_a_busy_servers_retry_after_is_waited_for() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(PATH)
     api.fail(Fault(429, "TooManyRequests", retry_after=7))
     task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
@@ -82,7 +82,7 @@ async def test_a_busy_servers_retry_after_is_waited_for() -> None:
 
 @pytest.mark.parametrize("fault", [Fault(500), Fault(503), Fault(cut=True), Fault(429)])
 async def test_a_passing_failure_is_not_seen_by_the_caller(fault: Fault) -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(PATH)
     fault.times = 2
     api.fail(fault)
@@ -100,7 +100,7 @@ async def test_a_passing_failure_is_not_seen_by_the_caller(fault: Fault) -> None
     ],
 )
 async def test_retries_are_bounded(fault: Fault, error: type[Exception]) -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     fault.times = 1000
     api.fail(fault)
     task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
@@ -110,7 +110,7 @@ async def test_retries_are_bounded(fault: Fault, error: type[Exception]) -> None
 
 
 async def test_a_request_without_an_answer_times_out() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(hang=True, times=4))
     task = asyncio.ensure_future(make(api, clock).get(CONFIG_MAPS, "a", "x"))
     await finished(clock, task)
@@ -118,7 +118,7 @@ async def test_a_request_without_an_answer_times_out() -> None:
 
 
 async def test_a_create_that_was_cut_after_it_succeeded_shows_as_already_there() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(lost=True))
     task = asyncio.ensure_future(make(api, clock).create(CONFIG_MAPS, MANIFEST))
     await finished(clock, task)
@@ -127,7 +127,7 @@ async def test_a_create_that_was_cut_after_it_succeeded_shows_as_already_there()
 
 
 async def test_a_create_without_a_name_is_never_sent_twice() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(cut=True))
     manifest = {"metadata": {"namespace": "a", "generateName": "x-"}}
     with pytest.raises(UnreachableError):
@@ -136,7 +136,7 @@ async def test_a_create_without_a_name_is_never_sent_twice() -> None:
 
 
 async def test_an_eviction_that_a_budget_refuses_is_not_repeated() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(429, "TooManyRequests", retry_after=10))
     eviction = {"kind": "Eviction", "metadata": {"namespace": "a", "name": "p"}}
     with pytest.raises(TooManyRequestsError) as caught:
@@ -146,7 +146,7 @@ async def test_an_eviction_that_a_budget_refuses_is_not_repeated() -> None:
 
 
 async def test_a_conflict_is_not_repeated() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(PATH)
     patch = {"metadata": {"resourceVersion": "1"}, "data": {}}
     with pytest.raises(ConflictError):
@@ -155,7 +155,7 @@ async def test_a_conflict_is_not_repeated() -> None:
 
 
 async def test_a_delete_hits_only_the_object_that_was_looked_at() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     old = api.put(PATH)["metadata"]
     new = api.put(PATH, data={"k": "changed"})["metadata"]
     client = make(api, clock)
@@ -170,7 +170,7 @@ async def test_a_delete_hits_only_the_object_that_was_looked_at() -> None:
 
 
 async def test_at_most_that_many_requests_are_in_flight() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(hang=True, times=3))
     client = make(api, clock, concurrency=2)
     tasks = [asyncio.ensure_future(client.get(CONFIG_MAPS, "a", "x")) for _ in range(3)]
@@ -184,7 +184,7 @@ async def test_at_most_that_many_requests_are_in_flight() -> None:
 async def test_who_no_longer_leads_reads_and_does_not_write() -> None:
     api = FakeApi()
     api.put(PATH)
-    client = make(api, FakeClock())
+    client = make(api, ManualClock())
     client.guard = lambda: False
     await client.get(CONFIG_MAPS, "a", "x")
     with pytest.raises(NotLeaderError):
@@ -193,7 +193,7 @@ async def test_who_no_longer_leads_reads_and_does_not_write() -> None:
 
 
 async def test_a_list_is_read_in_pages() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     for number in range(1201):
         api.put(f"/api/v1/namespaces/a/configmaps/{number}")
     found = await make(api, clock).list(CONFIG_MAPS)
@@ -203,7 +203,7 @@ async def test_a_list_is_read_in_pages() -> None:
 
 
 async def test_a_list_that_outlives_its_continue_token_is_read_in_one_piece() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     for number in range(600):
         api.put(f"/api/v1/namespaces/a/configmaps/{number}")
     api.fail(Fault(410, "Expired", when=lambda r: "continue" in r.params))
@@ -214,7 +214,7 @@ async def test_a_list_that_outlives_its_continue_token_is_read_in_one_piece() ->
 
 async def test_requests_are_counted_by_verb_resource_and_code() -> None:
     api, metrics = FakeApi(), Metrics()
-    client = Client(api, clock=FakeClock(), metrics=metrics)
+    client = Client(api, clock=ManualClock(), metrics=metrics)
     with pytest.raises(NotFoundError):
         await client.get(CONFIG_MAPS, "a", "x")
     labels = {"verb": "get", "resource": "configmaps", "code": "404"}

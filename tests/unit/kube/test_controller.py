@@ -21,7 +21,7 @@ from penstock.kube import (
     Timing,
     TooManyRequestsError,
 )
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.kube.fake_api import FakeApi, Fault
 
 A = "/api/v1/namespaces/a/configmaps"
@@ -31,7 +31,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"
 class Loop:
     """A controller with a reconcile that a test steers."""
 
-    def __init__(self, clock: FakeClock, *, concurrency: int = 1, timeout: float = 300.0) -> None:
+    def __init__(self, clock: ManualClock, *, concurrency: int = 1, timeout: float = 300.0) -> None:
         self.clock = clock
         self.metrics = Metrics()
         self.began: list[str] = []
@@ -73,7 +73,7 @@ async def running(loop: Loop) -> AsyncGenerator[Loop]:
 
 
 async def test_a_failed_key_comes_back_after_a_growing_delay() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock)) as loop:
         loop.failures = [ZeroDivisionError(), ZeroDivisionError()]
         loop.controller.queue.add("a")
@@ -87,7 +87,7 @@ async def test_a_failed_key_comes_back_after_a_growing_delay() -> None:
 
 
 async def test_a_conflict_is_tried_again_and_no_error_for_a_user() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock)) as loop:
         loop.failures = [ConflictError(409)]
         loop.controller.queue.add("a")
@@ -97,7 +97,7 @@ async def test_a_conflict_is_tried_again_and_no_error_for_a_user() -> None:
 
 
 async def test_a_busy_server_sets_the_delay() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock)) as loop:
         loop.failures = [TooManyRequestsError(429, retry_after=30)]
         loop.controller.queue.add("a")
@@ -108,7 +108,7 @@ async def test_a_busy_server_sets_the_delay() -> None:
 
 
 async def test_a_result_may_ask_to_look_again() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock)) as loop:
         loop.result = Result(requeue_after=30)
         loop.controller.queue.add("a")
@@ -117,7 +117,7 @@ async def test_a_result_may_ask_to_look_again() -> None:
 
 
 async def test_one_key_never_runs_twice_at_once_and_others_run_beside_it() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock, concurrency=3)) as loop:
         loop.gate.clear()
         loop.controller.queue.add("a")
@@ -132,7 +132,7 @@ async def test_one_key_never_runs_twice_at_once_and_others_run_beside_it() -> No
 
 
 async def test_a_reconcile_that_hangs_is_cancelled_and_tried_again() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock, timeout=10)) as loop:
         loop.gate.clear()
         loop.controller.queue.add("a")
@@ -144,7 +144,7 @@ async def test_a_reconcile_that_hangs_is_cancelled_and_tried_again() -> None:
 
 
 async def test_reconciles_are_measured_by_their_result() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     async with running(Loop(clock)) as loop:
         loop.failures = [ZeroDivisionError()]
         loop.controller.queue.add("a")
@@ -156,7 +156,7 @@ async def test_reconciles_are_measured_by_their_result() -> None:
 
 
 async def test_an_object_that_moves_wakes_its_old_and_its_new_owner() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     cache = Cache(Client(api, clock=clock), CONFIG_MAPS)
     loop = Loop(clock)
     loop.controller.watches(cache, _owner)
@@ -172,7 +172,7 @@ async def test_an_object_that_moves_wakes_its_old_and_its_new_owner() -> None:
 
 
 async def test_changes_that_mean_nothing_can_be_left_out() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     cache = Cache(Client(api, clock=clock), CONFIG_MAPS)
     loop = Loop(clock)
     loop.controller.watches(cache, _owner, when=lambda old, new: old is None or new is None)
@@ -194,7 +194,7 @@ def _owner(obj: ConfigMap) -> list[str]:
 class Process:
     """A manager with one controller over ConfigMaps, on a server that a test steers."""
 
-    def __init__(self, api: FakeApi, clock: FakeClock, identity: str | None = None) -> None:
+    def __init__(self, api: FakeApi, clock: ManualClock, identity: str | None = None) -> None:
         self.client = Client(api, clock=clock)
         lease = None
         if identity is not None:
@@ -221,7 +221,7 @@ class Process:
 
 
 async def test_a_manager_is_ready_when_its_caches_are_synced() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(500, times=2))
     process = Process(api, clock)
     await settle()
@@ -233,7 +233,7 @@ async def test_a_manager_is_ready_when_its_caches_are_synced() -> None:
 
 async def test_a_cache_that_nobody_needs_holds_up_nobody_else() -> None:
     """A right that an administrator did not give must not stop the operator."""
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     process = Process(api, clock)
     waiting = Loop(clock)
     api.fail(Fault(403, times=100, when=lambda one: "/secrets" in one.path))
@@ -250,7 +250,7 @@ async def test_a_cache_that_nobody_needs_holds_up_nobody_else() -> None:
 
 
 async def test_the_same_cache_is_shared() -> None:
-    manager = Manager(Client(FakeApi(), clock=FakeClock()))
+    manager = Manager(Client(FakeApi(), clock=ManualClock()))
     one = manager.cache(CONFIG_MAPS)
     assert manager.cache(CONFIG_MAPS, raw=True) is one
     assert one.keep_raw
@@ -258,7 +258,7 @@ async def test_the_same_cache_is_shared() -> None:
 
 
 async def test_a_stop_lets_the_running_reconcile_end_and_begins_no_other() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(f"{A}/x")
     api.put(f"{A}/y")
     process = Process(api, clock, "one")
@@ -278,7 +278,7 @@ async def test_a_stop_lets_the_running_reconcile_end_and_begins_no_other() -> No
 
 
 async def test_a_stop_does_not_wait_for_ever() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(f"{A}/x")
     process = Process(api, clock)
     process.loop.gate.clear()
@@ -292,7 +292,7 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
 
 
 async def test_a_stop_before_anything_is_synced_ends_at_once() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.fail(Fault(500, times=1000))
     process = Process(api, clock)
     await settle()
@@ -301,7 +301,7 @@ async def test_a_stop_before_anything_is_synced_ends_at_once() -> None:
 
 
 async def test_a_standby_takes_over_only_when_the_leader_is_gone() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(f"{A}/x")
     first, second = Process(api, clock, "one"), Process(api, clock, "two")
     await clock.advance(30)
@@ -314,7 +314,7 @@ async def test_a_standby_takes_over_only_when_the_leader_is_gone() -> None:
 
 
 async def test_a_leader_that_cannot_renew_stops_everything_and_says_so() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     process = Process(api, clock, "one")
     await clock.advance(5)
     api.fail(Fault(500, times=10_000, when=lambda r: "leases" in r.path))
@@ -326,7 +326,7 @@ async def test_a_leader_that_cannot_renew_stops_everything_and_says_so() -> None
 
 
 async def test_a_process_that_slept_through_its_lease_writes_nothing() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     process = Process(api, clock, "one")
     await clock.advance(5)
     clock.now += Timing().renew + 1
@@ -336,7 +336,7 @@ async def test_a_process_that_slept_through_its_lease_writes_nothing() -> None:
 
 
 async def test_a_cache_is_not_made_after_the_start() -> None:
-    process = Process(FakeApi(), FakeClock())
+    process = Process(FakeApi(), ManualClock())
     await settle()
     with pytest.raises(RuntimeError, match="after the start"):
         process.manager.cache(CONFIG_MAPS, labels="a=b")

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.quantity import same_quantity
 from penstock.kube import Applier, Client, NotOursError
 from penstock.kube.apply.difference import field_differences
 from penstock.kube.apply.field_owners import ownership_patch
-from penstock.simulation.manual_clock import FakeClock
+from penstock.simulation.manual_clock import ManualClock
 from unit.kube.fake_api import FakeApi
 
 FIELDS: Json = {
@@ -151,7 +151,7 @@ def owned(uid: str) -> Json:
 
 async def test_an_object_of_another_owner_is_left_alone() -> None:
     api = FakeApi()
-    applier = Applier(Client(api, clock=FakeClock()))
+    applier = Applier(Client(api, clock=ManualClock()))
     made = await applier.ensure(CONFIG_MAPS, owned("one"), None)
     assert made.done == "created"
     with pytest.raises(NotOursError, match="controlled by another object"):
@@ -161,7 +161,7 @@ async def test_an_object_of_another_owner_is_left_alone() -> None:
 
 async def test_an_object_made_again_since_it_was_looked_at_is_not_touched() -> None:
     api = FakeApi()
-    applier = Applier(Client(api, clock=FakeClock()))
+    applier = Applier(Client(api, clock=ManualClock()))
     made = await applier.ensure(CONFIG_MAPS, owned("one"), None)
     path = "/api/v1/namespaces/a/configmaps/x"
     api.remove(path)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
 from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.kube import Client, Recorder
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.kube.fake_api import FakeApi, Fault
 
 OBJ = ConfigMap(metadata=ObjectMeta(name="x", namespace="a", uid="u", resource_version="5"))
@@ -16,7 +16,7 @@ OBJ = ConfigMap(metadata=ObjectMeta(name="x", namespace="a", uid="u", resource_v
 class World:
     def __init__(self, limit: int = 1000) -> None:
         self.api = FakeApi()
-        self.clock = FakeClock()
+        self.clock = ManualClock()
         self.client = Client(self.api, clock=self.clock)
         self.recorder = Recorder(self.client, "penstock.dev/operator", "pod-1", limit=limit)
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, ConfigMap
 from penstock.kube import Cache, Client, Expectations
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.kube.fake_api import FakeApi
 
 A = "/api/v1/namespaces/a/configmaps"
@@ -16,7 +16,7 @@ MANIFEST = {"metadata": {"namespace": "a", "name": "x"}}
 class World:
     def __init__(self) -> None:
         self.api = FakeApi()
-        self.clock = FakeClock()
+        self.clock = ManualClock()
         self.client = Client(self.api, clock=self.clock)
         self.cache = Cache(self.client, CONFIG_MAPS)
         self.expected: Expectations[ConfigMap] = Expectations(self.cache, self.clock)

@@ -3,19 +3,19 @@ from __future__ import annotations
 import asyncio
 
 from penstock.kube import Client, Lease
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.kube.fake_api import FakeApi, Fault
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"
 
 
-def make(api: FakeApi, clock: FakeClock, identity: str) -> Lease:
+def make(api: FakeApi, clock: ManualClock, identity: str) -> Lease:
     return Lease(Client(api, clock=clock), "n", "l", identity)
 
 
 async def test_the_first_candidate_leads_at_once() -> None:
     """Feature row 65."""
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     lease = make(api, clock, "one")
     await lease.acquire()
     assert lease.is_leading()
@@ -24,7 +24,7 @@ async def test_the_first_candidate_leads_at_once() -> None:
 
 
 async def test_two_candidates_for_a_new_lease_exclude_each_other() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     leases = [make(api, clock, "one"), make(api, clock, "two")]
     tasks = [asyncio.ensure_future(lease.acquire()) for lease in leases]
     await settle()
@@ -37,7 +37,7 @@ async def test_two_candidates_for_a_new_lease_exclude_each_other() -> None:
 async def test_a_lease_held_by_another_expires_by_our_own_watch_only() -> None:
     """The holder's clock may be years ahead or behind: its renewTime is not believed."""
     for renewed in ("1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"):
-        api, clock = FakeApi(), FakeClock()
+        api, clock = FakeApi(), ManualClock()
         spec = {"holderIdentity": "dead", "leaseDurationSeconds": 15, "renewTime": renewed}
         api.put(PATH, spec=spec)
         lease = make(api, clock, "one")
@@ -50,7 +50,7 @@ async def test_a_lease_held_by_another_expires_by_our_own_watch_only() -> None:
 
 
 async def test_a_released_lease_is_taken_at_the_next_look() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     one, two = make(api, clock, "one"), make(api, clock, "two")
     await one.acquire()
     task = asyncio.ensure_future(two.acquire())
@@ -63,7 +63,7 @@ async def test_a_released_lease_is_taken_at_the_next_look() -> None:
 
 
 async def test_renewals_keep_it_through_a_short_failure() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     lease = make(api, clock, "one")
     await lease.acquire()
     task = asyncio.ensure_future(lease.renew())
@@ -77,7 +77,7 @@ async def test_renewals_keep_it_through_a_short_failure() -> None:
 
 
 async def test_a_renewal_that_hangs_does_not_hide_the_loss() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     lease = make(api, clock, "one")
     await lease.acquire()
     task = asyncio.ensure_future(lease.renew())
@@ -90,7 +90,7 @@ async def test_a_renewal_that_hangs_does_not_hide_the_loss() -> None:
 
 
 async def test_somebody_elses_takeover_ends_the_lead() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     lease = make(api, clock, "one")
     await lease.acquire()
     task = asyncio.ensure_future(lease.renew())
@@ -103,7 +103,7 @@ async def test_somebody_elses_takeover_ends_the_lead() -> None:
 
 
 async def test_an_edit_by_hand_does_not_end_the_lead() -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     lease = make(api, clock, "one")
     await lease.acquire()
     task = asyncio.ensure_future(lease.renew())

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.kube import Backoff, Metrics, QueueClosedError, WorkQueue
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 
 
-def make(clock: FakeClock | None = None) -> WorkQueue:
+def make(clock: ManualClock | None = None) -> WorkQueue:
     backoff = Backoff(1.0, 60.0, random=lambda: 1.0)
-    return WorkQueue("test", clock or FakeClock(), Metrics(), backoff=backoff)
+    return WorkQueue("test", clock or ManualClock(), Metrics(), backoff=backoff)
 
 
 async def test_a_key_added_twice_is_handed_out_once() -> None:
@@ -51,7 +51,7 @@ async def test_a_busy_key_does_not_starve_the_others() -> None:
 
 
 async def test_of_two_delays_the_earlier_counts() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     queue = make(clock)
     queue.add_after("a", 10)
     queue.add_after("a", 3)
@@ -92,7 +92,7 @@ async def test_closing_wakes_whoever_waits() -> None:
 
 
 async def test_draining_hands_out_what_is_ready_and_no_more() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     queue = make(clock)
     queue.add("now")
     queue.add_after("later", 1)
@@ -121,7 +121,7 @@ def test_no_addition_is_lost_and_no_key_runs_twice_at_once(steps: list[tuple[str
     """Each addition is followed by a handling that began after it."""
 
     async def play() -> None:
-        clock = FakeClock()
+        clock = ManualClock()
         queue = make(clock)
         running: list[str] = []
         owed: set[str] = set()

@@ -15,7 +15,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.kube import Backoff, Cache, Client, Config, HttpTransport, Pace
 from penstock.kube.client.credentials import FileCredentials, Material
-from penstock.simulation.manual_clock import FakeClock, settle
+from penstock.simulation.manual_clock import ManualClock, settle
 from unit.kube.fake_api import FakeApi, Fault, served
 
 A = "/api/v1/namespaces/a/configmaps"
@@ -28,7 +28,7 @@ Change = tuple[str | None, str | None]
 class World:
     """A cache that runs against a fake server, and what its subscriber was told."""
 
-    def __init__(self, api: FakeApi, clock: FakeClock, cache: Cache[ConfigMap]) -> None:
+    def __init__(self, api: FakeApi, clock: ManualClock, cache: Cache[ConfigMap]) -> None:
         self.api = api
         self.clock = clock
         self.cache = cache
@@ -47,7 +47,7 @@ def _value(obj: ConfigMap | None) -> str | None:
 async def watching(
     api: FakeApi, *, namespaces: tuple[str, ...] = (), labels: str = "", raw: bool = False
 ) -> AsyncGenerator[World]:
-    clock = FakeClock()
+    clock = ManualClock()
     client = Client(api, clock=clock)
     cache = Cache(client, CONFIG_MAPS, namespaces=namespaces, labels=labels, raw=raw, pace=PACE)
     world = World(api, clock, cache)
@@ -351,7 +351,7 @@ MONITORS = "/apis/monitoring.coreos.com/v1/namespaces/a/servicemonitors"
 
 
 @asynccontextmanager
-async def optional(api: FakeApi, clock: FakeClock) -> AsyncGenerator[Cache[ServiceMonitor]]:
+async def optional(api: FakeApi, clock: ManualClock) -> AsyncGenerator[Cache[ServiceMonitor]]:
     cache = Cache(Client(api, clock=clock), SERVICE_MONITORS, pace=PACE)
     task = asyncio.ensure_future(cache.run())
     try:
@@ -364,7 +364,7 @@ async def optional(api: FakeApi, clock: FakeClock) -> AsyncGenerator[Cache[Servi
 
 @pytest.mark.parametrize("status", [403, 404])
 async def test_a_kind_that_a_cluster_may_be_without_holds_nothing_up(status: int) -> None:
-    api, clock = FakeApi(), FakeClock()
+    api, clock = FakeApi(), ManualClock()
     api.put(f"{MONITORS}/x", spec={})
     api.fail(Fault(status=status, reason="NotFound"))
     async with optional(api, clock) as cache:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.mirror.nodes_and_jobs import STOPPED, Mirror, Pace
 from penstock.slurm.mirror.snapshot import NO_NODES, Snapshot
@@ -21,15 +21,15 @@ SLOW = Pace(moving=600, settled=600, back_off=600)
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeSlurmrestd]:
-    async with FakeSlurmrestd() as server:
+async def server() -> AsyncIterator[SimulatedSlurmrestd]:
+    async with SimulatedSlurmrestd() as server:
         for index in range(4):
             server.slurmctld.register(f"cpu-{index}")
         yield server
 
 
 @pytest.fixture
-def rest(server: FakeSlurmrestd) -> Slurmrestd:
+def rest(server: SimulatedSlurmrestd) -> Slurmrestd:
     return Slurmrestd(server.url, lambda: "token", timeout_s=10)
 
 
@@ -58,11 +58,11 @@ def known(snapshot: Snapshot) -> bool:
     return isinstance(snapshot.nodes, Known)
 
 
-def polls(server: FakeSlurmrestd) -> list[str]:
+def polls(server: SimulatedSlurmrestd) -> list[str]:
     return [call.removeprefix("GET /slurm/v0.0.45") for call in server.calls if "nodes/" in call]
 
 
-async def test_it_mirrors_nodes_and_jobs(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_it_mirrors_nodes_and_jobs(server: SimulatedSlurmrestd, rest: Slurmrestd):
     job = server.slurmctld.run("cpu-1", "cpu-2")
     mirror = Mirror(pace=FAST)
     mirror.endpoint(rest)
@@ -98,7 +98,7 @@ async def test_losing_the_endpoint_makes_all_unknown_and_tells(rest: Slurmrestd)
     assert told == [{"cpu-0", "cpu-1", "cpu-2", "cpu-3"}]
 
 
-async def test_it_tells_which_nodes_changed(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_it_tells_which_nodes_changed(server: SimulatedSlurmrestd, rest: Slurmrestd):
     mirror = Mirror(pace=FAST)
     mirror.endpoint(rest)
     async with running(mirror):
@@ -112,7 +112,7 @@ async def test_it_tells_which_nodes_changed(server: FakeSlurmrestd, rest: Slurmr
 
 
 async def test_a_settled_cluster_is_asked_for_changes_only(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     now = 1000.0
     server.slurmctld.clock = lambda: now
@@ -127,7 +127,7 @@ async def test_a_settled_cluster_is_asked_for_changes_only(
     assert set(polls(server)[1:]) == {"/nodes/?update_time=2000"}
 
 
-async def test_it_asks_for_everything_now_and_then(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_it_asks_for_everything_now_and_then(server: SimulatedSlurmrestd, rest: Slurmrestd):
     mirror = Mirror(pace=Pace(moving=0.01, settled=0.01, whole=0))
     mirror.endpoint(rest)
     async with running(mirror), asyncio.timeout(10):
@@ -135,7 +135,9 @@ async def test_it_asks_for_everything_now_and_then(server: FakeSlurmrestd, rest:
     assert set(polls(server)) == {"/nodes/"}
 
 
-async def test_a_fresh_answer_is_asked_for_after_the_call(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_fresh_answer_is_asked_for_after_the_call(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
     async with running(mirror):
@@ -151,7 +153,7 @@ async def test_a_fresh_answer_is_asked_for_after_the_call(server: FakeSlurmrestd
     assert set(polls(server)) == {"/nodes/"}, "a fresh answer is a whole one"
 
 
-async def test_a_poll_under_way_is_no_fresh_answer(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_poll_under_way_is_no_fresh_answer(server: SimulatedSlurmrestd, rest: Slurmrestd):
     server.fault, server.delay_s = Fault.SLOW, 0.1
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
@@ -161,7 +163,9 @@ async def test_a_poll_under_way_is_no_fresh_answer(server: FakeSlurmrestd, rest:
     assert len(polls(server)) == 2
 
 
-async def test_concurrent_callers_share_one_round_trip(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_concurrent_callers_share_one_round_trip(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
     async with running(mirror):
@@ -173,7 +177,7 @@ async def test_concurrent_callers_share_one_round_trip(server: FakeSlurmrestd, r
 
 
 async def test_a_caller_that_gives_up_does_not_harm_the_others(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
@@ -204,7 +208,7 @@ async def test_a_caller_that_gives_up_does_not_harm_the_others(
     ],
 )
 async def test_no_fault_is_ever_a_fact_about_nodes(
-    server: FakeSlurmrestd, rest: Slurmrestd, fault: Fault, words: str
+    server: SimulatedSlurmrestd, rest: Slurmrestd, fault: Fault, words: str
 ):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
@@ -222,7 +226,7 @@ async def test_no_fault_is_ever_a_fact_about_nodes(
 
 
 async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     """D32: nor does anything wait for it for ever."""
     now = 100.0
@@ -241,7 +245,7 @@ async def test_a_failing_server_is_unknown_only_once_the_answer_is_stale(
 
 
 async def test_who_read_a_stale_answer_hears_of_the_next_good_one_though_nothing_changed(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     now = 100.0
     mirror = Mirror(pace=SLOW, clock=lambda: now)
@@ -257,7 +261,9 @@ async def test_who_read_a_stale_answer_hears_of_the_next_good_one_though_nothing
     assert told == [{"cpu-0", "cpu-1", "cpu-2", "cpu-3"}]
 
 
-async def test_it_recovers_when_the_server_comes_back(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_it_recovers_when_the_server_comes_back(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
     await server.stop()
     mirror = Mirror(pace=FAST)
     mirror.endpoint(rest)
@@ -268,7 +274,7 @@ async def test_it_recovers_when_the_server_comes_back(server: FakeSlurmrestd, re
 
 
 async def test_a_slurmctld_that_lost_its_state_is_not_an_empty_cluster(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     """D4, D23."""
     mirror = Mirror(pace=FAST)
@@ -285,7 +291,7 @@ async def test_a_slurmctld_that_lost_its_state_is_not_an_empty_cluster(
 
 
 async def test_a_slurmctld_that_goes_on_listing_no_nodes_is_believed_once_it_runs_long_enough(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     """D23."""
     now = 100.0
@@ -306,7 +312,7 @@ async def test_a_slurmctld_that_goes_on_listing_no_nodes_is_believed_once_it_run
 
 
 async def test_nodes_that_we_deleted_are_believed_to_be_gone(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
@@ -322,9 +328,9 @@ async def test_nodes_that_we_deleted_are_believed_to_be_gone(
 
 
 async def test_another_endpoint_takes_over_in_the_middle_of_a_poll(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
-    async with FakeSlurmrestd(server.slurmctld) as dead:
+    async with SimulatedSlurmrestd(server.slurmctld) as dead:
         dead.fault = Fault.HANG
         mirror = Mirror(pace=SLOW)
         async with running(mirror), asyncio.timeout(10):
@@ -336,22 +342,22 @@ async def test_another_endpoint_takes_over_in_the_middle_of_a_poll(
             assert known(await waiting)
 
 
-def _nothing(_: FakeSlurmctld, __: Mirror) -> None: ...
+def _nothing(_: SimulatedSlurmctld, __: Mirror) -> None: ...
 
 
-def _poke(_: FakeSlurmctld, mirror: Mirror) -> None:
+def _poke(_: SimulatedSlurmctld, mirror: Mirror) -> None:
     mirror.poll_soon()
 
 
-def _complete(slurmctld: FakeSlurmctld, _: Mirror) -> None:
+def _complete(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
     slurmctld.register("cpu-0", flags={"COMPLETING"})
 
 
-def _drain(slurmctld: FakeSlurmctld, _: Mirror) -> None:
+def _drain(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
     slurmctld.register("cpu-0", flags={"DRAIN"})
 
 
-def _drain_busy(slurmctld: FakeSlurmctld, _: Mirror) -> None:
+def _drain_busy(slurmctld: SimulatedSlurmctld, _: Mirror) -> None:
     slurmctld.register("cpu-0", flags={"DRAIN"})
     if not slurmctld.jobs:
         slurmctld.run("cpu-0")
@@ -363,9 +369,9 @@ def _drain_busy(slurmctld: FakeSlurmctld, _: Mirror) -> None:
     ids=["settled", "poked", "completing", "drained", "draining"],
 )
 async def test_it_asks_often_only_while_something_moves(
-    server: FakeSlurmrestd,
+    server: SimulatedSlurmrestd,
     rest: Slurmrestd,
-    prepare: Callable[[FakeSlurmctld, Mirror], None],
+    prepare: Callable[[SimulatedSlurmctld, Mirror], None],
     pause: float,
 ):
     now = 100.0
@@ -381,7 +387,9 @@ async def test_it_asks_often_only_while_something_moves(
         assert mirror.due() == now + pause
 
 
-async def test_it_asks_less_and_less_while_asking_fails(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_it_asks_less_and_less_while_asking_fails(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
     now = 100.0
     mirror = Mirror(clock=lambda: now)
     server.fault = Fault.UNAVAILABLE
@@ -401,7 +409,7 @@ async def test_a_mirror_that_does_not_run_knows_nothing(rest: Slurmrestd):
     assert (await mirror.poll()).nodes == Unknown(STOPPED)
 
 
-async def test_stopping_answers_those_who_wait(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_stopping_answers_those_who_wait(server: SimulatedSlurmrestd, rest: Slurmrestd):
     server.fault = Fault.HANG
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection
 
 import pytest
 
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError, UnsupportedError
 from penstock.slurm.rest.node_registration import Address, register, remove
@@ -16,13 +16,13 @@ SLURMDS = (Address("cpu-0", "10.0.0.1", 6818), Address("cpu-1", "10.0.0.2", 6818
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeSlurmrestd]:
-    async with FakeSlurmrestd() as server:
+async def server() -> AsyncIterator[SimulatedSlurmrestd]:
+    async with SimulatedSlurmrestd() as server:
         yield server
 
 
 @pytest.fixture
-def rest(server: FakeSlurmrestd) -> Slurmrestd:
+def rest(server: SimulatedSlurmrestd) -> Slurmrestd:
     return Slurmrestd(server.url, lambda: "token")
 
 
@@ -31,7 +31,7 @@ async def registered(_: Collection[str]) -> bool:
 
 
 async def test_every_address_is_asked_and_no_stand_in_is_left(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ) -> None:
     asked: list[str] = []
     server.slurmctld.asks = asked.append
@@ -42,7 +42,7 @@ async def test_every_address_is_asked_and_no_stand_in_is_left(
 
 
 async def test_no_stand_in_with_an_address_of_a_slurmd_may_ever_take_a_job(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ) -> None:
     seen: list[set[str]] = []
 
@@ -62,7 +62,7 @@ async def test_no_stand_in_with_an_address_of_a_slurmd_may_ever_take_a_job(
 
 @pytest.mark.parametrize("left", [["penstock-register-0"], ["penstock-register-1", BELL]])
 async def test_what_a_killed_process_left_is_in_nobodys_way(
-    server: FakeSlurmrestd, rest: Slurmrestd, left: list[str]
+    server: SimulatedSlurmrestd, rest: Slurmrestd, left: list[str]
 ) -> None:
     for name in left:
         server.slurmctld.new_node(f"NodeName={name} NodeAddr=10.0.0.9 State=FUTURE")
@@ -72,7 +72,7 @@ async def test_what_a_killed_process_left_is_in_nobodys_way(
 
 
 async def test_future_records_are_listed_when_they_are_asked_for(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ) -> None:
     server.slurmctld.new_node("NodeName=penstock-register-0 NodeAddr=10.0.0.9 State=FUTURE")
     listed = await rest.nodes()
@@ -82,7 +82,7 @@ async def test_future_records_are_listed_when_they_are_asked_for(
 
 
 async def test_stand_ins_go_though_the_wait_for_workers_fails(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ) -> None:
     async def fails(_: Collection[str]) -> bool:
         raise SlurmError("no answer")
@@ -93,13 +93,13 @@ async def test_stand_ins_go_though_the_wait_for_workers_fails(
 
 
 async def test_a_slurmrestd_that_cannot_make_records_is_named() -> None:
-    async with FakeSlurmrestd(parsers=("v0.0.43",)) as server:
+    async with SimulatedSlurmrestd(parsers=("v0.0.43",)) as server:
         with pytest.raises(UnsupportedError, match=r"new/node/ in v0\.0\.43"):
             await register(Slurmrestd(server.url, lambda: "token"), SLURMDS, registered)
 
 
 async def test_removing_what_is_partly_gone_removes_the_rest(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ) -> None:
     server.slurmctld.register("penstock-register-1")
     server.slurmctld.register("cpu-0")

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.partition.adoption import into_extra_conf
 from penstock.slurm.partition.declaration import PARTITION, Difference, partition_lines
 from penstock.slurm.partition.drift import differences
@@ -139,11 +139,11 @@ LACKING = [
 
 @pytest.mark.parametrize(("what", "field"), LACKING)
 async def test_a_reply_that_lacks_what_every_parser_has_is_no_answer(what: str, field: str):
-    slurmctld = FakeSlurmctld()
+    slurmctld = SimulatedSlurmctld()
     slurmctld.register("n1")
     slurmctld.run("n1")
     slurmctld.update_partition({"name": "p", "nodes": {"configured": "n1"}})
-    async with FakeSlurmrestd(slurmctld) as server:
+    async with SimulatedSlurmrestd(slurmctld) as server:
         rest = Slurmrestd(server.url, lambda: "t")
         ask = {"nodes": rest.nodes, "jobs": rest.jobs, "partitions": rest.partitions}[what]
         assert await ask()
@@ -153,7 +153,7 @@ async def test_a_reply_that_lacks_what_every_parser_has_is_no_answer(what: str, 
 
 
 async def test_the_parser_is_chosen_again_after_an_upgrade_of_slurmrestd():
-    async with FakeSlurmrestd() as server:
+    async with SimulatedSlurmrestd() as server:
         server.slurmctld.register("n1")
         server.slurmctld.newest_parser = "v0.0.42"
         rest = Slurmrestd(server.url, lambda: "t")
@@ -173,7 +173,7 @@ async def test_the_parser_is_chosen_again_after_an_upgrade_of_slurmrestd():
 
 
 async def test_a_release_that_differs_from_the_document_for_good_is_not_asked_for_ever():
-    class Odd(FakeSlurmrestd):
+    class Odd(SimulatedSlurmrestd):
         @property
         def release(self) -> str:
             return "26.05.5" if self.calls[-1].endswith("/openapi/v3") else "26.05.5-1"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.auth import jwt
 from penstock.slurm.rest import (
     AuthError,
@@ -21,19 +21,19 @@ from penstock.slurm.rest.reservation import WantedReservation
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeSlurmrestd]:
-    async with FakeSlurmrestd() as server:
+async def server() -> AsyncIterator[SimulatedSlurmrestd]:
+    async with SimulatedSlurmrestd() as server:
         server.slurmctld.register("cpu-0")
         server.slurmctld.register("cpu-1")
         yield server
 
 
 @pytest.fixture
-def rest(server: FakeSlurmrestd) -> Slurmrestd:
+def rest(server: SimulatedSlurmrestd) -> Slurmrestd:
     return Slurmrestd(server.url, lambda: "token", timeout_s=5)
 
 
-async def test_the_best_common_parser_is_found_once(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_the_best_common_parser_is_found_once(server: SimulatedSlurmrestd, rest: Slurmrestd):
     server.parsers = ("v0.0.43", "v0.0.44", "v0.0.99")
     await rest.nodes()
     await rest.nodes()
@@ -42,7 +42,7 @@ async def test_the_best_common_parser_is_found_once(server: FakeSlurmrestd, rest
 
 
 async def test_a_replaced_server_is_asked_again_for_its_parsers(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     await rest.nodes()
     assert rest.parser == "v0.0.45"
@@ -52,14 +52,14 @@ async def test_a_replaced_server_is_asked_again_for_its_parsers(
 
 
 async def test_a_server_without_a_common_parser_is_told_with_both_lists(
-    server: FakeSlurmrestd, rest: Slurmrestd
+    server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     server.parsers = ("v0.0.39",)
     with pytest.raises(UnsupportedError, match=r"offers .* v0\.0\.39; Penstock speaks v0\.0\.45"):
         await rest.nodes()
 
 
-async def test_only_changes_are_listed_since_a_time(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_only_changes_are_listed_since_a_time(server: SimulatedSlurmrestd, rest: Slurmrestd):
     now = 1000.0
     server.slurmctld.clock = lambda: now
     server.slurmctld.touch()
@@ -76,7 +76,7 @@ async def test_only_changes_are_listed_since_a_time(server: FakeSlurmrestd, rest
     assert [j.nodes for j in jobs.items] == [("cpu-0",)]
 
 
-async def test_finished_jobs_are_left_out(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_finished_jobs_are_left_out(server: SimulatedSlurmrestd, rest: Slurmrestd):
     leaving = server.slurmctld.run("cpu-0", state={"CANCELLED", "COMPLETING"})
     server.slurmctld.finish(server.slurmctld.run("cpu-1"))
     jobs = await rest.jobs()
@@ -84,7 +84,7 @@ async def test_finished_jobs_are_left_out(server: FakeSlurmrestd, rest: Slurmres
     assert [job.id for job in jobs.items] == [leaving.id]
 
 
-async def test_a_node_is_drained_and_undrained(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_node_is_drained_and_undrained(server: SimulatedSlurmrestd, rest: Slurmrestd):
     await rest.update_node("cpu-0", state=["DRAIN"], reason="why", comment="c", features=["a"])
     node = await rest.node("cpu-0")
     assert (node.drained, node.reason, node.comment, node.features) == (True, "why", "c", ("a",))
@@ -93,19 +93,19 @@ async def test_a_node_is_drained_and_undrained(server: FakeSlurmrestd, rest: Slu
     assert (node.drain, node.reason) == (False, "")
 
 
-async def test_a_deleted_node_is_not_found(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_deleted_node_is_not_found(server: SimulatedSlurmrestd, rest: Slurmrestd):
     await rest.delete_node("cpu-0")
     with pytest.raises(NotFoundError):
         await rest.node("cpu-0")
 
 
-async def test_a_name_is_quoted_in_the_path(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_name_is_quoted_in_the_path(server: SimulatedSlurmrestd, rest: Slurmrestd):
     with pytest.raises(NotFoundError):
         await rest.node("../nodes/?x")
     assert "GET /slurm/v0.0.45/nodes/" not in server.calls
 
 
-async def test_partitions_come_and_go(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_partitions_come_and_go(server: SimulatedSlurmrestd, rest: Slurmrestd):
     server.slurmctld.register("cpu-0")
     await rest.update_partition({"name": "p", "nodes": {"configured": "cpu-0"}})
     assert (await rest.partition("p")).nodes.configured == "cpu-0"
@@ -114,7 +114,9 @@ async def test_partitions_come_and_go(server: FakeSlurmrestd, rest: Slurmrestd):
         await rest.delete_partition("p")
 
 
-async def test_a_reservation_is_made_changed_and_deleted(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_reservation_is_made_changed_and_deleted(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
     wanted = WantedReservation(
         "maint", start_time=1_800_000_000, duration=30, nodes=["cpu-0"], users=["root", "slurm"]
     )
@@ -133,7 +135,7 @@ async def test_a_reservation_is_made_changed_and_deleted(server: FakeSlurmrestd,
         await rest.delete_reservation("maint")
 
 
-async def test_small_calls_reach_slurmctld(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_small_calls_reach_slurmctld(server: SimulatedSlurmrestd, rest: Slurmrestd):
     job = server.slurmctld.run("cpu-0")
     assert (await rest.diag()).jobs_running == 1
     await rest.reconfigure()
@@ -156,7 +158,7 @@ async def test_small_calls_reach_slurmctld(server: FakeSlurmrestd, rest: Slurmre
     ],
 )
 async def test_a_fault_is_an_error_in_words(
-    server: FakeSlurmrestd, rest: Slurmrestd, fault: Fault, error: type[SlurmError], words: str
+    server: SimulatedSlurmrestd, rest: Slurmrestd, fault: Fault, error: type[SlurmError], words: str
 ):
     await rest.ping()
     server.fault = fault
@@ -165,13 +167,13 @@ async def test_a_fault_is_an_error_in_words(
             await call()
 
 
-async def test_a_stopped_server_refuses(server: FakeSlurmrestd, rest: Slurmrestd):
+async def test_a_stopped_server_refuses(server: SimulatedSlurmrestd, rest: Slurmrestd):
     await server.stop()
     with pytest.raises(UnreachableError, match=r"refused the connection \(http://127"):
         await rest.nodes()
 
 
-async def test_a_silent_server_times_out(server: FakeSlurmrestd):
+async def test_a_silent_server_times_out(server: SimulatedSlurmrestd):
     """D32."""
     server.fault = Fault.HANG
     rest = Slurmrestd(server.url, lambda: "token", timeout_s=0.05)
@@ -187,7 +189,7 @@ async def test_a_name_that_does_not_resolve_is_told():
 
 async def test_the_token_is_asked_for_at_each_request():
     key = b"k" * 32
-    async with FakeSlurmrestd(key=key) as server:
+    async with SimulatedSlurmrestd(key=key) as server:
         tokens = [jwt.mint(key, "slurm", -1, time.time())]
         rest = Slurmrestd(server.url, lambda: tokens[-1])
         with pytest.raises(AuthError):
@@ -196,7 +198,7 @@ async def test_the_token_is_asked_for_at_each_request():
         assert await rest.nodes() is not None
 
 
-async def test_an_empty_token_is_an_authentication_error(server: FakeSlurmrestd):
+async def test_an_empty_token_is_an_authentication_error(server: SimulatedSlurmrestd):
     with pytest.raises(AuthError, match="did not take the token"):
         await Slurmrestd(server.url, lambda: "").nodes()
 
@@ -206,7 +208,7 @@ class _DeposedError(Exception):
 
 
 async def test_what_changes_slurm_is_kept_back_once_the_fence_is_up(
-    server: FakeSlurmrestd,
+    server: SimulatedSlurmrestd,
 ) -> None:
     """Every change, a reconfigure too although it is a GET; reads go on."""
 
@@ -234,7 +236,7 @@ async def test_what_changes_slurm_is_kept_back_once_the_fence_is_up(
 
 
 async def test_a_change_is_kept_back_when_leadership_is_lost_while_it_connects(
-    server: FakeSlurmrestd,
+    server: SimulatedSlurmrestd,
 ) -> None:
     """The connection may take longer than another process waits for the Lease."""
     asked: list[str] = []

@@ -250,25 +250,25 @@ class TestApply:
 class TestWatch:
     """A cache on top of a watch that is treated badly."""
 
-    @pytest.mark.parametrize("mishap", ["cut", "expire", "duplicate", "hold", "end"])
-    def test_a_cache_becomes_what_the_server_has(self, mishap: str) -> None:
+    @pytest.mark.parametrize("fault", ["cut", "expire", "duplicate", "hold_events", "end"])
+    def test_a_cache_becomes_what_the_server_has(self, fault: str) -> None:
         async def tell(site: Site) -> None:
             cache = Cache[ConfigMap](site.client, CONFIG_MAPS)
             running = asyncio.create_task(cache.run())
             await site.client.create(CONFIG_MAPS, config_map("before"))
             await cache.wait_synced()
-            if mishap == "duplicate":
+            if fault == "duplicate":
                 site.connection.duplicate = True
-            elif mishap == "end":
+            elif fault == "end":
                 await asyncio.sleep(500)
             else:
-                getattr(site.connection, mishap)()
+                getattr(site.connection, fault)()
             await site.client.create(CONFIG_MAPS, config_map("after"))
             await site.client.delete(CONFIG_MAPS, "a", "before")
-            if mishap == "hold":
+            if fault == "hold_events":
                 await asyncio.sleep(30)
                 assert cache.get("a/before") is not None
-                site.connection.release()
+                site.connection.release_events()
             await asyncio.sleep(30)
             assert [one.metadata.name for one in cache] == ["after"]
             running.cancel()

@@ -10,20 +10,20 @@ from aiohttp import ClientConnectorError, ClientSession
 
 from penstock.simulation.fault_proxy import FaultProxy
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.slurmrestd import FakeSlurmrestd
+from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.rest import SlurmError, Slurmrestd, UnreachableError
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeSlurmrestd]:
-    async with FakeSlurmrestd() as server:
+async def server() -> AsyncIterator[SimulatedSlurmrestd]:
+    async with SimulatedSlurmrestd() as server:
         server.slurmctld.register("cpu-0")
         server.slurmctld.register("cpu-1")
         yield server
 
 
 @pytest.fixture
-async def proxy(server: FakeSlurmrestd) -> AsyncIterator[FaultProxy]:
+async def proxy(server: SimulatedSlurmrestd) -> AsyncIterator[FaultProxy]:
     async with FaultProxy(server.url, delay_s=0.01) as proxy:
         yield proxy
 
@@ -35,7 +35,7 @@ def rest(proxy: FaultProxy) -> Slurmrestd:
 
 @pytest.mark.parametrize("fault", [Fault.NONE, Fault.SLOW])
 async def test_without_a_fault_everything_passes(
-    proxy: FaultProxy, rest: Slurmrestd, server: FakeSlurmrestd, fault: Fault
+    proxy: FaultProxy, rest: Slurmrestd, server: SimulatedSlurmrestd, fault: Fault
 ):
     await proxy.switch(fault)
     await rest.update_node("cpu-0", state=["DRAIN"], reason="x")
@@ -78,7 +78,7 @@ async def test_a_refusal_is_a_real_one(proxy: FaultProxy):
 
 @pytest.mark.parametrize(("fault", "left"), [(Fault.EMPTY_NODES, 0), (Fault.HALF_NODES, 1)])
 async def test_node_lists_are_shortened_and_nothing_else(
-    proxy: FaultProxy, rest: Slurmrestd, server: FakeSlurmrestd, fault: Fault, left: int
+    proxy: FaultProxy, rest: Slurmrestd, server: SimulatedSlurmrestd, fault: Fault, left: int
 ):
     server.slurmctld.run("cpu-1")
     await proxy.switch(fault)
@@ -91,7 +91,7 @@ async def test_node_lists_are_shortened_and_nothing_else(
 
 
 async def test_an_upstream_that_is_away_is_a_503(
-    proxy: FaultProxy, rest: Slurmrestd, server: FakeSlurmrestd
+    proxy: FaultProxy, rest: Slurmrestd, server: SimulatedSlurmrestd
 ):
     await server.stop()
     with pytest.raises(SlurmError, match="HTTP 503"):
@@ -99,7 +99,7 @@ async def test_an_upstream_that_is_away_is_a_503(
 
 
 async def test_its_command_serves_is_switched_over_http_and_stops_on_sigterm(
-    server: FakeSlurmrestd, unused_tcp_port_factory: Callable[[], int]
+    server: SimulatedSlurmrestd, unused_tcp_port_factory: Callable[[], int]
 ):
     port, control = unused_tcp_port_factory(), unused_tcp_port_factory()
     process = await asyncio.create_subprocess_exec(

@@ -17,7 +17,7 @@ from penstock.kube.client.transport import Request, Response
 from penstock.simulation.apiserver.address import parse
 from penstock.simulation.apiserver.selectors import matcher
 from penstock.simulation.apiserver.server import ApiServer
-from penstock.simulation.apiserver.status import RefusedError, failure, status_body
+from penstock.simulation.apiserver.status import StatusError, failure, status_body
 from penstock.simulation.apiserver.store import Change, line
 
 BOOKMARK_S = 60.0
@@ -79,19 +79,19 @@ class Connection:
         self._wrote = wrote
         self._watches: list[_Watch] = []
         self._shown: dict[str, float] = {}
-        self._held = ""
+        self._delayed = ""
 
     def trouble(self, *troubles: Trouble) -> None:
         """Have requests to come go wrong."""
         self.troubles += troubles
 
-    def hold(self, plural: str = "*") -> None:
+    def hold_events(self, plural: str = "*") -> None:
         """Deliver no event of that resource until `release`: the client's view grows stale."""
-        self._held = plural
+        self._delayed = plural
 
-    def release(self) -> None:
+    def release_events(self) -> None:
         """Deliver what was held back, and go on."""
-        self._held = ""
+        self._delayed = ""
         for watch in self._watches:
             watch.flush()
 
@@ -145,7 +145,7 @@ class Connection:
             return
         try:
             watch = _Watch(self, request)
-        except RefusedError as refused:
+        except StatusError as refused:
             yield _Stream(refused.response, None)
             return
         self._watches.append(watch)
@@ -159,9 +159,9 @@ class Connection:
     async def close(self) -> None:
         """Nothing to give back."""
 
-    def held(self, resource: str) -> bool:
+    def is_holding_events(self, resource: str) -> bool:
         """Whether events of a resource are held back now."""
-        return self._held in {"*", resource.rpartition("/")[2]}
+        return self._delayed in {"*", resource.rpartition("/")[2]}
 
     def lag(self) -> float:
         """Seconds until the next event arrives."""
@@ -209,7 +209,7 @@ class _Watch:
         version = request.params.get("resourceVersion")
         if version:
             if int(version) < self._store.oldest:
-                raise RefusedError(410, "too old resource version")
+                raise StatusError(410, "too old resource version")
             for change in self._store.since(self._address.resource, int(version)):
                 self._changed(change)
         else:
@@ -236,7 +236,7 @@ class _Watch:
         due = self._loop.time() + lag
         if self._coming:
             due = max(due, self._coming[-1][0])
-        elif lag <= 0 and not self._held():
+        elif lag <= 0 and not self._is_delayed():
             self._lines.put_nowait(text)
             return
         happened = self._loop.time() if self._begins is None else self._begins
@@ -246,7 +246,7 @@ class _Watch:
     def flush(self) -> None:
         """Hand over what is due."""
         self._timer = None
-        while self._coming and not self._held() and self._coming[0][0] <= self._loop.time():
+        while self._coming and not self._is_delayed() and self._coming[0][0] <= self._loop.time():
             self._lines.put_nowait(self._coming.popleft()[2])
         self._arm()
 
@@ -278,11 +278,11 @@ class _Watch:
                 return
             yield text
 
-    def _held(self) -> bool:
-        return self._connection.held(self._address.resource)
+    def _is_delayed(self) -> bool:
+        return self._connection.is_holding_events(self._address.resource)
 
     def _arm(self) -> None:
-        if self._timer is None and self._coming and not self._held():
+        if self._timer is None and self._coming and not self._is_delayed():
             self._timer = self._loop.call_at(self._coming[0][0], self.flush)
 
     def _initial(self, request: Request) -> None:

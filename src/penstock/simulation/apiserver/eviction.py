@@ -15,7 +15,7 @@ from penstock.simulation.apiserver.selectors import selects
 Scale = Callable[[Json, str], int | None]
 
 
-def refusal(pod: Json, budgets: Iterable[Json], pods: Iterable[Json], scale: Scale) -> str | None:
+def rejection(pod: Json, budgets: Iterable[Json], pods: Iterable[Json], scale: Scale) -> str | None:
     """Why the pod may not be evicted; None when it may.
 
     `scale` says how many pods the controller of one shall have, None when that is not known. What

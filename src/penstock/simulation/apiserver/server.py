@@ -20,7 +20,7 @@ from penstock.simulation.apiserver import eviction, fields, patches
 from penstock.simulation.apiserver.address import Address, parse
 from penstock.simulation.apiserver.garbage import GarbageCollector, Target
 from penstock.simulation.apiserver.selectors import matcher
-from penstock.simulation.apiserver.status import RefusedError, failure, status_body
+from penstock.simulation.apiserver.status import StatusError, failure, status_body
 from penstock.simulation.apiserver.store import Key, Store, Stored
 
 PODS = "/pods"
@@ -107,13 +107,13 @@ class ApiServer:
                     return self._delete(address, request, user)
                 case other:
                     return failure(405, f"{other} is not served", "MethodNotAllowed")
-        except RefusedError as refused:
+        except StatusError as refused:
             return refused.response
 
     def check(self, address: Address) -> None:
-        """Raises RefusedError for a resource that it does not have."""
+        """Raises StatusError for a resource that it does not have."""
         if address.resource in self.absent:
-            raise RefusedError(404, "404 page not found")
+            raise StatusError(404, "404 page not found")
 
     def list_page(self, address: Address, request: Request) -> tuple[list[Stored], str]:
         """The objects a list asks for, and its continue token."""
@@ -126,7 +126,7 @@ class ApiServer:
         limit = int(request.params.get("limit", "0"))
         version, _, skip = request.params.get("continue", "0:0").partition(":")
         if int(version) and int(version) < self.store.oldest:
-            raise RefusedError(410, "the continue token is too old")
+            raise StatusError(410, "the continue token is too old")
         start = int(skip)
         more = bool(limit) and start + limit < len(found)
         page = found[start : start + limit] if limit else found
@@ -136,7 +136,7 @@ class ApiServer:
         if address.sub == "log":
             text = self.logs(*address.key, request.params.get("container", ""))
             if text is None:
-                raise RefusedError(404, f"there is no log of {address.name}", "NotFound")
+                raise StatusError(404, f"there is no log of {address.name}", "NotFound")
             return Response(200, text.encode())
         if address.name:
             return Response(200, self._must(address).raw)
@@ -157,7 +157,7 @@ class ApiServer:
             name = f"{manifest['metadata']['generateName']}{self._made:05d}"
         key = (address.namespace, name)
         if self.store.get(address.resource, key) is not None:
-            raise RefusedError(409, f"{address.resource} {name} already exists", "AlreadyExists")
+            raise StatusError(409, f"{address.resource} {name} already exists", "AlreadyExists")
         if address.resource == PODS:
             manifest = {**manifest, "status": {"phase": "Pending"}}
         elif address.resource != "/nodes":
@@ -172,7 +172,7 @@ class ApiServer:
         stored = self.store.get(address.resource, address.key)
         if stored is None:
             if not applying:
-                raise RefusedError(404, f"{request.path} not found")
+                raise StatusError(404, f"{request.path} not found")
             return self._apply_new(address, request, user)
         old = stored.obj
         patch: Any = msgspec.json.decode(request.body)
@@ -182,7 +182,7 @@ class ApiServer:
             try:
                 new = patches.json_patch(old, patch)
             except patches.PatchError as error:
-                raise RefusedError(422, str(error)) from None
+                raise StatusError(422, str(error)) from None
         elif "strategic" in request.content_type:
             new = patches.strategic(old, patch)
         else:
@@ -208,12 +208,12 @@ class ApiServer:
         try:
             return fields.apply(old, manifest, _manager(request, user), self._stamp(), force=force)
         except fields.OwnedByOthersError as error:
-            raise RefusedError(409, f"conflict with {error}") from None
+            raise StatusError(409, f"conflict with {error}") from None
 
     def _apply_new(self, address: Address, request: Request, user: str) -> Response:
         manifest: Json = msgspec.json.decode(request.body)
         if manifest["metadata"].get("uid"):
-            raise RefusedError(409, "uid in precondition: the object does not exist")
+            raise StatusError(409, "uid in precondition: the object does not exist")
         bare = self._new(address, address.name, {**manifest, "metadata": {}})
         bare = {k: v for k, v in bare.items() if k in {"apiVersion", "kind", "metadata"}}
         new = fields.apply(bare, manifest, _manager(request, user), self._stamp(), force=True)
@@ -250,7 +250,7 @@ class ApiServer:
         for field, asked in preconditions.items():
             if asked != meta[field]:
                 words = f"the {field} in the precondition ({asked}) is not {meta[field]}"
-                raise RefusedError(409, words)
+                raise StatusError(409, words)
         for hook in self.deleting:
             hook(user, stored.obj, address.resource)
         grace = _grace(stored.obj, options) if address.resource == PODS else 0
@@ -275,7 +275,7 @@ class ApiServer:
     def _bind(self, address: Address, binding: Json) -> Response:
         pod = self._must(address).obj
         if pod["metadata"].get("deletionTimestamp") or pod["spec"].get("nodeName"):
-            raise RefusedError(409, f"pod {address.name} is being deleted or already assigned")
+            raise StatusError(409, f"pod {address.name} is being deleted or already assigned")
         spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
         scheduled = {"type": "PodScheduled", "status": "True"}
         status = {**pod.get("status", {}), "conditions": [scheduled]}
@@ -288,9 +288,9 @@ class ApiServer:
             self.objects(BUDGETS, address.namespace),
             self.objects(PODS, address.namespace),
         )
-        why = eviction.refusal(pod, budgets, pods, self._scale)
+        why = eviction.rejection(pod, budgets, pods, self._scale)
         if why is not None:
-            raise RefusedError(429, why)
+            raise StatusError(429, why)
         return self._delete(address, Request("DELETE", "/"), user)
 
     def _scale(self, owner: Json, namespace: str) -> int | None:
@@ -319,7 +319,7 @@ class ApiServer:
     def _must(self, address: Address) -> Stored:
         stored = self.store.get(address.resource, address.key)
         if stored is None:
-            raise RefusedError(404, f"{address.resource} {address.name} not found")
+            raise StatusError(404, f"{address.resource} {address.name} not found")
         return stored
 
     def _new(self, address: Address, name: str, manifest: Json) -> Json:
@@ -352,8 +352,8 @@ def _check(asked: Json, had: Json, *, patch: bool = False) -> None:
         if asked.get(field) and asked[field] != had[field]:
             words = f"{field} {asked[field]} is not {had[field]}"
             if patch and field == "uid":
-                raise RefusedError(422, words, field="metadata.uid")
-            raise RefusedError(409, words)
+                raise StatusError(422, words, field="metadata.uid")
+            raise StatusError(409, words)
 
 
 def _grace(pod: Json, options: Json) -> int:

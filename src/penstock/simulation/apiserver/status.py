@@ -23,7 +23,7 @@ REASONS = {
 }
 
 
-class RefusedError(Exception):
+class StatusError(Exception):
     """The request is refused with this HTTP status and reason."""
 
     def __init__(self, code: int, message: str, reason: str = "", field: str = "") -> None:

@@ -84,14 +84,14 @@ class Store:
         old = self.get(resource, key)
         new = self._stored(obj)
         self._objects[resource][key] = new
-        self._tell(Change(self.version, resource, key, old, new, new))
+        self._notify(Change(self.version, resource, key, old, new, new))
         return new
 
     def remove(self, resource: str, key: Key) -> Stored:
         """Take an object out; returns its last state."""
         old = self._objects[resource].pop(key)
         last = self._stored(old.obj)
-        self._tell(Change(self.version, resource, key, old, None, last))
+        self._notify(Change(self.version, resource, key, old, None, last))
         return last
 
     def since(self, resource: str, version: int) -> Iterable[Change]:
@@ -109,7 +109,7 @@ class Store:
         obj = {**obj, "metadata": meta}
         return Stored(obj, msgspec.json.encode(obj), self.version)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         self._history[change.resource].append(change)
         for listener in tuple(self.listeners):
             listener(change)

@@ -16,14 +16,14 @@ from typing import cast
 from penstock.api.kubernetes.meta import Json
 from penstock.decide.slurm_node import drain_reason
 from penstock.simulation.apiserver import ApiServer, Change
-from penstock.simulation.apiserver.status import RefusedError
+from penstock.simulation.apiserver.status import StatusError
 from penstock.simulation.kubelet.mounts import Mounts
 from penstock.simulation.kubelet.pod_lifecycle import (
     PODS,
-    Dice,
-    Life,
-    Lives,
     Pace,
+    PodLifecycle,
+    PodLifecycles,
+    RandomSource,
     app_of,
     key_of,
     node_name,
@@ -54,7 +54,7 @@ LABELS = {"slurm": "worker"}
 DAEMONS = ("slurmctld", "slurmrestd", "slurmdbd")
 
 
-class Machines:
+class SimulatedNodes:
     """The machines of a cluster, each a Kubernetes Node, and what runs on them.
 
     `slurms` are the Slurm clusters by namespace. Machines in `silent` have a kubelet that does
@@ -68,19 +68,19 @@ class Machines:
         slurms: Mapping[str, SimulatedSlurm],
         *,
         names: tuple[str, ...] = ("machine-0", "machine-1", "machine-2"),
-        dice: Dice = lambda low, high: (low + high) / 2,
+        random_source: RandomSource = lambda low, high: (low + high) / 2,
         pace: Pace | None = None,
     ) -> None:
         self.server = server
         self.slurms = slurms
         self.silent: set[str] = set()
         self.lazy: set[str] = set()
-        self.unheard: dict[str, int] = {}
+        self.unreadable_logs: dict[str, int] = {}
         """By namespace the HTTP status with which logs of reconfigure containers are refused."""
-        self._dice = dice
+        self._random_source = random_source
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
-        self._lives = Lives(server, dice)
+        self._lifecycles = PodLifecycles(server, random_source)
         self.slurmdbds = Slurmdbds(server.find)
         self._ready: dict[tuple[str, str], set[str]] = {
             (space, app): set() for space in slurms for app in DAEMONS
@@ -89,7 +89,7 @@ class Machines:
             self.add(name)
         server.store.listeners.append(self._changed)
         self.mounts = Mounts(
-            self._lives,
+            self._lifecycles,
             slurms,
             self._pace,
             silent=self.silent,
@@ -111,7 +111,7 @@ class Machines:
     def remove(self, name: str) -> None:
         """A machine leaves the cluster; what runs there is collected a while later."""
         self.server.ask("DELETE", f"/api/v1/nodes/{name}", {})
-        self._loop.call_later(self._dice(*self._pace.collect), self._collect, name)
+        self._loop.call_later(self._random_source(*self._pace.collect), self._collect, name)
 
     def _collect(self, name: str) -> None:
         """What PodGC does. Source: Kubernetes documentation, "Pod garbage collection"."""
@@ -126,37 +126,40 @@ class Machines:
 
     def log(self, namespace: str, name: str, container: str) -> str | None:
         """The log of a reconfigure container or a slurmdbd; a silent kubelet gives none."""
-        pod, life = self.server.find(PODS, namespace, name), self._lives.get(f"{namespace}/{name}")
+        pod, life = (
+            self.server.find(PODS, namespace, name),
+            self._lifecycles.get(f"{namespace}/{name}"),
+        )
         sidecar = life.sidecar if life is not None and container == "reconfigure" else None
         if pod is None or (sidecar is None and container != slurmdbd.CONTAINER):
             return None
         if pod["spec"].get("nodeName") in self.silent:
-            raise RefusedError(500, "the kubelet does not answer")
-        if sidecar and (status := self.unheard.get(namespace)):
-            raise RefusedError(status, "logs cannot be read")
+            raise StatusError(500, "the kubelet does not answer")
+        if sidecar and (status := self.unreadable_logs.get(namespace)):
+            raise StatusError(status, "logs cannot be read")
         return "\n".join(sidecar.lines) if sidecar else self.slurmdbds.log(namespace, name)
 
     def database(self, namespace: str, *, answers: bool) -> None:
         """The database of a namespace's slurmdbd goes, or is back."""
         (self.slurmdbds.lost.discard if answers else self.slurmdbds.lost.add)(namespace)
         for pod in self.server.objects(PODS, namespace):
-            life = self._lives.get(key_of(pod))
+            life = self._lifecycles.get(key_of(pod))
             if app_of(pod) == "slurmdbd" and life is not None and life.started and not life.ending:
                 self._set_ready(pod, ready=answers)
 
     def fall_silent(self, name: str) -> None:
         """The kubelet of a machine stops; the node controller says so."""
         self.silent.add(name)
-        self._tell(name, "Unknown", "NodeStatusUnknown")
+        self._report_ready(name, "Unknown", "NodeStatusUnknown")
         for pod in self.on(name):
             self._set_ready(pod, ready=False)
 
     def come_back(self, name: str) -> None:
         """The kubelet is back, and does what it missed."""
         self.silent.discard(name)
-        self._tell(name, "True", "KubeletReady")
+        self._report_ready(name, "True", "KubeletReady")
         for pod in self.on(name):
-            life = self._lives.get(key_of(pod))
+            life = self._lifecycles.get(key_of(pod))
             fallen = app_of(pod) == "slurmctld" and not self.runs_daemon(pod)
             if life is not None and life.started and not life.ending and not fallen:
                 self._set_ready(pod, ready=True)
@@ -164,7 +167,7 @@ class Machines:
     def crash_slurmd(self, pod_name: str, namespace: str) -> None:
         """The slurmd container of a pod ends and starts again a while later; its jobs are lost."""
         pod = self.server.find(PODS, namespace, pod_name)
-        life = self._lives.get(f"{namespace}/{pod_name}")
+        life = self._lifecycles.get(f"{namespace}/{pod_name}")
         if pod is None or life is None or not life.started or life.ending:
             return
         slurm = self.slurms[namespace]
@@ -179,14 +182,14 @@ class Machines:
         status["conditions"][-1]["status"] = "False"
         life.started = False
         self._write_status(pod, status)
-        self._lives.later(life, (10.0, 20.0), lambda: self._start(key_of(pod), life.uid))
+        self._lifecycles.later(life, (10.0, 20.0), lambda: self._start(key_of(pod), life.uid))
         self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
 
     def slurmctld_returns(self, namespace: str) -> bool:
         """Whether the slurmctld of a namespace, which ended, comes up with the files of its pod."""
-        if self.slurms[namespace].outside:
+        if self.slurms[namespace].external:
             return True
-        for key, life in list(self._lives.items()):
+        for key, life in list(self._lifecycles.items()):
             running = life.uid in self._ready[namespace, "slurmctld"]
             if not running or not key.startswith(f"{namespace}/"):
                 continue
@@ -195,9 +198,9 @@ class Machines:
                 return False
         return self.runs(namespace, "slurmctld")
 
-    def _fall(self, key: str, life: Life) -> None:
+    def _fall(self, key: str, life: PodLifecycle) -> None:
         """Slurmctld does not come up; its container is started again a while later."""
-        if (going_on := self._lives.going_on(key, life.uid)) is None:
+        if (going_on := self._lifecycles.going_on(key, life.uid)) is None:
             return
         pod, space = going_on[0], going_on[0]["metadata"]["namespace"]
         self._ready[space, "slurmctld"].discard(life.uid)
@@ -205,16 +208,16 @@ class Machines:
         hangs = fatal(self.mounts.files(life)) == HANGS
         self._write_status(pod, fallen(pod, self._stamp(), hangs=hangs))
         pause = self._pace.hangs if hangs else self._pace.back_off
-        self._lives.later(life, pause, lambda: self._rise(key, life.uid))
+        self._lifecycles.later(life, pause, lambda: self._rise(key, life.uid))
 
     def _rise(self, key: str, uid: str) -> None:
         """The container of a slurmctld that fell is started again."""
-        if (going_on := self._lives.going_on(key, uid)) is None:
+        if (going_on := self._lifecycles.going_on(key, uid)) is None:
             return
         pod, life = going_on
         space = pod["metadata"]["namespace"]
         if pod["spec"]["nodeName"] in self.silent:
-            self._lives.later(life, self._pace.retry, lambda: self._rise(key, uid))
+            self._lifecycles.later(life, self._pace.retry, lambda: self._rise(key, uid))
         elif fatal(self.mounts.files(life)) is not None:
             self._fall(key, life)
         else:
@@ -256,7 +259,7 @@ class Machines:
 
     def begun_with(self, pod: Json) -> Keys | None:
         """The keys that a pod which runs has read at its start."""
-        life = self._lives.get(key_of(pod))
+        life = self._lifecycles.get(key_of(pod))
         return life.keys if life is not None and life.started and not life.ending else None
 
     def runs_slurmd(self, pod: Json) -> bool:
@@ -268,26 +271,26 @@ class Machines:
             return
         key = "/".join(change.key)
         if change.new is None:
-            life = self._lives.pop(key, None)
+            life = self._lifecycles.pop(key, None)
             if life is not None:
                 self._gone(change.last.obj, life)
             return
         pod = change.new.obj
         uid = cast("str", pod["metadata"]["uid"])
-        life = self._lives.get(key)
+        life = self._lifecycles.get(key)
         if life is None or life.uid != uid:
-            life = self._lives[key] = Life(uid)
-            self._lives.later(life, self._pace.bind, lambda: self._bind(key, uid))
+            life = self._lifecycles[key] = PodLifecycle(uid)
+            self._lifecycles.later(life, self._pace.bind, lambda: self._bind(key, uid))
         if pod["spec"].get("nodeName") and not life.bound:
             life.bound = True
-            self._lives.later(life, self._pace.start, lambda: self._start(key, uid))
+            self._lifecycles.later(life, self._pace.start, lambda: self._start(key, uid))
         self.mounts.noted(key, pod, life)
         if pod["metadata"].get("deletionTimestamp") and not life.ending:
             life.ending = True
             self._end_soon(key, pod, life)
 
     def _bind(self, key: str, uid: str) -> None:
-        pod = self._lives.pod(key, uid)
+        pod = self._lifecycles.pod(key, uid)
         if pod is None or pod["metadata"].get("deletionTimestamp") or pod["spec"].get("nodeName"):
             return
         machines = [
@@ -297,19 +300,19 @@ class Machines:
         ]
         machines = machines if mountable(self.server, pod) else []
         if not machines:
-            life = self._lives[key]
-            self._lives.later(life, self._pace.retry, lambda: self._bind(key, uid))
+            life = self._lifecycles[key]
+            self._lifecycles.later(life, self._pace.retry, lambda: self._bind(key, uid))
             return
         machine = min(machines, key=lambda name: (len(self.on(name)), name))
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{key.partition('/')[2]}"
         self.server.ask("POST", f"{path}/binding", {"metadata": {}, "target": {"name": machine}})
 
     def _start(self, key: str, uid: str) -> None:
-        if (going_on := self._lives.going_on(key, uid)) is None:
+        if (going_on := self._lifecycles.going_on(key, uid)) is None:
             return
         pod, life = going_on
         if pod["spec"]["nodeName"] in self.silent:
-            self._lives.later(life, self._pace.retry, lambda: self._start(key, uid))
+            self._lifecycles.later(life, self._pace.retry, lambda: self._start(key, uid))
             return
         if any(one["image"] == MISSING for one in pod["spec"]["containers"]):
             self._write_status(pod, image_missing(pod))
@@ -321,7 +324,7 @@ class Machines:
             self._slurm(pod).slurmd_starts(
                 node_name(pod), uid, node_conf(pod), life.keys, address(pod)
             )
-            self._lives.later(life, self._pace.register, lambda: self._register(key, uid))
+            self._lifecycles.later(life, self._pace.register, lambda: self._register(key, uid))
         elif app in DAEMONS:
             space = pod["metadata"]["namespace"]
             if app == "slurmctld":
@@ -336,7 +339,7 @@ class Machines:
             self._set_ready(pod, ready=False)
 
     def _register(self, key: str, uid: str) -> None:
-        going_on = self._lives.going_on(key, uid)
+        going_on = self._lifecycles.going_on(key, uid)
         if going_on is None or not self.runs_slurmd(going_on[0]):
             return
         pod, life = going_on
@@ -347,27 +350,27 @@ class Machines:
             slurm.slurmd_starts(name, uid, node_conf(pod), life.keys, address(pod))
         # Also later: slurmctld asks the nodes that it knows now and then.
         again = (60.0, 90.0) if slurm.registers(name) else self._pace.retry
-        self._lives.later(life, again, lambda: self._register(key, uid))
+        self._lifecycles.later(life, again, lambda: self._register(key, uid))
 
-    def _end_soon(self, key: str, pod: Json, life: Life) -> None:
+    def _end_soon(self, key: str, pod: Json, life: PodLifecycle) -> None:
         machine = pod["spec"].get("nodeName")
         if machine in self.silent:
-            self._lives.later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
+            self._lifecycles.later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
             return
         if self.runs_slurmd(pod):
             self._slurm(pod).pre_stop(node_name(pod), drain_reason.terminating(MARKS))
-        self._lives.later(life, self._pace.end, lambda: self._end(key, life.uid))
+        self._lifecycles.later(life, self._pace.end, lambda: self._end(key, life.uid))
 
     def _end(self, key: str, uid: str) -> None:
-        pod = self._lives.pod(key, uid)
+        pod = self._lifecycles.pod(key, uid)
         if pod is None:
             return
-        self._gone(pod, self._lives[key])
+        self._gone(pod, self._lifecycles[key])
         path = f"/api/v1/namespaces/{key.partition('/')[0]}/pods/{key.partition('/')[2]}"
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
         self.server.ask("DELETE", path, body, user="kubelet")
 
-    def _gone(self, pod: Json, life: Life) -> None:
+    def _gone(self, pod: Json, life: PodLifecycle) -> None:
         for timer in life.timers:
             timer.cancel()
         self._slurm(pod).slurmd_ends(node_name(pod), life.uid)
@@ -378,7 +381,7 @@ class Machines:
 
     def _daemons(self, space: str) -> None:
         slurm = self.slurms[space]
-        ctld = slurm.outside or bool(self._ready[space, "slurmctld"])
+        ctld = slurm.external or bool(self._ready[space, "slurmctld"])
         running = self._ready[space, "slurmctld"]
         slurm.ctld.hosts = tuple(
             pod["metadata"]["name"]
@@ -394,7 +397,7 @@ class Machines:
     def _slurm(self, pod: Json) -> SimulatedSlurm:
         return self.slurms[pod["metadata"]["namespace"]]
 
-    def _tell(self, machine: str, status: str, reason: str) -> None:
+    def _report_ready(self, machine: str, status: str, reason: str) -> None:
         ready = {"type": "Ready", "status": status, "reason": reason}
         path = f"/api/v1/nodes/{machine}/status"
         body = {"status": {"conditions": [ready]}}

@@ -14,7 +14,7 @@ from penstock.api.cluster.marks import KEYS
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.names import SLURM_JWKS
 from penstock.simulation.apiserver import Change
-from penstock.simulation.kubelet.pod_lifecycle import Life, Lives, Pace, node_name
+from penstock.simulation.kubelet.pod_lifecycle import Pace, PodLifecycle, PodLifecycles, node_name
 from penstock.simulation.slurm.auth_keys import read as keys_in
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import (
@@ -36,13 +36,13 @@ LOGIN_KEYS = "slurm-config"
 class Mounts:
     """The files of all pods in `lives`.
 
-    `silent` and `lazy` are the machines of `Machines`. `register` has a slurmd that read other keys
-    register again, by its pod's key and uid.
+    `silent` and `lazy` are Kubernetes nodes of `SimulatedNodes`. `register` makes a slurmd that
+    read other keys register again, by its pod's key and uid.
     """
 
     def __init__(
         self,
-        lives: Lives,
+        lifecycles: PodLifecycles,
         slurms: Mapping[str, SimulatedSlurm],
         pace: Pace,
         *,
@@ -50,7 +50,7 @@ class Mounts:
         lazy: set[str],
         register: Callable[[str, str], None],
     ) -> None:
-        self._lives = lives
+        self._lifecycles = lifecycles
         self._slurms = slurms
         self._pace = pace
         self._silent = silent
@@ -62,14 +62,14 @@ class Mounts:
         """By namespace each slurm.conf that a slurmctld which worked has had."""
         self.unsure: set[str] = set()
         """Namespaces in which trial starts give no verdict."""
-        lives.server.store.listeners.append(self._rekeyed)
+        lifecycles.server.store.listeners.append(self._rekeyed)
 
-    def begin(self, pod: Json, life: Life) -> None:
+    def begin(self, pod: Json, life: PodLifecycle) -> None:
         """A container starts with the files that there are."""
         life.files = self._shown(pod)
         life.keys = keys_in(life.files)
 
-    def begin_slurmctld(self, key: str, pod: Json, life: Life) -> None:
+    def begin_slurmctld(self, key: str, pod: Json, life: PodLifecycle) -> None:
         """A pod of slurmctld starts, and its reconfigure container with it."""
         space = pod["metadata"]["namespace"]
         life.notes = _notes(pod)
@@ -81,13 +81,15 @@ class Mounts:
             reads=lambda files: self._read(space, files),
             up=lambda: slurm.up,
             release=release(pod),
-            spend=lambda end: self._lives.later(life, self._pace.reconfigure, end),
+            spend=lambda end: self._lifecycles.later(life, self._pace.reconfigure, end),
         )
         life.sidecar.mount(pod, self._data(space))
-        self._lives.later(life, self._pace.try_, lambda: self._look(key, life.uid))
-        self._lives.later(life, self._pace.resync, lambda: self._resync(key, life.uid))
+        self._lifecycles.later(
+            life, self._pace.try_, lambda: self._try_configuration(key, life.uid)
+        )
+        self._lifecycles.later(life, self._pace.resync, lambda: self._resync(key, life.uid))
 
-    def noted(self, key: str, pod: Json, life: Life) -> None:
+    def noted(self, key: str, pod: Json, life: PodLifecycle) -> None:
         """A pod changed: other annotations have its files brought up to date at once."""
         notes = _notes(pod)
         if life.sidecar is not None and notes != life.notes:
@@ -98,27 +100,29 @@ class Mounts:
             return
         life.notes = notes
         if pod["spec"]["nodeName"] not in self._lazy:
-            self._lives.later(life, self._pace.refresh, lambda: bring(key, life.uid))
+            self._lifecycles.later(life, self._pace.refresh, lambda: bring(key, life.uid))
 
     def crash_sidecar(self, namespace: str) -> None:
         """The reconfigure container of slurmctld's pod ends and starts again, with a new log."""
-        for key, life in list(self._lives.items()):
+        for key, life in list(self._lifecycles.items()):
             if life.sidecar is not None and not life.ending and key.startswith(f"{namespace}/"):
                 life.sidecar.restart()
-                self._lives.later(life, self._pace.try_, lambda k=key, u=life.uid: self._look(k, u))
+                self._lifecycles.later(
+                    life, self._pace.try_, lambda k=key, u=life.uid: self._try_configuration(k, u)
+                )
 
-    def files(self, life: Life) -> Files:
+    def files(self, life: PodLifecycle) -> Files:
         """What a slurmctld that starts in a pod now would read."""
         return life.sidecar.etc if life.sidecar is not None else {}
 
     def reread(self, namespace: str) -> None:
         """Slurmctld reads the files that its pod has, and forgets what it was told since."""
-        for key, life in self._lives.items():
+        for key, life in self._lifecycles.items():
             if life.sidecar is not None and key.startswith(f"{namespace}/"):
                 self._read(namespace, life.sidecar.etc)
 
     def _data(self, space: str) -> Data:
-        return data_of(self._lives.server.find, space)
+        return data_of(self._lifecycles.server.find, space)
 
     def _shown(self, pod: Json) -> Files:
         """What a worker or a login finds at /etc/slurm."""
@@ -136,13 +140,13 @@ class Mounts:
         slurm.reads(files)
         if not slurm.up or before is None or SLURM_JWKS not in files:
             return
-        for key, life in list(self._lives.items()):
-            pod = self._lives.pod(key, life.uid)
+        for key, life in list(self._lifecycles.items()):
+            pod = self._lifecycles.pod(key, life.uid)
             if pod is None or not key.startswith(f"{space}/"):
                 continue
             name = node_name(pod)
             if slurm.runs_slurmd(name, life.uid) and slurm.rereads(name, keys_in(life.files)):
-                self._lives.later(
+                self._lifecycles.later(
                     life, self._pace.register, lambda k=key, u=life.uid: self._register(k, u)
                 )
 
@@ -151,56 +155,60 @@ class Mounts:
         found = change.new.obj if change.new is not None else {}
         if change.resource != SECRETS or WORKERS not in (found.get("data") or ()):
             return
-        for key, life in self._lives.items():
+        for key, life in self._lifecycles.items():
             if life.started and key.startswith(f"{change.key[0]}/"):
-                self._lives.later(
+                self._lifecycles.later(
                     life, self._pace.resync, lambda k=key, u=life.uid: self._show(k, u)
                 )
 
     def _resync(self, key: str, uid: str) -> None:
         """The kubelet's full pass."""
         self._refresh(key, uid)
-        if (life := self._lives.get(key)) is not None and life.uid == uid:
-            self._lives.later(life, self._pace.resync, lambda: self._resync(key, uid))
+        if (life := self._lifecycles.get(key)) is not None and life.uid == uid:
+            self._lifecycles.later(life, self._pace.resync, lambda: self._resync(key, uid))
 
     def _show(self, key: str, uid: str) -> None:
         """The kubelet brings the files of a worker or a login up to date."""
-        going_on = self._lives.going_on(key, uid)
+        going_on = self._lifecycles.going_on(key, uid)
         if going_on is None or going_on[1].sidecar is not None:
             return
         pod, life = going_on
         if pod["spec"]["nodeName"] in self._silent:
-            self._lives.later(life, self._pace.retry, lambda: self._show(key, uid))
+            self._lifecycles.later(life, self._pace.retry, lambda: self._show(key, uid))
             return
         life.files = self._shown(pod)
 
     def _refresh(self, key: str, uid: str) -> None:
         """The kubelet brings the files of a slurmctld pod up to date."""
-        going_on = self._lives.going_on(key, uid)
+        going_on = self._lifecycles.going_on(key, uid)
         if going_on is None or (sidecar := going_on[1].sidecar) is None:
             return
         pod, life = going_on
         if pod["spec"]["nodeName"] in self._silent:
-            self._lives.later(life, self._pace.retry, lambda: self._refresh(key, uid))
+            self._lifecycles.later(life, self._pace.retry, lambda: self._refresh(key, uid))
             return
         sidecar.mount(pod, self._data(pod["metadata"]["namespace"]))
-        self._lives.later(life, self._pace.try_, lambda: self._look(key, uid))
+        self._lifecycles.later(life, self._pace.try_, lambda: self._try_configuration(key, uid))
 
-    def _look(self, key: str, uid: str) -> None:
+    def _try_configuration(self, key: str, uid: str) -> None:
         """The reconfigure container sees the files; it comes back to a slurmctld that is away.
 
         Each look sets one timer at most: two that each set two more would be without end.
         """
-        going_on = self._lives.going_on(key, uid)
+        going_on = self._lifecycles.going_on(key, uid)
         if going_on is None or (sidecar := going_on[1].sidecar) is None:
             return
         pod, life = going_on
         sidecar.unsure = pod["metadata"]["namespace"] in self.unsure
-        sidecar.look()
+        sidecar.try_candidate()
         if not self._slurms[pod["metadata"]["namespace"]].up:
-            self._lives.later(life, self._pace.retry, lambda: self._look(key, uid))
+            self._lifecycles.later(
+                life, self._pace.retry, lambda: self._try_configuration(key, uid)
+            )
         elif sidecar.unsure:
-            self._lives.later(life, self._pace.again, lambda: self._look(key, uid))
+            self._lifecycles.later(
+                life, self._pace.again, lambda: self._try_configuration(key, uid)
+            )
 
 
 def _conf(files: Files) -> str:

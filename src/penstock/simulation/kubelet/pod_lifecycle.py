@@ -14,7 +14,7 @@ from penstock.simulation.slurm.auth_keys import Keys
 from penstock.simulation.slurm.reconfigure import Files, Sidecar
 
 PODS = "/pods"
-Dice = Callable[[float, float], float]
+RandomSource = Callable[[float, float], float]
 """A number between the two."""
 
 
@@ -45,7 +45,7 @@ class Pace:
 
 
 @dataclass
-class Life:
+class PodLifecycle:
     """How far the kubelet is with one pod."""
 
     uid: str
@@ -61,13 +61,13 @@ class Life:
     timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
 
 
-class Lives(dict[str, Life]):
-    """Lives by their pod's key, with the pods that belong to them."""
+class PodLifecycles(dict[str, PodLifecycle]):
+    """Lifecycles by their pod's key, with the pods that belong to them."""
 
-    def __init__(self, server: ApiServer, dice: Dice) -> None:
+    def __init__(self, server: ApiServer, random_source: RandomSource) -> None:
         super().__init__()
         self.server = server
-        self._dice = dice
+        self._random_source = random_source
         self._loop = asyncio.get_running_loop()
 
     def pod(self, key: str, uid: str) -> Json | None:
@@ -76,19 +76,21 @@ class Lives(dict[str, Life]):
         pod = self.server.find(PODS, namespace, name)
         return pod if pod is not None and pod["metadata"]["uid"] == uid else None
 
-    def going_on(self, key: str, uid: str) -> tuple[Json, Life] | None:
+    def going_on(self, key: str, uid: str) -> tuple[Json, PodLifecycle] | None:
         """A pod that has not begun to end, with its life."""
         pod, life = self.pod(key, uid), self.get(key)
         return None if pod is None or life is None or life.ending else (pod, life)
 
-    def later(self, life: Life, between: tuple[float, float], callback: Callable[[], None]) -> None:
+    def later(
+        self, life: PodLifecycle, between: tuple[float, float], callback: Callable[[], None]
+    ) -> None:
         """Do something after a time from one to the other, unless the pod is gone by then."""
         life.timers = [one for one in life.timers if one.when() > self._loop.time()]
-        life.timers.append(self._loop.call_later(self._dice(*between), callback))
+        life.timers.append(self._loop.call_later(self._random_source(*between), callback))
 
 
 def key_of(pod: Json) -> str:
-    """Where a pod stands in `Lives`: namespace/name."""
+    """Where a pod stands in `PodLifecycles`: namespace/name."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 

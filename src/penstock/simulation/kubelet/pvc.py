@@ -15,7 +15,7 @@ CLAIMS, PODS = "/persistentvolumeclaims", "/pods"
 PROTECTION = "kubernetes.io/pvc-protection"
 
 
-def claims_of(pod: Json) -> list[str]:
+def pvcs_of(pod: Json) -> list[str]:
     """Names of the claims that a pod mounts."""
     volumes: list[Json] = pod["spec"].get("volumes") or []
     found: list[Json] = [one.get("persistentVolumeClaim") or {} for one in volumes]
@@ -25,7 +25,7 @@ def claims_of(pod: Json) -> list[str]:
 def mountable(server: ApiServer, pod: Json) -> bool:
     """Whether a scheduler may place a pod, by its claims: each is there and stays."""
     space = pod["metadata"]["namespace"]
-    found = [server.find(CLAIMS, space, name) for name in claims_of(pod)]
+    found = [server.find(CLAIMS, space, name) for name in pvcs_of(pod)]
     return all(one is not None and "deletionTimestamp" not in one["metadata"] for one in found)
 
 
@@ -46,7 +46,7 @@ class Volumes:
                 self._loop.call_later(self._pause(), self._release, *change.key)
         if change.resource == PODS and change.new is None:
             space = change.key[0]
-            for name in claims_of(change.last.obj):
+            for name in pvcs_of(change.last.obj):
                 self._loop.call_later(self._pause(), self._release, space, name)
 
     def _protect(self, space: str, name: str) -> None:
@@ -60,7 +60,7 @@ class Volumes:
         if claim is None or "deletionTimestamp" not in claim["metadata"]:
             return
         pods = self._server.objects(PODS, space)
-        if any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods):
+        if any(pod["spec"].get("nodeName") and name in pvcs_of(pod) for pod in pods):
             return
         kept = [one for one in claim["metadata"].get("finalizers", ()) if one != PROTECTION]
         self._patch(space, name, kept)

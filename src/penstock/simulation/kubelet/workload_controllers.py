@@ -28,14 +28,14 @@ class WorkloadControllers:
 
     def _changed(self, change: Change) -> None:
         if change.resource in KINDS:
-            self._look(change.resource, *change.key)
+            self._schedule(change.resource, *change.key)
         elif change.resource == "/pods":
             for owner in change.last.obj["metadata"].get("ownerReferences", ()):
                 for resource, kind in KINDS.items():
                     if owner["kind"] == kind:
-                        self._look(resource, change.key[0], owner["name"])
+                        self._schedule(resource, change.key[0], owner["name"])
 
-    def _look(self, resource: str, namespace: str, name: str) -> None:
+    def _schedule(self, resource: str, namespace: str, name: str) -> None:
         key = (resource, namespace, name)
         if key not in self._due:
             self._due.add(key)
@@ -64,9 +64,9 @@ class WorkloadControllers:
         for pod_name in wanted:
             if self._server.find("/pods", namespace, pod_name) is None:
                 self._server.ask("POST", path, pod_of(workload, pod_name, revision))
-        self._tell(workload, resource, list(pods.values()))
+        self._write_status(workload, resource, list(pods.values()))
 
-    def _tell(self, workload: Json, resource: str, pods: list[Json]) -> None:
+    def _write_status(self, workload: Json, resource: str, pods: list[Json]) -> None:
         ready = sum(_ready(pod) for pod in pods)
         meta = workload["metadata"]
         status = {

@@ -17,7 +17,12 @@ from penstock.simulation.faults import Fault
 from penstock.simulation.kubelet.pod_manifests import SILENT, NodeConf
 from penstock.simulation.slurm.auth_keys import Keys, read, understand
 from penstock.simulation.slurm.rest_replies import JSON, Asked
-from penstock.simulation.slurm.slurmctld import UNFINISHED, FakeJob, FakeNode, FakeSlurmctld
+from penstock.simulation.slurm.slurmctld import (
+    UNFINISHED,
+    SimulatedJob,
+    SimulatedSlurmctld,
+    SimulatedSlurmNode,
+)
 from penstock.simulation.slurm.slurmrestd import InMemorySlurmrestd
 from penstock.slurm import hostlist
 from penstock.slurm.rest.http import Answer, unfenced
@@ -43,7 +48,7 @@ class Knowledge:
     sent_at: float = 0.0
 
 
-Heard = Callable[[Asked, Callable[[Asked], Answer], Knowledge], Answer]
+OnRequest = Callable[[Asked, Callable[[Asked], Answer], Knowledge], Answer]
 """Called with a request, with what answers it, and with what its sender knew."""
 
 
@@ -56,7 +61,7 @@ class Slurmd:
     conf: NodeConf = SILENT
     keys: Keys | None = None
     address: str = ""
-    heard: bool = False
+    registered: bool = False
     """Whether slurmctld has taken the registration that it sends when it starts."""
 
 
@@ -64,16 +69,16 @@ class SimulatedSlurm:
     """slurmctld, and the slurmds that run. `clock` gives Unix seconds, as Slurm sees them."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.ctld = FakeSlurmctld(clock)
+        self.ctld = SimulatedSlurmctld(clock)
         self.ctld.asks = self._asked
         self.slurmds: dict[str, Slurmd] = {}
         self.up = False
         """Whether slurmctld runs."""
-        self.outside = False
+        self.external = False
         """Whether it runs without a pod of ours."""
         self.rest_up = False
         """Whether a slurmrestd runs."""
-        self.lost_jobs: list[FakeJob] = []
+        self.lost_jobs: list[SimulatedJob] = []
         """Jobs that ended because their slurmd did."""
         self.drained_at: dict[str, float] = {}
         """When somebody last drained or resumed a node by hand, in seconds of the running loop."""
@@ -114,7 +119,7 @@ class SimulatedSlurm:
     def rereads(self, name: str, keys: Keys | None) -> bool:
         """Slurmctld tells a slurmd to read its files: whether there is a new process of it now."""
         slurmd = self.slurmds.get(name)
-        if slurmd is None or not self.up or not self.hears(slurmd) or name not in self.ctld.nodes:
+        if slurmd is None or not self.up or not self.trusts(slurmd) or name not in self.ctld.nodes:
             return False
         slurmd.keys, slurmd.started = keys, int(self._clock())
         return True
@@ -122,9 +127,9 @@ class SimulatedSlurm:
     def turned_away(self, name: str) -> bool:
         """Whether a slurmd ends at its start, as slurmctld gives it no configuration."""
         slurmd = self.slurmds.get(name)
-        return slurmd is not None and self.up and not slurmd.heard and not self.hears(slurmd)
+        return slurmd is not None and self.up and not slurmd.registered and not self.trusts(slurmd)
 
-    def hears(self, slurmd: Slurmd) -> bool:
+    def trusts(self, slurmd: Slurmd) -> bool:
         """Whether slurmctld and a slurmd believe each other."""
         return understand(self.keys, slurmd.keys)
 
@@ -151,12 +156,12 @@ class SimulatedSlurm:
         slurm.conf(5), and seen with Slurm 26.05 and 24.11.
         """
         slurmd = self.slurmds.get(name)
-        if slurmd is None or not self.up or not self.hears(slurmd):
+        if slurmd is None or not self.up or not self.trusts(slurmd):
             return slurmd is None
-        if slurmd.heard and not asked and name not in self.ctld.nodes:
+        if slurmd.registered and not asked and name not in self.ctld.nodes:
             return True
         node = self.ctld.nodes.get(name) or self.ctld.register(name, **slurmd.conf.values)
-        node.started, slurmd.heard = slurmd.started, True
+        node.started, slurmd.registered = slurmd.started, True
         node.flags.discard(NOT_RESPONDING)
         if node.base == "UNKNOWN":
             node.base = "IDLE"
@@ -212,11 +217,11 @@ class SimulatedSlurm:
                         self.drains[name], self.drained_at[name] = node.reason, _loop_time()
                 self.ctld.touch()
 
-    def jobs_on(self, name: str) -> list[FakeJob]:
+    def jobs_on(self, name: str) -> list[SimulatedJob]:
         """The jobs that hold a node, in slurmctld's truth."""
-        return [job for job in self.ctld.jobs.values() if job.holds(name)]
+        return [job for job in self.ctld.jobs.values() if job.uses(name)]
 
-    def free_nodes(self) -> list[FakeNode]:
+    def free_nodes(self) -> list[SimulatedSlurmNode]:
         """Nodes on which a job could start now."""
         self.ctld.pass_time()
         return [
@@ -230,7 +235,7 @@ class SimulatedSlurm:
             and not self.jobs_on(name)
         ]
 
-    def submit(self, width: int, **values: object) -> FakeJob | None:
+    def submit(self, width: int, **values: object) -> SimulatedJob | None:
         """Start a job on that many nodes, if they are free."""
         free = self.free_nodes()
         if not 0 < width <= len(free):
@@ -249,16 +254,16 @@ class SimulatedSlurm:
         ]
         return found[len(self.ctld.jobs) % len(found)] if found else "all"
 
-    def running(self) -> list[FakeJob]:
+    def running(self) -> list[SimulatedJob]:
         """The jobs that run."""
         return [job for job in self.ctld.jobs.values() if "RUNNING" in job.state]
 
-    def change(self, job: FakeJob, state: str) -> None:
+    def change(self, job: SimulatedJob, state: str) -> None:
         """A job gets another state."""
         job.state = {state}
         self.ctld.touch()
 
-    def finish(self, job: FakeJob) -> None:
+    def finish(self, job: SimulatedJob) -> None:
         """A job ends by itself, unless it was lost before."""
         if job.state & {"RUNNING", "SUSPENDED"}:
             self.ctld.finish(job)
@@ -299,7 +304,7 @@ class SimulatedSlurm:
         newest = max(self._registered_at.values(), default=float("-inf"))
         return _loop_time() - newest < UNSAVED_S
 
-    def start(self, *, lost: Callable[[FakeNode], bool] = lambda _: False) -> None:
+    def start(self, *, lost: Callable[[SimulatedSlurmNode], bool] = lambda _: False) -> None:
         """Slurmctld starts: all nodes have to be heard of again; `lost` are not in its state."""
         self.up = True
         self.ctld.began = int(self._clock())
@@ -332,9 +337,9 @@ class SlurmLine:
     """One client's way to slurmrestd. `heard` wraps each request that reaches slurmctld."""
 
     def __init__(
-        self, slurm: SimulatedSlurm, key: Callable[[], bytes | None], heard: Heard
+        self, slurm: SimulatedSlurm, key: Callable[[], bytes | None], on_request: OnRequest
     ) -> None:
-        self.rest = _Heard(slurm.ctld, heard)
+        self.rest = _ObservedSlurmrestd(slurm.ctld, on_request)
         self.dead = False
         self._slurm = slurm
         self._key = key
@@ -364,18 +369,18 @@ class SlurmLine:
         return answer
 
 
-class _Heard(InMemorySlurmrestd):
-    def __init__(self, ctld: FakeSlurmctld, heard: Heard) -> None:
+class _ObservedSlurmrestd(InMemorySlurmrestd):
+    def __init__(self, ctld: SimulatedSlurmctld, on_request: OnRequest) -> None:
         super().__init__(ctld)
         self.listed_at = float("-inf")
         """When all nodes were last listed, in seconds of the running loop."""
-        self._heard = heard
+        self._on_request = on_request
 
     def answer(self, asked: Asked) -> Answer:
         knowledge = Knowledge(self.listed_at, sent_at.get())
         if asked.method == "GET" and asked.path.endswith("/nodes/"):
             self.listed_at = _loop_time()
-        return self._heard(asked, super().answer, knowledge)
+        return self._on_request(asked, super().answer, knowledge)
 
 
 def _loop_time() -> float:

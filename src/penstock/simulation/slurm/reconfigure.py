@@ -29,7 +29,7 @@ Data = Callable[[str, str], "Files | None"]
 """The data of a ConfigMap or Secret by resource and name, None when there is none."""
 
 
-def refusal(files: Files) -> str | None:
+def rejection(files: Files) -> str | None:
     """What slurmctld says of files that it refuses."""
     for line in files.get("slurm.conf", "").splitlines():
         if line.startswith("Bogus"):
@@ -127,14 +127,14 @@ class Sidecar:
     _lives: int = 0
     _tried: str = ""
     _applied: str = ""
-    _refused: str = ""
+    _rejected: str = ""
     _done: str = ""
     _pending: str = ""
 
     def __post_init__(self) -> None:
         self._applied = content_hash(self.etc)
-        self._tell_release()
-        self._say(f"effective {self._applied}")
+        self._log_release()
+        self._log(f"effective {self._applied}")
         if fatal(self.etc) is None:
             self.reads(self.etc)
 
@@ -150,15 +150,15 @@ class Sidecar:
     def restart(self) -> None:
         """The container starts again: it knows what was tried and taken over, and little else."""
         self.lines.clear()
-        self._refused, self._pending, self._busy = "", "", False
+        self._rejected, self._pending, self._busy = "", "", False
         self._lives += 1
-        self._tell_release()
+        self._log_release()
         if self._applied:
-            self._say(f"effective {self._applied}")
+            self._log(f"effective {self._applied}")
         if self._tried and self._tried == content_hash(self.candidate):
-            self._say(f"tried {self._tried} {_verdict(refusal(self.candidate))}")
+            self._log(f"tried {self._tried} {_verdict(rejection(self.candidate))}")
 
-    def look(self) -> None:
+    def try_candidate(self) -> None:
         """Try new candidates, and have a slurmctld that runs take over new files."""
         if self._busy:
             return
@@ -166,29 +166,29 @@ class Sidecar:
         if self.candidate and proposed != self._tried:
             self._try(proposed)
         asked = self.asked if self.asked != self._done else ""
-        if wanted not in (self._applied, self._refused) and self.live == wanted and self._applied:
+        if wanted not in (self._applied, self._rejected) and self.live == wanted and self._applied:
             # slurmctld was told already.
             self.has(self.etc)
             self._takes(wanted)
-        elif wanted not in (self._applied, self._refused) and self.restarts == wanted:
+        elif wanted not in (self._applied, self._rejected) and self.restarts == wanted:
             if self._pending != wanted:
                 # What slurmctld starts with is not known.
                 self._applied, self._pending = "", wanted
-                self._say(f"pending {wanted}")
-        elif wanted not in (self._applied, self._refused) or (asked and self.up()):
+                self._log(f"pending {wanted}")
+        elif wanted not in (self._applied, self._rejected) or (asked and self.up()):
             self._reconfigure(wanted, dict(self.etc), asked)
-        elif wanted == self._applied and self._refused:
-            self._refused = ""
-            self._say(f"effective {wanted}")
+        elif wanted == self._applied and self._rejected:
+            self._rejected = ""
+            self._log(f"effective {wanted}")
 
     def _try(self, proposed: str) -> None:
         if self.unsure:
-            self._say(f"untried {proposed}: slurmctld had not started after 15 s")
+            self._log(f"untried {proposed}: slurmctld had not started after 15 s")
             return
-        self._tried, words = proposed, refusal(self.candidate)
+        self._tried, words = proposed, rejection(self.candidate)
         if words is None:
             self.taken(self.candidate)
-        self._say(f"tried {proposed} {_verdict(words)}")
+        self._log(f"tried {proposed} {_verdict(words)}")
 
     def _reconfigure(self, wanted: str, files: Files, asked: str) -> None:
         if not self.up():
@@ -198,7 +198,7 @@ class Sidecar:
         self.spend(lambda: self._reconfigured(wanted, files, asked, life))
 
     def _reconfigured(self, wanted: str, files: Files, asked: str, life: int) -> None:
-        words = refusal(files)
+        words = rejection(files)
         if life != self._lives:
             # The container that asked is gone; slurmctld does it all the same.
             if words is None and self.up():
@@ -213,28 +213,28 @@ class Sidecar:
             if wanted != self._applied:
                 self._takes(wanted)
         elif wanted != self._applied:
-            self._refused = wanted
-            self._say(f"refused {wanted}: {words}")
+            self._rejected = wanted
+            self._log(f"refused {wanted}: {words}")
         if asked:
             self._done = asked
-            self._say(f"reconfigured {asked} {_verdict(words)}")
-        self.look()
+            self._log(f"reconfigured {asked} {_verdict(words)}")
+        self.try_candidate()
 
     def _away(self, wanted: str) -> None:
         if wanted != self._applied:
             # What slurmctld starts with is not known.
             self._applied = ""
-        self._say(f"waits {wanted}: Unable to contact slurm controller")
+        self._log(f"waits {wanted}: Unable to contact slurm controller")
 
     def _takes(self, wanted: str) -> None:
-        self._applied, self._refused, self._pending = wanted, "", ""
-        self._say(f"effective {wanted}")
+        self._applied, self._rejected, self._pending = wanted, "", ""
+        self._log(f"effective {wanted}")
 
-    def _tell_release(self) -> None:
+    def _log_release(self) -> None:
         if self.release:
-            self._say(f"slurm {self.release}")
+            self._log(f"slurm {self.release}")
 
-    def _say(self, line: str) -> None:
+    def _log(self, line: str) -> None:
         self.lines.append(f"penstock: {line}")
 
 
@@ -273,5 +273,5 @@ class Sidecars:
                 etc, reads=lambda files: self._reads(pod, files), release=release(pod)
             )
         one.mount(pod, data)
-        one.look()
+        one.try_candidate()
         return "\n".join(one.lines)

@@ -1,4 +1,4 @@
-"""What slurmrestd answers about a FakeSlurmctld, without any HTTP.
+"""What slurmrestd answers about a SimulatedSlurmctld, without any HTTP.
 
 The answers have the shapes and statuses that Slurm 26.05's slurmrestd gave when it was asked: 304
 for unchanged nodes, an empty 200 for unchanged jobs, 511 for a bad token, a 200 with an error of
@@ -17,7 +17,12 @@ import msgspec
 
 from penstock.simulation import faults
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.slurmctld import FakeJob, FakeNode, FakeSlurmctld, RefusedError
+from penstock.simulation.slurm.slurmctld import (
+    SimulatedJob,
+    SimulatedSlurmctld,
+    SimulatedSlurmNode,
+    SlurmctldError,
+)
 from penstock.slurm import hostlist
 from penstock.slurm.auth import jwt
 from penstock.slurm.rest.http import Answer
@@ -62,12 +67,12 @@ class SlurmAnswers:
 
     def __init__(
         self,
-        slurmctld: FakeSlurmctld | None = None,
+        slurmctld: SimulatedSlurmctld | None = None,
         *,
         key: bytes | None = None,
         parsers: Iterable[str] = ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"),
     ) -> None:
-        self.slurmctld = slurmctld or FakeSlurmctld()
+        self.slurmctld = slurmctld or SimulatedSlurmctld()
         self.parsers = tuple(parsers)
         self.fault = Fault.NONE
         self.calls: list[str] = []
@@ -119,7 +124,7 @@ class SlurmAnswers:
             return NO_ENDPOINT
         try:
             found = handler(asked, unquote(parts[-1]))
-        except RefusedError as refused:
+        except SlurmctldError as refused:
             found = _json(faults.error(refused.number, refused.words), 422)
         body = faults.spoil(self.fault, asked.path, found.body)
         if self.slurmctld.lacks and body:
@@ -226,7 +231,7 @@ class SlurmAnswers:
     def _get_clusters(self, _: Asked, __: str) -> Answer:
         ctld = self.slurmctld
         if not ctld.slurmdbd():
-            raise RefusedError(7000, "Unable to connect to database")
+            raise SlurmctldError(7000, "Unable to connect to database")
         there = {"host": "10.0.0.1", "port": 6817} if ctld.registered else {"host": "", "port": 0}
         return self._reply(clusters=[{"name": ctld.cluster_name, "controller": there}])
 
@@ -279,7 +284,7 @@ class SlurmAnswers:
         meta = {"slurm": {"release": self.release}}
         return _json({**content, "meta": meta, "errors": [], "warnings": []})
 
-    def _node(self, node: FakeNode, asked: Asked | None = None) -> dict[str, Any]:
+    def _node(self, node: SimulatedSlurmNode, asked: Asked | None = None) -> dict[str, Any]:
         placed = asked is None or _has(asked, TOPOLOGY_SINCE)
         topology = {"topology": node.topology} if placed else {}
         return topology | {
@@ -325,7 +330,7 @@ def _partition(record: dict[str, Any], asked: Asked) -> dict[str, Any]:
     }
 
 
-def _job(job: FakeJob) -> dict[str, Any]:
+def _job(job: SimulatedJob) -> dict[str, Any]:
     return {
         "job_id": job.id,
         "job_state": sorted(job.state),

@@ -23,7 +23,7 @@ HOLDING = {"RUNNING", "COMPLETING", "SUSPENDED"}
 UNFINISHED = HOLDING | {"PENDING"}
 
 
-class RefusedError(Exception):
+class SlurmctldError(Exception):
     """The request failed, with Slurm's error number and words."""
 
     def __init__(self, number: int, words: str) -> None:
@@ -49,7 +49,7 @@ NO_TOPOLOGY = (2178, "Requested topology configuration is not available")
 
 
 @dataclass
-class FakeNode:
+class SimulatedSlurmNode:
     """A node record: base state without jobs, and flags. `started` is Unix seconds."""
 
     name: str
@@ -76,7 +76,7 @@ class FakeNode:
 
 
 @dataclass
-class FakeJob:
+class SimulatedJob:
     """A job record. `start` is Unix seconds, `time_limit` minutes, None for unlimited."""
 
     id: int
@@ -88,18 +88,18 @@ class FakeJob:
     start: int = 1
     time_limit: int | None = None
 
-    def holds(self, node: str) -> bool:
+    def uses(self, node: str) -> bool:
         """Whether it holds that node."""
         return node in self.nodes and bool(self.state & HOLDING)
 
 
-class FakeSlurmctld:
+class SimulatedSlurmctld:
     """The records. Change them by its methods, or by hand followed by `touch`."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
-        self.nodes: dict[str, FakeNode] = {}
-        self.jobs: dict[int, FakeJob] = {}
+        self.nodes: dict[str, SimulatedSlurmNode] = {}
+        self.jobs: dict[int, SimulatedJob] = {}
         self._partitions: dict[str, dict[str, Any]] = {}
         self._moved = False
         """Whether nodes came or went since the partitions were last shown."""
@@ -109,7 +109,7 @@ class FakeSlurmctld:
         """Features by the node set that slurm.conf makes of them."""
         self.in_file: frozenset[str] = frozenset()
         """Partitions of the last file that it read."""
-        self.defunct: list[FakeJob] = []
+        self.defunct: list[SimulatedJob] = []
         """Jobs that ended because a file that was read did not have their partition any more."""
         self.reservations: dict[str, dict[str, Any]] = {}
         self.maintained: frozenset[str] = frozenset()
@@ -125,7 +125,7 @@ class FakeSlurmctld:
         """Names of the machines on which a slurmctld runs."""
         self.deaf: set[str] = set()
         """Those of them that do not answer."""
-        self.future: dict[str, FakeNode] = {}
+        self.future: dict[str, SimulatedSlurmNode] = {}
         """Records in state FUTURE, which a list shows only when it is asked for them."""
         self.asks: Callable[[str], None] = lambda _: None
         """Called with each address at which a slurmd is asked to register that never did."""
@@ -160,9 +160,9 @@ class FakeSlurmctld:
         """Something changed: the next request for changes gets everything."""
         self.changed = int(self.clock())
 
-    def register(self, name: str, **values: Any) -> FakeNode:
+    def register(self, name: str, **values: Any) -> SimulatedSlurmNode:
         """A slurmd registered."""
-        node = self.nodes[name] = FakeNode(name, **values)
+        node = self.nodes[name] = SimulatedSlurmNode(name, **values)
         self._moved = True
         self.touch()
         return node
@@ -215,54 +215,54 @@ class FakeSlurmctld:
             self.defunct.append(job)
             self.finish(job, "NODE_FAIL")
 
-    def run(self, *nodes: str, **values: Any) -> FakeJob:
+    def run(self, *nodes: str, **values: Any) -> SimulatedJob:
         """A job started on these nodes."""
-        job = FakeJob(max(self.jobs, default=0) + 1, list(nodes), **values)
+        job = SimulatedJob(max(self.jobs, default=0) + 1, list(nodes), **values)
         self.jobs[job.id] = job
         self.touch()
         return job
 
-    def finish(self, job: FakeJob, state: str = "COMPLETED") -> None:
+    def finish(self, job: SimulatedJob, state: str = "COMPLETED") -> None:
         """The job ended and left its nodes."""
         job.state = {state}
         self.touch()
 
-    def held(self, name: str) -> bool:
+    def is_allocated(self, name: str) -> bool:
         """Whether a job holds the node."""
-        return any(job.holds(name) for job in self.jobs.values())
+        return any(job.uses(name) for job in self.jobs.values())
 
-    def states(self, node: FakeNode) -> list[str]:
+    def states(self, node: SimulatedSlurmNode) -> list[str]:
         """Base state and flags as slurmrestd lists them; a suspended job leaves a node IDLE."""
         self._registered(node)
-        held = set[str]().union(*(j.state for j in self.jobs.values() if j.holds(node.name)))
+        held = set[str]().union(*(j.state for j in self.jobs.values() if j.uses(node.name)))
         base = "ALLOCATED" if "RUNNING" in held and node.base == "IDLE" else node.base
         reserved = {"MAINTENANCE", "RESERVED"} if node.name in self.maintained else set[str]()
         return [base, *sorted(node.flags | (held & {"COMPLETING"}) | reserved)]
 
     def new_node(self, conf: str) -> None:
-        """What `scontrol create node` does, for state FUTURE. Raises RefusedError."""
+        """What `scontrol create node` does, for state FUTURE. Raises SlurmctldError."""
         pairs = (word.partition("=") for word in conf.split())
         values = {key: value for key, _, value in pairs}
         names, hosts = values["NodeName"].split(","), values["NodeAddr"].split(",")
         if values.get("State") != "FUTURE" or len(names) != len(hosts):
-            raise RefusedError(*INVALID_STATE)
+            raise SlurmctldError(*INVALID_STATE)
         if {*names} & {*self.nodes, *self.future}:
-            raise RefusedError(*NODE_EXISTS)
+            raise SlurmctldError(*NODE_EXISTS)
         for name, host in zip(names, hosts, strict=True):
-            self.future[name] = FakeNode(name, base="FUTURE", address=host, started=0)
+            self.future[name] = SimulatedSlurmNode(name, base="FUTURE", address=host, started=0)
 
     def update_nodes(self, names: str, states: Sequence[str], values: dict[str, Any]) -> None:
-        """What `scontrol update node` does for several. Raises RefusedError."""
+        """What `scontrol update node` does for several. Raises SlurmctldError."""
         for name in hostlist.expand(names):
             self.update_node(name, states, values)
 
     def update_node(
         self, name: str, states: Sequence[str], values: dict[str, Any], user: str = "slurm"
     ) -> None:
-        """What `scontrol update node` does. Raises RefusedError."""
+        """What `scontrol update node` does. Raises SlurmctldError."""
         if name in self.future:
             if list(states) != ["DOWN"]:
-                raise RefusedError(*INVALID_TRANSITION)
+                raise SlurmctldError(*INVALID_TRANSITION)
             self.nodes[name] = self.future.pop(name)
             self._moved = True
         node = self._node(name)
@@ -283,15 +283,15 @@ class FakeSlurmctld:
             elif state == "DOWN":
                 node.base = "DOWN"
             else:
-                raise RefusedError(*INVALID_TRANSITION)
+                raise SlurmctldError(*INVALID_TRANSITION)
         if "reason" in values:
             self._reason(node, values["reason"], user)
         places: str = values.get("topology_str") or ""
         names = {one.partition(":")[0] for one in places.split(",") if one}
         if self.topologies is not None and not names <= self.topologies:
-            raise RefusedError(*NO_TOPOLOGY)
+            raise SlurmctldError(*NO_TOPOLOGY)
         if values.get("gres") and self.fixed_gres:
-            raise RefusedError(*FILES)
+            raise SlurmctldError(*FILES)
         if "gres" in values and node.gres_found is None:
             node.gres_found = node.gres
         for key in ("comment", "gres", "extra"):
@@ -304,33 +304,33 @@ class FakeSlurmctld:
         self.touch()
 
     def delete_node(self, name: str) -> None:
-        """What `scontrol delete node` does. Raises RefusedError."""
+        """What `scontrol delete node` does. Raises SlurmctldError."""
         if self.future.pop(name, None) is not None:
             return
         self._node(name)
-        if self.held(name):
-            raise RefusedError(*NODES_BUSY)
+        if self.is_allocated(name):
+            raise SlurmctldError(*NODES_BUSY)
         self.lose(name)
 
     def delete_nodes(self, names: str) -> None:
         """The same for several: those that are there go though others are not."""
-        refused: RefusedError | None = None
+        refused: SlurmctldError | None = None
         for name in hostlist.expand(names):
             try:
                 self.delete_node(name)
-            except RefusedError as error:
+            except SlurmctldError as error:
                 refused = error
         if refused is not None:
             raise refused
 
     def cancel(self, job_id: int) -> None:
-        """What `scancel` does. Raises RefusedError."""
+        """What `scancel` does. Raises SlurmctldError."""
         if job_id not in self.jobs:
-            raise RefusedError(*INVALID_JOB)
+            raise SlurmctldError(*INVALID_JOB)
         self.finish(self.jobs[job_id], "CANCELLED")
 
     def update_partition(self, body: dict[str, Any]) -> None:
-        """What `scontrol create` and `update partition` do. Raises RefusedError.
+        """What `scontrol create` and `update partition` do. Raises SlurmctldError.
 
         Of node sets it knows ALL and those that are called as a feature of a node.
         """
@@ -340,11 +340,11 @@ class FakeSlurmctld:
             # It has set all that it looks at earlier, unless the partition is new.
             if name in self.partitions:
                 self.partitions[name] = {**record, "qos": self.partitions[name]["qos"]}
-            raise RefusedError(*INVALID_QOS)
+            raise SlurmctldError(*INVALID_QOS)
         configured: str | None = body.get("nodes", {}).get("configured")
         if configured is not None:
             if not self.nodes.keys() >= set(self._split(configured)[1]):
-                raise RefusedError(*INVALID_NODE)
+                raise SlurmctldError(*INVALID_NODE)
             self._placed[name] = configured
         if "DEFAULT" in record["flags"]:
             for other in self.partitions.values():
@@ -353,12 +353,12 @@ class FakeSlurmctld:
         self._place(name)
 
     def delete_partition(self, name: str) -> None:
-        """What `scontrol delete partition` does. Raises RefusedError."""
+        """What `scontrol delete partition` does. Raises SlurmctldError."""
         if name not in self.partitions:
-            raise RefusedError(*INVALID_PARTITION)
+            raise SlurmctldError(*INVALID_PARTITION)
         unfinished = [job for job in self.jobs.values() if job.state & UNFINISHED]
         if any(name in job.partition.split(",") for job in unfinished):
-            raise RefusedError(*PARTITION_IN_USE)
+            raise SlurmctldError(*PARTITION_IN_USE)
         del self.partitions[name]
         self._placed.pop(name, None)
 
@@ -384,26 +384,26 @@ class FakeSlurmctld:
         return sets, [n for word in words if word not in sets for n in hostlist.expand(word)]
 
     def update_reservation(self, body: dict[str, Any]) -> None:
-        """What `scontrol create` and `update reservation` do. Raises RefusedError."""
+        """What `scontrol create` and `update reservation` do. Raises SlurmctldError."""
         self.pass_time()
         name = body["name"]
         old = self.reservations.get(name)
         nodes = hostlist.expand(",".join(body["node_list"])) if "node_list" in body else None
         if nodes is not None and not self.nodes.keys() >= set(nodes):
-            raise RefusedError(*INVALID_NODE)
+            raise SlurmctldError(*INVALID_NODE)
         new = reservations.changed(old, body, nodes)
         if not (new.get("users") or new.get("accounts")) or "start_time" not in new:
-            raise RefusedError(*INVALID_RESERVATION)
+            raise SlurmctldError(*INVALID_RESERVATION)
         if not reservations.timely(new, body, self.clock(), new=old is None):
-            raise RefusedError(*INVALID_TIME)
+            raise SlurmctldError(*INVALID_TIME)
         self.reservations[name] = new
         self.pass_time()
 
     def delete_reservation(self, name: str) -> None:
-        """What `scontrol delete reservation` does. Raises RefusedError."""
+        """What `scontrol delete reservation` does. Raises SlurmctldError."""
         self.pass_time()
         if self.reservations.pop(name, None) is None:
-            raise RefusedError(*INVALID_RESERVATION)
+            raise SlurmctldError(*INVALID_RESERVATION)
         self.pass_time()
 
     def pass_time(self) -> None:
@@ -421,10 +421,10 @@ class FakeSlurmctld:
         feature = self._sets.get(word, word)
         return [n for n, node in self.nodes.items() if word == ALL or feature in node.features]
 
-    def _reason(self, node: FakeNode, words: str, user: str) -> None:
+    def _reason(self, node: SimulatedSlurmNode, words: str, user: str) -> None:
         node.reason, node.reason_user, node.reason_since = words, user, int(self.clock())
 
-    def _registered(self, node: FakeNode) -> None:
+    def _registered(self, node: SimulatedSlurmNode) -> None:
         """It registered when it was asked to, and its resources were compared."""
         if node.registers_at is None:
             return
@@ -446,17 +446,17 @@ class FakeSlurmctld:
         self._reason(node, words, "slurm")
         self.touch()
 
-    def _features(self, node: FakeNode, values: dict[str, Any]) -> None:
+    def _features(self, node: SimulatedSlurmNode, values: dict[str, Any]) -> None:
         available = list(values.get("features", node.features))
         # Features that are given alone become the active ones, as far as they add to them.
         active = list(values.get("features_act", node.active_features))
         if not set(active) <= set(available):
-            raise RefusedError(*FEATURES)
+            raise SlurmctldError(*FEATURES)
         if "features" in values and "features_act" not in values:
             active = available
         node.features, node.active_features = available, active
 
-    def _node(self, name: str) -> FakeNode:
+    def _node(self, name: str) -> SimulatedSlurmNode:
         if name not in self.nodes:
-            raise RefusedError(*INVALID_NODE)
+            raise SlurmctldError(*INVALID_NODE)
         return self.nodes[name]

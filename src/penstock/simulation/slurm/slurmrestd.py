@@ -1,4 +1,4 @@
-"""A small slurmrestd in the test's own process, over real HTTP or without, for a FakeSlurmctld."""
+"""Simulated slurmrestd in front of a SimulatedSlurmctld, in this process: over HTTP, or without."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from aiohttp import web
 
 from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.rest_replies import USER_HEADER, Asked, SlurmAnswers
-from penstock.simulation.slurm.slurmctld import FakeSlurmctld
+from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.slurm.rest.http import Answer, unfenced
 
 
-class FakeSlurmrestd(SlurmAnswers):
-    """Use as `async with FakeSlurmrestd() as rest:`; it listens at `rest.url`.
+class SimulatedSlurmrestd(SlurmAnswers):
+    """Use as `async with SimulatedSlurmrestd() as rest:`; it listens at `rest.url`.
 
     Set `fault` to make it misbehave, `delay_s` to say how slow a slow one is.
     """
 
     def __init__(
         self,
-        slurmctld: FakeSlurmctld | None = None,
+        slurmctld: SimulatedSlurmctld | None = None,
         *,
         key: bytes | None = None,
         parsers: Iterable[str] = ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"),
@@ -44,7 +44,7 @@ class FakeSlurmrestd(SlurmAnswers):
         """Its base URL."""
         return f"http://127.0.0.1:{self._port}"
 
-    async def __aenter__(self) -> FakeSlurmrestd:
+    async def __aenter__(self) -> SimulatedSlurmrestd:
         await self.start()
         return self
 
@@ -105,7 +105,7 @@ class InMemorySlurmrestd(SlurmAnswers):
 
     def __init__(
         self,
-        slurmctld: FakeSlurmctld | None = None,
+        slurmctld: SimulatedSlurmctld | None = None,
         *,
         key: bytes | None = None,
         latency_s: float = 0.005,
