@@ -14,11 +14,11 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.kube import Client, ConfigError, HttpTransport, KubeError, from_kubeconfig
-from penstock.preview.cluster_copy import look
-from penstock.preview.dry_run import RefusedError, wanted
+from penstock.preview.cluster_copy import copy_cluster
+from penstock.preview.dry_run import RejectedError, dry_run_objects
 from penstock.preview.effects import Effects, effects
-from penstock.preview.report import words
-from penstock.preview.simulated_run import rehearse
+from penstock.preview.report import render_report
+from penstock.preview.simulated_run import simulate_operator
 
 CHANGES = 2
 """Exit status with --detailed-exitcode when something would change."""
@@ -53,8 +53,8 @@ def plan(
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     try:
         found = asyncio.run(_load(_documents(filename), namespace, kubeconfig, context))
-        done = effects(found[0], rehearse(found[0], found[1]))
-    except (KubeError, ConfigError, RefusedError, yaml.YAMLError, OSError) as error:
+        done = effects(found[0], simulate_operator(found[0], found[1]))
+    except (KubeError, ConfigError, RejectedError, yaml.YAMLError, OSError) as error:
         typer.echo(f"penstock plan: {error}", err=True)
         raise typer.Exit(1) from error
     _print_effects(done, found[2])
@@ -67,7 +67,7 @@ def plan(
 
 
 def _print_effects(done: Effects, unread: list[str]) -> None:
-    typer.echo(words(done))
+    typer.echo(render_report(done))
     if unread:
         typer.echo(
             f"Not compared, because the operator does not read these kinds: {', '.join(unread)}"
@@ -83,9 +83,9 @@ async def _load(documents: list[Json], namespace: str, kubeconfig: str, context:
     transport = HttpTransport(config)
     try:
         client = Client(transport, field_manager="kubectl")
-        objects, unread = await wanted(client, documents, space)
+        objects, unread = await dry_run_objects(client, documents, space)
         spaces = {obj["metadata"]["namespace"] for _, obj in objects} | {space}
-        return await look(client, sorted(spaces)), objects, unread
+        return await copy_cluster(client, sorted(spaces)), objects, unread
     finally:
         await transport.close()
 

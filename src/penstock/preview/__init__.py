@@ -1,6 +1,6 @@
-"""What a change would do, found out without doing it: the operator itself works on a copy.
+"""Preview of a change: the operator reconciles a copy of the cluster, and nothing real changes.
 
-`live` copies what the operator looks at, `wanted` says what a file would make of it, `rehearsal`
-lets the operator work on the copy in simulated time, `effects` says what that means, and `words`
-puts it for people.
+`cluster_copy` copies the objects and the state of Slurm that the operator reads. `dry_run` asks the
+API server for the objects after `kubectl apply`. `simulated_run` runs the operator on the copy in
+simulated time. `effects` and `restarts` compare before and after, and `report` prints the result.
 """

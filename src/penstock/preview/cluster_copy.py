@@ -53,7 +53,7 @@ class Slurm:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class ClusterCopy:
     """A copy of what is there. Objects are by resource (`group/plural`); Slurm is by Controller.
 
     `slurm` has words instead where Slurm could not be asked.
@@ -66,7 +66,7 @@ class Live:
     """Resources that the cluster does not have."""
 
 
-async def look(client: Client, namespaces: Iterable[str]) -> Live:
+async def copy_cluster(client: Client, namespaces: Iterable[str]) -> ClusterCopy:
     """Copy what the operator would look at in these namespaces. Raises KubeError."""
     spaces = tuple(dict.fromkeys(namespaces))
     settings = await operator_settings(client)
@@ -89,7 +89,7 @@ async def look(client: Client, namespaces: Iterable[str]) -> Live:
                 obj: Json = msgspec.json.decode(item)
                 obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
                 held[obj["metadata"].get("namespace", ""), obj["metadata"]["name"]] = obj
-    live = Live(found, settings=settings, absent=frozenset(absent))
+    live = ClusterCopy(found, settings=settings, absent=frozenset(absent))
     return replace(live, slurm=await _slurms(client, live))
 
 
@@ -100,12 +100,12 @@ async def operator_settings(client: Client) -> Settings:
         container: Json = obj["spec"]["template"]["spec"]["containers"][0]
         env = {one["name"]: one.get("value", "") for one in container.get("env", ())}
         settings = parse(container.get("args", ()), env)
-        # A rehearsal leads alone and is asked by nobody.
+        # A simulated run has no other candidate and serves no webhook.
         return replace(settings, leader_elect=False, webhooks=Webhooks())
     return Settings()
 
 
-async def _slurms(client: Client, live: Live) -> dict[str, Slurm | str]:
+async def _slurms(client: Client, live: ClusterCopy) -> dict[str, Slurm | str]:
     controllers = _decoded(live, CONTROLLERS)
     restapis = _decoded(live, RESTAPIS)
     found: dict[str, Slurm | str] = {}
@@ -170,6 +170,6 @@ class _Proxied:
         return Answer(answer.status, "application/json" if text else "text/plain", answer.body)
 
 
-def _decoded(live: Live, resource: Resource[T]) -> list[T]:
+def _decoded(live: ClusterCopy, resource: Resource[T]) -> list[T]:
     found = live.objects.get(f"{resource.group}/{resource.plural}", {})
     return [msgspec.convert(obj, resource.type) for obj in found.values()]

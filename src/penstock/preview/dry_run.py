@@ -14,17 +14,17 @@ from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Client, KubeError, Manager, NotFoundError
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-Wanted = tuple[str, Json]
+DryRunObject = tuple[str, Json]
 """A resource (`group/plural`) and the object."""
 
 
-class RefusedError(Exception):
+class RejectedError(Exception):
     """The API server would not take an object; the message names it and has the server's words."""
 
 
-async def wanted(
+async def dry_run_objects(
     client: Client, documents: Iterable[Json], namespace: str
-) -> tuple[list[Wanted], list[str]]:
+) -> tuple[list[DryRunObject], list[str]]:
     """The objects after `kubectl apply`, and the kinds in the file that the operator never reads.
 
     Raises RefusedError; KubeError when the server cannot be asked.
@@ -32,7 +32,7 @@ async def wanted(
     manager = Manager(client)
     World(manager, Settings())
     by_kind = {(r.api_version, r.kind): r for r, _ in manager.watched}
-    found: list[Wanted] = []
+    found: list[DryRunObject] = []
     unread: list[str] = []
     for document in documents:
         resource = by_kind.get((document.get("apiVersion", ""), document.get("kind", "")))
@@ -61,7 +61,7 @@ async def _after(client: Client, resource: Resource[Any], document: Json) -> Jso
     try:
         return await client.dry_run(resource, live, body)
     except KubeError as error:
-        raise RefusedError(f"{document['kind']} {meta['name']}: {error}") from error
+        raise RejectedError(f"{document['kind']} {meta['name']}: {error}") from error
 
 
 def merge_patch(live: Json, document: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What a rehearsal means: which objects change, what Slurm's files need, which pods restart."""
+"""Effects of a simulated run: which objects change, what Slurm's files need, which pods restart."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import parameters as live_conf
-from penstock.preview.cluster_copy import Key, Live, Slurm
+from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
 from penstock.preview.restarts import Restart, restarts
-from penstock.preview.simulated_run import Rehearsal
+from penstock.preview.simulated_run import SimulatedRun
 from penstock.render.config.content import config_maps_of, files
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import Cluster
@@ -102,7 +102,7 @@ class Effects:
     unknown: tuple[str, ...]
     """Clusters whose Slurm could not be asked, and why."""
     failed: tuple[str, ...] = ()
-    """What could not be rehearsed, and why: nothing is known of it."""
+    """Clusters whose Slurm could not be asked, and why; their jobs are unknown."""
 
     @property
     def nothing(self) -> bool:
@@ -111,25 +111,25 @@ class Effects:
         return not (known or self.failed)
 
 
-def effects(live: Live, rehearsal: Rehearsal) -> Effects:
+def effects(live: ClusterCopy, run: SimulatedRun) -> Effects:
     """All effects, in the order of their names."""
-    world = rehearsal.world
+    world = run.world
     controllers = sorted(world.controllers, key=lambda one: one.metadata.key)
     nodesets = sorted(world.nodesets, key=lambda one: one.metadata.key)
-    workers = [_workers(live, rehearsal, one) for one in nodesets]
-    changed = [found for one in controllers if (found := _files(live, rehearsal, one)) is not None]
-    workloads = tuple(_workloads(rehearsal))
+    workers = [_workers(live, run, one) for one in nodesets]
+    changed = [found for one in controllers if (found := _files(live, run, one)) is not None]
+    workloads = tuple(_workloads(run))
     templates = [(one.kind, one.key, one.paths) for one in workloads]
     return Effects(
-        tuple(_touched(rehearsal)),
+        tuple(_touched(run)),
         tuple(changed),
         workloads,
         tuple(one for one in workers if one.happens),
-        restarts(live, rehearsal, templates, [(one.key, one.plan, one.ours) for one in changed]),
+        restarts(live, run, templates, [(one.key, one.plan, one.ours) for one in changed]),
         tuple(
             f"{key}: {said}" for key, said in sorted(live.slurm.items()) if isinstance(said, str)
         ),
-        rehearsal.failed,
+        run.failed,
     )
 
 
@@ -149,9 +149,9 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def _touched(rehearsal: Rehearsal) -> Iterator[Touched]:
-    for (resource, key), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
-        before = rehearsal.before[resource, key]
+def _touched(run: SimulatedRun) -> Iterator[Touched]:
+    for (resource, key), after in sorted(run.after.items(), key=lambda one: one[0]):
+        before = run.before[resource, key]
         known = after or before
         if resource == PODS or known is None:
             continue
@@ -164,21 +164,21 @@ def _touched(rehearsal: Rehearsal) -> Iterator[Touched]:
             yield Touched("update", kind, key, paths)
 
 
-def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | None:
+def _files(live: ClusterCopy, run: SimulatedRun, controller: Controller) -> Files | None:
     """Compares with the files that slurmctld has; a cluster that is new has none."""
     meta = controller.metadata
     there = live.objects["/configmaps"].get((meta.namespace, names.config_map(controller)))
     if there is None or controller.spec.external:
         return None
     before: dict[str, str] = there.get("data") or {}
-    cluster = rehearsal.world.cluster(controller)
+    cluster = run.world.cluster(controller)
     wanted = files(cluster)
     old = live.objects["slinky.slurm.net/controllers"].get((meta.namespace, meta.name))
     had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
     has = {
         name: text
         for config_map in config_maps_of(Cluster(controller, live.settings.images))
-        for name, text in rehearsal.world.config_data(controller).get(config_map, {}).items()
+        for name, text in run.world.config_data(controller).get(config_map, {}).items()
     }
     rows = table(release.running(cluster))
     plan = needs({**before, **had}, {**wanted, **has}, rows)
@@ -186,7 +186,7 @@ def _files(live: Live, rehearsal: Rehearsal, controller: Controller) -> Files | 
     return Files((meta.namespace, meta.name), plan, ours) if plan.items else None
 
 
-def _users_files(live: Live, controller: Controller) -> dict[str, str]:
+def _users_files(live: ClusterCopy, controller: Controller) -> dict[str, str]:
     """The files of the user's ConfigMaps that are beside ours at /etc/slurm now."""
     found: dict[str, str] = {}
     for name in config_maps_of(Cluster(controller, live.settings.images)):
@@ -195,9 +195,9 @@ def _users_files(live: Live, controller: Controller) -> dict[str, str]:
     return found
 
 
-def _workloads(rehearsal: Rehearsal) -> Iterator[Workload]:
-    for (resource, key), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
-        before = rehearsal.before[resource, key]
+def _workloads(run: SimulatedRun) -> Iterator[Workload]:
+    for (resource, key), after in sorted(run.after.items(), key=lambda one: one[0]):
+        before = run.before[resource, key]
         if resource not in SHOWN_WORKLOADS or before is None or after is None:
             continue
         paths = tuple(differences(before["spec"]["template"], after["spec"]["template"]))
@@ -205,9 +205,9 @@ def _workloads(rehearsal: Rehearsal) -> Iterator[Workload]:
             yield Workload(str(after["kind"]), key, paths)
 
 
-def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
+def _workers(live: ClusterCopy, run: SimulatedRun, nodeset: NodeSet) -> Workers:
     meta = nodeset.metadata
-    pods = sorted(rehearsal.world.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
+    pods = sorted(run.world.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
     there = live.objects[PODS]
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = rehearsal.drained.get(key, frozenset[str]())
@@ -217,7 +217,7 @@ def _workers(live: Live, rehearsal: Rehearsal, nodeset: NodeSet) -> Workers:
         revision, (recorded_revision(nodeset, one) for one in records)
     )
     current = {revision.hash, *known}
-    changed = rehearsal.changed.get(key, frozenset[str]())
+    changed = run.changed.get(key, frozenset[str]())
     created, deleted, leaving, outdated = list[str](), list[str](), list[str](), list[str]()
     touched: list[Pod] = []
     for pod in pods:

@@ -29,7 +29,7 @@ WHEN = {
 }
 
 
-def words(effects: Effects) -> str:
+def render_report(effects: Effects) -> str:
     """Text of several lines."""
     if effects.nothing:
         return "\n".join(["Nothing would change.", *_unknown(effects)])

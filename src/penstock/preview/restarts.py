@@ -19,8 +19,8 @@ from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.caches import World
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.transaction import restarts_slurmctld
-from penstock.preview.cluster_copy import Key, Live
-from penstock.preview.simulated_run import Rehearsal
+from penstock.preview.cluster_copy import ClusterCopy, Key
+from penstock.preview.simulated_run import SimulatedRun
 from penstock.slurm.conf.apply_method import Force, Item, Plan
 
 PODS = "/pods"
@@ -72,8 +72,8 @@ class Restart:
 
 
 def restarts(
-    live: Live,
-    rehearsal: Rehearsal,
+    live: ClusterCopy,
+    run: SimulatedRun,
     templates: Iterable[tuple[str, Key, tuple[str, ...]]],
     files: Iterable[tuple[Key, Plan, Plan]],
 ) -> tuple[Restart, ...]:
@@ -83,11 +83,11 @@ def restarts(
     needs of each Controller's changed configuration, of all files and of the operator's own.
     """
     found = [
-        *_replaced(live, rehearsal.world, templates),
-        *_ended(live, rehearsal),
-        *_rotated(live, rehearsal.world),
-        *(one for key, plan, ours in files for one in _for_files(live, rehearsal, key, plan, ours)),
-        *deleted(live, rehearsal),
+        *_replaced(live, run.world, templates),
+        *_ended(live, run),
+        *_rotated(live, run.world),
+        *(one for key, plan, ours in files for one in _for_files(live, run, key, plan, ours)),
+        *deleted(live, run),
     ]
     return tuple(_once(found))
 
@@ -101,7 +101,7 @@ def _once(found: Iterable[Restart]) -> Iterator[Restart]:
             yield replace(one, pods=left)
 
 
-def _pods(live: Live, space: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+def _pods(live: ClusterCopy, space: str, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the pods that are there now and not on their way out."""
     return tuple(
         sorted(
@@ -113,7 +113,7 @@ def _pods(live: Live, space: str, labels: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _of(live: Live, space: str, daemon: str, instance: str) -> tuple[str, ...]:
+def _of(live: ClusterCopy, space: str, daemon: str, instance: str) -> tuple[str, ...]:
     return _pods(live, space, app_labels.selector_labels(LABELS[daemon], instance))
 
 
@@ -132,7 +132,7 @@ def _state_in_pod(world: World, space: str, daemon: str, workload: Json) -> bool
 
 
 def _replaced(
-    live: Live, world: World, templates: Iterable[tuple[str, Key, tuple[str, ...]]]
+    live: ClusterCopy, world: World, templates: Iterable[tuple[str, Key, tuple[str, ...]]]
 ) -> Iterator[Restart]:
     for kind, key, paths in templates:
         resource = next(one for one, name in WORKLOADS.items() if name == kind)
@@ -143,16 +143,16 @@ def _replaced(
         yield Restart(How.TEMPLATE, key[0], pods, daemon, f"{kind} {'/'.join(key)}", paths, lost)
 
 
-def _ended(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
+def _ended(live: ClusterCopy, run: SimulatedRun) -> Iterator[Restart]:
     """Pods of workloads that are deleted, or get fewer replicas."""
-    for (resource, key), after in rehearsal.after.items():
+    for (resource, key), after in run.after.items():
         workload = live.objects.get(resource, {}).get(key)
         if resource not in WORKLOADS or workload is None:
             continue
         kind, daemon = WORKLOADS[resource], _daemon(workload)
         pods = _pods(live, key[0], workload["spec"]["selector"]["matchLabels"])
         of = f"{kind} {'/'.join(key)}"
-        lost = _state_in_pod(rehearsal.world, key[0], daemon, workload)
+        lost = _state_in_pod(run.world, key[0], daemon, workload)
         if after is None or "deletionTimestamp" in after["metadata"]:
             yield Restart(How.ENDS, key[0], pods, daemon, of, ("is deleted",), lost)
             continue
@@ -164,7 +164,7 @@ def _ended(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
         yield Restart(How.ENDS, key[0], pods, daemon, of, (f"has {now} replicas, not {before}",))
 
 
-def _rotated(live: Live, world: World) -> Iterator[Restart]:
+def _rotated(live: ClusterCopy, world: World) -> Iterator[Restart]:
     """Pods that read slurm.key at their start only, when it changes."""
     for controller in sorted(world.controllers, key=lambda one: one.metadata.key):
         space, ref = controller.metadata.namespace, names.slurm_key_ref(controller)
@@ -188,10 +188,10 @@ def _rotated(live: Live, world: World) -> Iterator[Restart]:
 
 
 def _for_files(
-    live: Live, rehearsal: Rehearsal, key: Key, plan: Plan, ours: Plan
+    live: ClusterCopy, run: SimulatedRun, key: Key, plan: Plan, ours: Plan
 ) -> Iterator[Restart]:
     """Daemons that take over a changed configuration by a restart only."""
-    world = rehearsal.world
+    world = run.world
     controller = world.controllers.get("/".join(key))
     if controller is None:
         return
@@ -203,11 +203,13 @@ def _for_files(
         if daemon == "slurmctld":
             yield _slurmctld(live, controller, ours, tuple(why))
         elif daemon in LABELS:
-            yield from _left(live, rehearsal, controller, daemon, tuple(why))
+            yield from _left(live, run, controller, daemon, tuple(why))
     yield from _standbys(live, world, controller, plan.items)
 
 
-def _slurmctld(live: Live, controller: Controller, ours: Plan, why: tuple[str, ...]) -> Restart:
+def _slurmctld(
+    live: ClusterCopy, controller: Controller, ours: Plan, why: tuple[str, ...]
+) -> Restart:
     space, name = controller.metadata.namespace, controller.metadata.name
     pods = _of(live, space, "slurmctld", name)
     of = f"StatefulSet {space}/{names.controller_workload(controller)}"
@@ -217,7 +219,7 @@ def _slurmctld(live: Live, controller: Controller, ours: Plan, why: tuple[str, .
 
 
 def _standbys(
-    live: Live, world: World, controller: Controller, items: Collection[Item]
+    live: ClusterCopy, world: World, controller: Controller, items: Collection[Item]
 ) -> Iterator[Restart]:
     """Backups of slurmctld, which read their files at their start only."""
     pods = world.slurmctld_pods(controller)
@@ -233,10 +235,10 @@ def _standbys(
 
 
 def _left(
-    live: Live, rehearsal: Rehearsal, controller: Controller, daemon: str, why: tuple[str, ...]
+    live: ClusterCopy, run: SimulatedRun, controller: Controller, daemon: str, why: tuple[str, ...]
 ) -> Iterator[Restart]:
     """Daemons that the operator does not restart for their configuration."""
-    world, space, key = rehearsal.world, controller.metadata.namespace, controller.metadata.key
+    world, space, key = run.world, controller.metadata.namespace, controller.metadata.key
     yours: list[tuple[str, str]] = []
     match daemon:
         case "slurmd":
@@ -260,19 +262,19 @@ def _left(
                 of = f"StatefulSet {space}/{names.accounting_workload(accounting)}"
                 yours = [(accounting.metadata.name, of)]
     for instance, of in yours:
-        pods = tuple(p for p in _of(live, space, daemon, instance) if _stays(rehearsal, space, p))
+        pods = tuple(p for p in _of(live, space, daemon, instance) if _stays(run, space, p))
         yield Restart(How.YOURS, space, pods, daemon, of, why)
 
 
-def _stays(rehearsal: Rehearsal, space: str, name: str) -> bool:
-    """Whether a pod is the same one at the end of the rehearsal, and not on its way out."""
-    pod = rehearsal.world.pods.get(f"{space}/{name}")
+def _stays(run: SimulatedRun, space: str, name: str) -> bool:
+    """Whether a pod is the same one at the end of the simulated run, and is not terminating."""
+    pod = run.world.pods.get(f"{space}/{name}")
     return pod is not None and not pod.metadata.deleting
 
 
-def deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
+def deleted(live: ClusterCopy, run: SimulatedRun) -> Iterator[Restart]:
     """Pods that the operator deleted for another reason, such as an annotation that asks for it."""
-    for (resource, (space, name)), after in sorted(rehearsal.after.items(), key=lambda one: one[0]):
+    for (resource, (space, name)), after in sorted(run.after.items(), key=lambda one: one[0]):
         before = live.objects.get(resource, {}).get((space, name))
         if resource != PODS or before is None:
             continue
@@ -284,7 +286,7 @@ def deleted(live: Live, rehearsal: Rehearsal) -> Iterator[Restart]:
         owners: list[Json] = before["metadata"].get("ownerReferences") or [{}]
         of = msgspec.convert(owners[0], OwnerReference)
         if of.is_kind("apps", "ReplicaSet"):
-            # No ReplicaSets are rehearsed: its pods give way to others of the Deployment's name.
+            # ReplicaSets are not simulated: its pods give way to others of the Deployment's name.
             continue
         told = f"{of.kind or 'Pod'} {space}/{of.name or name}"
         yield Restart(How.OPERATOR, space, (name,), daemon, told)

@@ -18,8 +18,8 @@ from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.runtime.caches import World, cluster_keys
 from penstock.controllers.runtime.report import INTERNAL_ERROR
 from penstock.kube import Client, Manager, Recorder
-from penstock.preview.cluster_copy import Key, Live, Slurm
-from penstock.preview.dry_run import Wanted
+from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
+from penstock.preview.dry_run import DryRunObject
 from penstock.simulation.apiserver import ApiServer, Change, Connection
 from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
 from penstock.simulation.faults import Fault
@@ -36,7 +36,7 @@ BASES = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class SimulatedRun:
     """What the operator did: objects before and after, and what it asked of Slurm."""
 
     before: Mapping[tuple[str, Key], Json | None]
@@ -51,15 +51,19 @@ class Rehearsal:
     """What it says of each object whose reconcile failed unexpectedly: the rest is not all."""
 
 
-def rehearse(live: Live, wanted: Iterable[Wanted], now: float | None = None) -> Rehearsal:
+def simulate_operator(
+    live: ClusterCopy, wanted: Iterable[DryRunObject], now: float | None = None
+) -> SimulatedRun:
     """Let the operator work on `live` with the wanted objects in it.
 
     `now` are the Unix seconds at which it begins; by default it is now.
     """
-    return simulate(_rehearse(live, tuple(wanted), time.time() if now is None else now))
+    return simulate(_simulate_operator(live, tuple(wanted), time.time() if now is None else now))
 
 
-async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehearsal:
+async def _simulate_operator(
+    live: ClusterCopy, wanted: tuple[DryRunObject, ...], now: float
+) -> SimulatedRun:
     clock = LoopClock()
     clock.jump(now - EPOCH)
     server = ApiServer(clock.time)
@@ -98,7 +102,7 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     server.store.listeners.append(note)
     connection = Connection(server, "operator")
     client = Client(connection, clock=clock)
-    recorder = Recorder(client, REPORTER, "rehearsal")
+    recorder = Recorder(client, REPORTER, "simulated-run")
     manager = Manager(client, recorder=recorder)
     operator = Operator(
         client,
@@ -116,10 +120,10 @@ async def _rehearse(live: Live, wanted: tuple[Wanted, ...], now: float) -> Rehea
     drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
     changed = {key: _changed(live.slurm[key], slurm) for key, slurm in slurms.items()}
     failed = tuple(_failures(live, after))
-    return Rehearsal(before, after, drained, changed, operator.world, failed)
+    return SimulatedRun(before, after, drained, changed, operator.world, failed)
 
 
-def _failures(live: Live, after: Mapping[tuple[str, Key], Json | None]) -> Iterator[str]:
+def _failures(live: ClusterCopy, after: Mapping[tuple[str, Key], Json | None]) -> Iterator[str]:
     """The words of failures that the objects did not have before."""
     for (resource, key), now in sorted(after.items(), key=lambda one: one[0]):
         words = _failure(now or {}) if resource.startswith(KINDS) else ""

@@ -13,10 +13,10 @@ from fault_plans.plan import Layout
 from fault_plans.world import CORE, GROUP, SPACE, World
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.preview.cluster_copy import Live
+from penstock.preview.cluster_copy import ClusterCopy
 from penstock.preview.effects import effects
-from penstock.preview.report import words
-from penstock.preview.simulated_run import rehearse
+from penstock.preview.report import render_report
+from penstock.preview.simulated_run import simulate_operator
 from penstock.render.parts.digest import digest
 from penstock.simulation.event_loop import EPOCH, simulate
 
@@ -341,11 +341,11 @@ def test_a_settled_accounting_is_neither_written_nor_read() -> None:
 def test_a_plan_says_that_a_changed_password_restarts_nothing() -> None:
     """`penstock plan`, on a copy of what there is."""
 
-    async def run() -> Live:
+    async def run() -> ClusterCopy:
         async with operated() as lab:
             await served(lab)
         store = lab.world.server.store
-        return Live(
+        return ClusterCopy(
             {
                 resource: {
                     (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one
@@ -359,7 +359,9 @@ def test_a_plan_says_that_a_changed_password_restarts_nothing() -> None:
     live = simulate(run())
     secret = deepcopy(live.objects["/secrets"][SPACE, "database"])
     secret["data"] = {"password": base64.b64encode(b"two").decode()}
-    told = words(effects(live, rehearse(live, [("/secrets", secret)], EPOCH + 600)))
+    told = render_report(
+        effects(live, simulate_operator(live, [("/secrets", secret)], EPOCH + 600))
+    )
     assert "update Secret slurm/records-accounting: data.slurmdbd.conf" in told
     assert "records-accounting: slurmdbd.conf takes effect by a signal; slurmdbd runs on" in told
     assert "No pod restarts or ends at once." in told

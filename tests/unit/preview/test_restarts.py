@@ -14,11 +14,11 @@ from fault_plans.plan import Layout
 from fault_plans.promises import final_state as expected
 from fault_plans.world import CORE, SPACE, World, path_of
 from penstock.api.kubernetes.meta import Json
-from penstock.preview.cluster_copy import Key, Live, Slurm
+from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
 from penstock.preview.effects import Effects, effects
-from penstock.preview.report import words
+from penstock.preview.report import render_report
 from penstock.preview.restarts import How, deleted
-from penstock.preview.simulated_run import Rehearsal, rehearse
+from penstock.preview.simulated_run import SimulatedRun, simulate_operator
 from penstock.simulation.event_loop import EPOCH, simulate
 from penstock.slurm.conf.apply_method import Force
 from penstock.slurm.conf.apply_method_table import TABLE
@@ -36,7 +36,7 @@ PODS = {
 FILES = "extra-files"
 
 
-def copied(world: World) -> Live:
+def copied(world: World) -> ClusterCopy:
     """What `penstock plan` would copy."""
     store, ctld = world.server.store, world.slurm.ctld
     objects: dict[str, dict[Key, Json]] = {
@@ -50,10 +50,10 @@ def copied(world: World) -> Live:
         Node(n.name, frozenset(ctld.states(n)), comment=n.comment, slurmd_start_time=n.started)
         for n in ctld.nodes.values()
     )
-    return Live(objects, {"slurm/slurm": Slurm(nodes, ())})
+    return ClusterCopy(objects, {"slurm/slurm": Slurm(nodes, ())})
 
 
-async def _settled(*, persistent: bool) -> Live:
+async def _settled(*, persistent: bool) -> ClusterCopy:
     world = World(1, Layout(login=True, accounted=True))
     world.declare(2)
     spec = {"persistence": {"enabled": persistent}, "configFileRefs": [{"name": FILES}]}
@@ -69,30 +69,30 @@ async def _settled(*, persistent: bool) -> Live:
 
 
 @pytest.fixture(scope="module")
-def live() -> Live:
+def live() -> ClusterCopy:
     return simulate(_settled(persistent=True))
 
 
 @pytest.fixture(scope="module")
-def in_pod() -> Live:
+def in_pod() -> ClusterCopy:
     """The same with slurmctld's state in its pod."""
     return simulate(_settled(persistent=False))
 
 
-def changed(live: Live, plural: str, name: str, spec: Json) -> Effects:
+def changed(live: ClusterCopy, plural: str, name: str, spec: Json) -> Effects:
     """What a change of these fields of a spec would do."""
     resource = f"slinky.slurm.net/{plural}"
     obj: Json = deepcopy(live.objects[resource][SPACE, name])
     obj["spec"] |= spec
     obj["metadata"]["generation"] += 1
-    return effects(live, rehearse(live, [(resource, obj)], EPOCH + 3 * SETTLED_S))
+    return effects(live, simulate_operator(live, [(resource, obj)], EPOCH + 3 * SETTLED_S))
 
 
 def named(found: Effects, *hows: How) -> set[str]:
     return {pod for one in found.restarts if one.how in hows for pod in one.pods}
 
 
-def pods_of(live: Live, daemon: str) -> set[str]:
+def pods_of(live: ClusterCopy, daemon: str) -> set[str]:
     label = {"sackd": "login"}.get(daemon, daemon)
     return {
         name
@@ -122,7 +122,12 @@ def test_the_table_of_cases_has_every_daemon() -> None:
 @pytest.mark.parametrize(("file", "line", "daemons"), CASES)
 @pytest.mark.parametrize("persistent", [True, False], ids=["persistent", "in-pod"])
 def test_each_key_that_needs_a_restart_names_the_pods_of_its_daemons(
-    live: Live, in_pod: Live, file: str, line: str, daemons: tuple[str, ...], persistent: bool
+    live: ClusterCopy,
+    in_pod: ClusterCopy,
+    file: str,
+    line: str,
+    daemons: tuple[str, ...],
+    persistent: bool,
 ) -> None:
     """slurmctld's by the operator where its state outlives the pod; all others by the user.
 
@@ -141,7 +146,7 @@ def test_each_key_that_needs_a_restart_names_the_pods_of_its_daemons(
     restarted = set[str]().union(*(pods_of(live, one) for one in ours))
     assert named(found, How.OPERATOR) == restarted
     assert named(found, How.YOURS) == left
-    told = words(found)
+    told = render_report(found)
     for name in left | restarted | replaced:
         assert f"slurm/{name}" in told
     assert "No pod restarts or ends at once." not in told
@@ -152,21 +157,23 @@ def test_each_key_that_needs_a_restart_names_the_pods_of_its_daemons(
     assert ("all jobs are lost" in told) == lost
 
 
-def with_file(live: Live, file: str, content: str) -> Effects:
+def with_file(live: ClusterCopy, file: str, content: str) -> Effects:
     """What another content of a file would do that a ConfigMap of the user's has."""
     config_map = deepcopy(live.objects["/configmaps"][SPACE, FILES])
     config_map["data"] = {file: content}
     config_map["metadata"]["resourceVersion"] = "999999"
-    return effects(live, rehearse(live, [("/configmaps", config_map)], EPOCH + 3 * SETTLED_S))
+    return effects(
+        live, simulate_operator(live, [("/configmaps", config_map)], EPOCH + 3 * SETTLED_S)
+    )
 
 
-def test_a_new_slurm_key_names_logins_and_slurmdbd(live: Live) -> None:
+def test_a_new_slurm_key_names_logins_and_slurmdbd(live: ClusterCopy) -> None:
     secret = deepcopy(live.objects["/secrets"][SPACE, "slurm-auth-slurm"])
     secret["data"]["slurm.key"] = base64.b64encode(b"another" * 20).decode()
     secret["metadata"]["resourceVersion"] = "999999"
-    found = effects(live, rehearse(live, [("/secrets", secret)], EPOCH + 3 * SETTLED_S))
+    found = effects(live, simulate_operator(live, [("/secrets", secret)], EPOCH + 3 * SETTLED_S))
     assert named(found, How.ROTATION) >= pods_of(live, "sackd")
-    assert "No pod restarts" not in words(found)
+    assert "No pod restarts" not in render_report(found)
 
 
 @pytest.mark.parametrize(
@@ -180,16 +187,16 @@ def test_a_new_slurm_key_names_logins_and_slurmdbd(live: Live) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_another_image_names_each_pod_that_is_replaced(
-    live: Live, plural: str, name: str, spec: Json, daemon: str
+    live: ClusterCopy, plural: str, name: str, spec: Json, daemon: str
 ) -> None:
     found = changed(live, plural, name, spec)
     assert named(found, How.TEMPLATE) == pods_of(live, daemon)
-    told = words(found)
+    told = render_report(found)
     assert all(f"slurm/{pod} (" in told for pod in pods_of(live, daemon))
     assert "No pod restarts" not in told
 
 
-def test_a_slurmctld_that_moves_outside_ends_here(live: Live) -> None:
+def test_a_slurmctld_that_moves_outside_ends_here(live: ClusterCopy) -> None:
     outside = {
         "external": True,
         "externalConfig": {"host": "slurm.example.com"},
@@ -197,7 +204,7 @@ def test_a_slurmctld_that_moves_outside_ends_here(live: Live) -> None:
     }
     found = changed(live, "controllers", "slurm", outside)
     assert named(found, How.ENDS) == pods_of(live, "slurmctld")
-    assert "slurm/slurm-controller-0 (slurmctld): ends, since StatefulSet" in words(found)
+    assert "slurm/slurm-controller-0 (slurmctld): ends, since StatefulSet" in render_report(found)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +216,6 @@ def test_only_the_replica_sets_of_kubernetes_give_way_to_others(
     owner = {"apiVersion": version, "kind": "ReplicaSet", "name": "login", "uid": "x"}
     meta: Json = {"labels": {"app.kubernetes.io/name": "login"}, "ownerReferences": [owner]}
     key = (SPACE, "login-0")
-    live = Live({"/pods": {key: {"metadata": meta}}}, {})
-    gone = cast("Rehearsal", SimpleNamespace(after={("/pods", key): None}))
+    live = ClusterCopy({"/pods": {key: {"metadata": meta}}}, {})
+    gone = cast("SimulatedRun", SimpleNamespace(after={("/pods", key): None}))
     assert [one.pods for one in deleted(live, gone)] == restarted
