@@ -362,7 +362,7 @@ def as_before() -> Generator[None]:
         patch.setattr(slinky_labels, "REVISION_HASH", slinky_labels.FORMER_REVISION_HASH)
         yield
     # Another process begins with nothing.
-    meaning._of_revision.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    meaning._normalized_pod.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_pods_of_an_earlier_penstock_stay_at_its_update_and_at_a_move_between_charts(

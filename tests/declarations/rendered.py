@@ -24,13 +24,13 @@ from penstock.render.config.content import config_hash
 from penstock.render.parts.digest import digest
 from penstock.render.slinky import token as token_render
 from penstock.render.slinky.accounting import slurmdbd as slurmdbd_render
-from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
 from penstock.render.slinky.accounting.slurmdbd_conf import slurmdbd_conf
 from penstock.render.slinky.cluster import login as loginset
 from penstock.render.slinky.cluster import metrics_monitor as monitor
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
-from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.render.slinky.nodeset import worker_pod as worker
 
 RESOURCES: dict[str, Resource[Any]] = {info.resource.kind: info.resource for info in KINDS}
@@ -74,7 +74,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
     one, nodes = _decoded(Controller, every), _decoded(NodeSet, every)
     rest, login = _decoded(RestApi, every), _decoded(LoginSet, every)
     accounting, token = _decoded(Accounting, every), _decoded(Token, every)
-    cluster = Cluster(
+    cluster = ClusterInputs(
         controller=one,
         images=Images.of("penstock/{role}"),
         nodesets=(nodes,),
@@ -90,7 +90,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
     files = samples.CONFIG_MAPS.get(jwks.name, {}) if jwks is not None else {}
     storage = accounting.spec.storage_config
     password = storage.password_key_ref if storage is not None else None
-    given = Given(
+    given = SlurmdbdInputs(
         image="penstock/slurmdbd",
         conf=slurmdbd_conf(accounting, f"{password.name}-{password.key}" if password else ""),
         jwt_key=b"jwt-key",
@@ -109,7 +109,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
         token_render.secret(token, _claims(token)),
         worker.controller_revision(nodes, revision, 1),
         *(worker.pod(cluster, nodes, number) for number in range(min(nodes.spec.replicas, 3))),
-        *worker.claims(nodes, 0),
+        *worker.worker_pvcs(nodes, 0),
     ]
     out: Json = {f"{each['kind']} {each['metadata']['name']}": each for each in objects}
     slurmdbd = f"{names.accounting_host(accounting)}:{names.accounting_port(accounting)}"

@@ -52,7 +52,7 @@ from penstock.kube.client import retry as rest
 from penstock.kube.runtime.queue import WorkQueue
 from penstock.model.worker_names import WorkerNames
 from penstock.render.slinky.accounting import slurmdbd as accounting
-from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
 from penstock.render.slinky.cluster import adopted_workload as held
 from penstock.slurm.mirror.nodes_and_jobs import Mirror
 from penstock.slurm.mirror.snapshot import Snapshot
@@ -423,7 +423,7 @@ def slurmdbd_restarts_for_its_file(patch: pytest.MonkeyPatch) -> None:
     """A changed slurmdbd.conf costs a restart."""
     objects = accounting.objects
 
-    def with_hash(obj: Accounting, given: Given) -> list[Json]:
+    def with_hash(obj: Accounting, given: SlurmdbdInputs) -> list[Json]:
         found = objects(obj, given)
         for one in found:
             if one["kind"] == "StatefulSet":
@@ -455,7 +455,7 @@ def new_keys_are_good_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def what_was_left_is_made_anew(patch: pytest.MonkeyPatch) -> None:
     """StatefulSets and Deployments of another operator get our template at once."""
-    patch.setattr(held, "serves", always(False))
+    patch.setattr(held, "satisfies", always(False))
 
 
 def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:

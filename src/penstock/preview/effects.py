@@ -22,7 +22,7 @@ from penstock.preview.restarts import Restart, restarts
 from penstock.preview.simulated_run import SimulatedRun
 from penstock.render.config.content import config_maps_of, files
 from penstock.render.slinky.cluster import release
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
 from penstock.slurm.conf.apply_method import Plan, needs
 from penstock.slurm.conf.apply_method_table import table
@@ -177,7 +177,7 @@ def _files(live: ClusterCopy, run: SimulatedRun, controller: Controller) -> File
     had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
     has = {
         name: text
-        for config_map in config_maps_of(Cluster(controller, live.settings.images))
+        for config_map in config_maps_of(ClusterInputs(controller, live.settings.images))
         for name, text in run.world.config_data(controller).get(config_map, {}).items()
     }
     rows = table(release.running(cluster))
@@ -189,7 +189,7 @@ def _files(live: ClusterCopy, run: SimulatedRun, controller: Controller) -> File
 def _users_files(live: ClusterCopy, controller: Controller) -> dict[str, str]:
     """The files of the user's ConfigMaps that are beside ours at /etc/slurm now."""
     found: dict[str, str] = {}
-    for name in config_maps_of(Cluster(controller, live.settings.images)):
+    for name in config_maps_of(ClusterInputs(controller, live.settings.images)):
         config_map = live.objects.get("/configmaps", {}).get((controller.metadata.namespace, name))
         found |= (config_map or {}).get("data") or {}
     return found
@@ -210,9 +210,9 @@ def _workers(live: ClusterCopy, run: SimulatedRun, nodeset: NodeSet) -> Workers:
     pods = sorted(run.world.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
     there = live.objects[PODS]
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
-    drained = rehearsal.drained.get(key, frozenset[str]())
+    drained = run.drained.get(key, frozenset[str]())
     revision = declared_revision(nodeset)
-    records = rehearsal.world.revisions_of.get(meta.uid)
+    records = run.world.revisions_of.get(meta.uid)
     known = live_conf.equal_revisions(
         revision, (recorded_revision(nodeset, one) for one in records)
     )

@@ -27,7 +27,7 @@ from penstock.decide.action import (
 from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.kube import ConflictError, ForbiddenError
 from penstock.model.worker_slot import WorkerSlot
-from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known
 from penstock.translate.slinky.worker_set import MARKS, worker_set
@@ -225,9 +225,9 @@ async def test_a_record_that_came_to_life_again_stays():
         assert len(scene.slurm.nodes) == 2
 
 
-def cluster() -> Cluster:
+def cluster() -> ClusterInputs:
     meta = ObjectMeta(name="slurm", namespace="slurm", uid="controller-uid")
-    return Cluster(Controller(metadata=meta), Images.of("registry/{role}"))
+    return ClusterInputs(Controller(metadata=meta), Images.of("registry/{role}"))
 
 
 def creates(scene: Stage) -> int:

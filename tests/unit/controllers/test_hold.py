@@ -11,7 +11,7 @@ from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.controllers.cluster.adopted_workload import inspect
 from penstock.controllers.runtime.object_store import ObjectStore
-from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
+from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, WorkloadSpec
 
 IMAGE = "registry/daemon:1"
 OF = KubeObject(metadata=ObjectMeta(name="slurm", namespace="slurm"))
@@ -44,7 +44,7 @@ class Shown:
 
 
 def found(live_: Json | None, image: str = IMAGE, of: KubeObject = OF, **options: bool) -> Any:
-    declared = Declared(PodTemplate(), {"daemon": {"image": image}})
+    declared = WorkloadSpec(PodTemplate(), {"daemon": {"image": image}})
     objects = cast("ObjectStore", Shown(live_))
     return inspect(objects, of, [SERVICE, workload("ours")], declared, **options)
 

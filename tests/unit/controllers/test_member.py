@@ -17,7 +17,7 @@ from penstock.controllers.slinky import missing
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.controllers.slinky.references import References
 from penstock.render.config.content import config_hash
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
 
@@ -46,7 +46,7 @@ def files(version: int, **data: str) -> ConfigMap:
 
 def test_a_member_follows_a_controller_that_is_right() -> None:
     found, _, restapi = world({})
-    assert isinstance(require_cluster(found, restapi), Cluster)
+    assert isinstance(require_cluster(found, restapi), ClusterInputs)
 
 
 def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:

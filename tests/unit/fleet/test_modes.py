@@ -39,7 +39,7 @@ def decoded(objects: list[cluster.Json]) -> dict[str, Any]:
 def test_the_cluster_of_the_modes_has_an_accounting_and_a_nodeset_in_daemonset_mode():
     found = decoded(cluster.modes(PORT))
     assert found["Controller slurm"].spec.accounting_ref.name == "slurm"
-    assert not accounting.takes_over(found["Accounting slurm"])
+    assert not accounting.has_own_entrypoint(found["Accounting slurm"])
     assert found["RestApi slurm"].spec.service.port == PORT
     assert found["NodeSet daemon"].spec.scaling_mode == "DaemonSet"
     assert found["NodeSet daemon"].spec.template.spec["nodeSelector"] == cluster.NOWHERE

@@ -17,7 +17,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.inputs import ClusterInputs, Images
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "render"
 IMAGES = Images(
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Bundle:
-    cluster: Cluster
+    cluster: ClusterInputs
     restapi: RestApi | None
     loginset: LoginSet | None
 
@@ -49,7 +49,7 @@ def _bundle(documents: list[dict[str, Any]]) -> Bundle:
         return [msgspec.convert(d, kind) for d in documents if d["kind"] == kind.__name__]
 
     controller = read(Controller)[0]
-    cluster = Cluster(
+    cluster = ClusterInputs(
         controller,
         IMAGES,
         nodesets=tuple(read(NodeSet)),

@@ -15,7 +15,7 @@ import yaml
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
 from penstock.render.slinky.accounting import slurmdbd as render
-from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
 from penstock.render.slinky.accounting.slurmdbd_conf import password_problem, slurmdbd_conf
 from penstock.slurm.conf.document import Document
 from unit.render.test_golden import GOLDEN, dumped
@@ -30,8 +30,8 @@ def accounting(**spec: Any) -> Accounting:
     return msgspec.convert(document, Accounting)
 
 
-def given(obj: Accounting, password: str = "secret") -> Given:
-    return Given(
+def given(obj: Accounting, password: str = "secret") -> SlurmdbdInputs:
+    return SlurmdbdInputs(
         image="penstock/slurmdbd",
         conf=slurmdbd_conf(obj, password),
         jwt_key=b"jwt-key",
@@ -41,7 +41,7 @@ def given(obj: Accounting, password: str = "secret") -> Given:
     )
 
 
-def made(obj: Accounting, what: Given | None = None) -> dict[str, Json]:
+def made(obj: Accounting, what: SlurmdbdInputs | None = None) -> dict[str, Json]:
     return {one["kind"]: one for one in render.objects(obj, what or given(obj))}
 
 
@@ -123,7 +123,7 @@ def test_another_key_restarts_slurmdbd(key: str) -> None:
 
 def test_a_program_of_the_users_own_is_restarted_for_another_file() -> None:
     obj = accounting(slurmdbd={"command": ["slurmdbd", "-D"]})
-    assert not render.takes_over(obj)
+    assert not render.has_own_entrypoint(obj)
     found = container(obj)
     assert found["command"] == ["slurmdbd", "-D"]
     assert found["readinessProbe"]["tcpSocket"] == {"port": "slurmdbd"}

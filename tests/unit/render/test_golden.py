@@ -48,14 +48,14 @@ def rendered(bundle: Any) -> list[dict[str, Any]]:
         out += worker.objects(nodeset)
         if nodeset.spec.scaling_mode == "DaemonSet":
             name = names.daemon_pod_name(nodeset, "machine-1")
-            out += worker.daemon_claims(nodeset, "machine-1")
+            out += worker.node_pvcs(nodeset, "machine-1")
             out.append(
-                worker.daemon_pod(
+                worker.node_pod(
                     cluster, nodeset, name, "machine-1", "machine-1.example.org", revision_hash=""
                 )
             )
         else:
-            out += worker.claims(nodeset, 1)
+            out += worker.worker_pvcs(nodeset, 1)
             out.append(worker.pod(cluster, nodeset, 1))
         out.append(worker.controller_revision(nodeset, worker.revision(nodeset), 1))
     return out

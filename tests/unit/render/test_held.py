@@ -20,15 +20,15 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.render.parts.digest import secret_digest
 from penstock.render.slinky.accounting import slurmdbd as accounting
-from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
 from penstock.render.slinky.accounting.slurmdbd_conf import slurmdbd_conf
 from penstock.render.slinky.cluster import adopted_workload as held
 from penstock.render.slinky.cluster import login as loginset
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
-from penstock.render.slinky.cluster.adopted_workload import REPLACED, Declared
+from penstock.render.slinky.cluster.adopted_workload import REPLACED, WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import slurm_conf
-from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.simulation.slurm_operator import Upstream, chart_made
@@ -44,9 +44,9 @@ class Side:
 
     theirs: dict[str, Json]
     ours: dict[str, Json]
-    declared: dict[str, Declared]
+    declared: dict[str, WorkloadSpec]
     upstream: Upstream
-    cluster: Cluster
+    cluster: ClusterInputs
     conf: str
 
 
@@ -72,7 +72,7 @@ def side(change: Change = lambda _: None) -> Side:
         return secret_digest(by["Secret", name]["data"])
 
     books = read(Accounting)
-    cluster = Cluster(
+    cluster = ClusterInputs(
         read(Controller),
         Images("a", "b", "c", "d", "e"),
         nodesets=(read(NodeSet),),
@@ -84,7 +84,7 @@ def side(change: Change = lambda _: None) -> Side:
     )
     rest, login = read(RestApi), read(LoginSet)
     conf = slurmdbd_conf(books, "secret")
-    given = Given("d", conf, b"key", cluster.slurm_key_hash, cluster.jwt_key_hash)
+    given = SlurmdbdInputs("d", conf, b"key", cluster.slurm_key_hash, cluster.jwt_key_hash)
     theirs = {one["metadata"]["name"]: one for one in upstream.made() if _is_workload(one)}
     keys = next(o for o in upstream.made() if o["metadata"]["name"].endswith("ssh-host-keys"))
     hashes = {
@@ -118,7 +118,7 @@ def _is_workload(one: Json) -> bool:
 
 def served(found: Side) -> list[str]:
     """Workloads of which slurm-operator's pods will do."""
-    return [name for name in WORKLOADS if held.serves(found.declared[name], found.theirs[name])]
+    return [name for name in WORKLOADS if held.satisfies(found.declared[name], found.theirs[name])]
 
 
 def test_pods_of_the_same_declaration_will_do() -> None:
@@ -134,7 +134,7 @@ def test_the_files_that_both_write_are_the_same_byte_for_byte() -> None:
     (secret,) = [one for one in books if one["kind"] == "Secret"]
     conf = base64.b64decode(secret["data"]["slurmdbd.conf"]).decode()
     assert conf == found.conf
-    given = Given("d", found.conf, b"", "", "")
+    given = SlurmdbdInputs("d", found.conf, b"", "", "")
     assert accounting.fits(given, f"{conf}# a remark\n")
     assert not accounting.fits(given, "StoragePass=other\n")
 
@@ -174,9 +174,9 @@ def test_only_resources_are_compared_as_quantities() -> None:
     name = "slurm-login-slinky"
     mixed = copy.deepcopy(one.ours[name])
     labels = mixed["spec"]["template"]["metadata"]["labels"]
-    assert not held.serves(other.declared[name], mixed)
+    assert not held.satisfies(other.declared[name], mixed)
     labels["tier"] = "1e3"
-    assert held.serves(other.declared[name], mixed)
+    assert held.satisfies(other.declared[name], mixed)
 
 
 def test_another_key_is_missed_by_those_that_read_it_at_their_start() -> None:
@@ -190,17 +190,17 @@ def test_another_key_is_missed_by_those_that_read_it_at_their_start() -> None:
 def test_a_note_changes_with_what_is_declared_and_with_nothing_else() -> None:
     before, after = side(), side(_chart_of_ours)
     for name in WORKLOADS:
-        noted = held.note(before.declared[name])
+        noted = held.spec_hash(before.declared[name])
         assert noted.startswith("v2:")
-        assert held.note(after.declared[name]) == noted
+        assert held.spec_hash(after.declared[name]) == noted
 
     def change(by: dict[str, Json]) -> None:
         del by["RestApi"]["spec"]["template"]["spec"]["nodeSelector"]
 
     removed = side(change)
     name = "slurm-restapi"
-    assert held.serves(removed.declared[name], removed.theirs[name])
-    assert held.note(removed.declared[name]) != held.note(before.declared[name])
+    assert held.satisfies(removed.declared[name], removed.theirs[name])
+    assert held.spec_hash(removed.declared[name]) != held.spec_hash(before.declared[name])
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_what_the_comparison_takes_for_nothing_said_changes_no_note(
 
     before, after = side(), side(change)
     for name in WORKLOADS:
-        assert held.note(after.declared[name]) == held.note(before.declared[name])
+        assert held.spec_hash(after.declared[name]) == held.spec_hash(before.declared[name])
 
 
 def test_a_node_selector_without_a_value_changes_the_note_only() -> None:
@@ -233,7 +233,7 @@ def test_a_node_selector_without_a_value_changes_the_note_only() -> None:
 
     found, name = side(change), "slurm-restapi"
     assert name in served(found)
-    assert held.note(found.declared[name]) != held.note(side().declared[name])
+    assert held.spec_hash(found.declared[name]) != held.spec_hash(side().declared[name])
 
 
 def test_a_note_of_an_earlier_version_is_known_as_one() -> None:
@@ -245,10 +245,10 @@ def test_what_is_written_leaves_the_template_and_what_cannot_change() -> None:
     found = side()
     ours, theirs = found.ours["slurm-controller"], found.theirs["slurm-controller"]
     theirs["spec"]["volumeClaimTemplates"][0]["status"] = {"phase": "Pending"}
-    kept = held.kept(ours, "noted")
+    kept = held.without_template(ours, "noted")
     assert kept["metadata"]["annotations"][ADOPTED_TEMPLATE] == "noted"
     assert kept["spec"].keys() == {"replicas", "revisionHistoryLimit", "selector"}
-    later = held.replaced(ours, theirs)
+    later = held.with_template(ours, theirs)
     assert later["metadata"]["annotations"][ADOPTED_TEMPLATE] == REPLACED
     assert later["spec"]["template"] == ours["spec"]["template"]
     assert later["spec"]["volumeClaimTemplates"] == theirs["spec"]["volumeClaimTemplates"]
@@ -260,7 +260,7 @@ def test_a_revision_of_slurm_operator_means_the_same_pod() -> None:
     (theirs,) = [o for o in found.upstream.made() if o["kind"] == "ControllerRevision"]
     ours = worker.revision(nodeset).data
     assert theirs["data"] != ours
-    assert meaning.of_revision(nodeset, theirs["data"]) == meaning.of_revision(nodeset, ours)
+    assert meaning.normalized_pod(nodeset, theirs["data"]) == meaning.normalized_pod(nodeset, ours)
 
 
 @pytest.mark.parametrize(
@@ -282,18 +282,20 @@ def test_revisions_mean_the_same_if_their_pods_do(path: str, value: Any, same: b
     one = worker.revision(nodeset).data
     other = copy.deepcopy(one)
     _set(other["spec"], path.split("."), value)
-    assert (meaning.of_revision(nodeset, one) == meaning.of_revision(nodeset, other)) is same
+    assert (meaning.normalized_pod(nodeset, one) == meaning.normalized_pod(nodeset, other)) is same
 
 
 def test_an_empty_selector_is_not_an_absent_one() -> None:
-    assert meaning.bare({"namespaceSelector": {}, "nodeSelector": {}}) == {"namespaceSelector": {}}
+    assert meaning.normalize({"namespaceSelector": {}, "nodeSelector": {}}) == {
+        "namespaceSelector": {}
+    }
 
 
 def test_data_of_something_else_mean_themselves() -> None:
     (nodeset,) = side().cluster.nodesets
     for data in ({}, {"spec": {"template": 5}}, {"spec": {"slurmd": {"env": 3}}}):
-        found = meaning.of_revision(nodeset, data)
-        assert found != meaning.of_revision(nodeset, worker.revision(nodeset).data)
+        found = meaning.normalized_pod(nodeset, data)
+        assert found != meaning.normalized_pod(nodeset, worker.revision(nodeset).data)
 
 
 def _chart_of_ours(by: dict[str, Json]) -> None:

@@ -346,7 +346,7 @@ def test_padding_and_host_name_reach_name_labels_and_claims(load: Any):
     assert labels["nodeset.slinky.slurm.net/pod-hostname"] == "gpu-007"
     claim = {"claimName": "scratch-slurm-worker-gpu-007"}
     assert {"name": "scratch", "persistentVolumeClaim": claim} in made["spec"]["volumes"]
-    assert worker.claims(gpu, 7)[0]["metadata"]["name"] == "scratch-slurm-worker-gpu-007"
+    assert worker.worker_pvcs(gpu, 7)[0]["metadata"]["name"] == "scratch-slurm-worker-gpu-007"
 
 
 def test_in_the_hosts_network_a_worker_is_called_as_its_machine(load: Any):

@@ -12,7 +12,7 @@ from penstock.api.penstock.partition import KEYS, Partition, PartitionKeys
 from penstock.render.config import partition as partitions
 from penstock.render.config.partition import Worker
 from penstock.render.slinky.config.slurm_conf import slurm_conf
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document
 from penstock.slurm.partition.keys import canonical
 from penstock.slurm.state import Node
@@ -34,7 +34,7 @@ def partition(named: str = "p", /, since: str = "2026-01-01T00:00:00Z", **spec: 
     return msgspec.convert(whole, Partition)
 
 
-def cluster(load: Any, *found: Partition, **specs: Any) -> Cluster:
+def cluster(load: Any, *found: Partition, **specs: Any) -> ClusterInputs:
     return replace(load("minimal", **specs).cluster, partitions=found)
 
 

@@ -14,7 +14,7 @@ from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.slurm_conf import slurm_conf
-from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.render.slinky.nodeset import pod_spec as worker_spec
 from penstock.slurm import versions
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, Version
@@ -70,7 +70,7 @@ def test_state_is_read_by_its_own_release_and_the_next_three(
     assert bool(versions.state_problem(version, state)) == refused
 
 
-def cluster(image: str = "", *, template: Json | None = None, **status: Any) -> Cluster:
+def cluster(image: str = "", *, template: Json | None = None, **status: Any) -> ClusterInputs:
     controller = Controller(
         metadata=ObjectMeta(namespace="slurm", name="slurm"),
         spec=ControllerSpec(
@@ -80,10 +80,10 @@ def cluster(image: str = "", *, template: Json | None = None, **status: Any) -> 
         ),
         status=ControllerStatus(**status),
     )
-    return Cluster(controller, IMAGES)
+    return ClusterInputs(controller, IMAGES)
 
 
-def handlers(cluster: Cluster) -> set[str]:
+def handlers(cluster: ClusterInputs) -> set[str]:
     (container,) = render.stateful_set(cluster)["spec"]["template"]["spec"]["containers"]
     probes = [container[f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")]
     return {name for probe in probes for name in ("httpGet", "tcpSocket") if name in probe}

@@ -21,7 +21,7 @@ from penstock.decide.observed.pod import SLURMD
 from penstock.decide.slurm_node import slurmd_version
 from penstock.kube import KubeError
 from penstock.render.slinky.cluster import release
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 AGAIN_S = 10.0
 """Between two looks at what keeps the sides apart."""
@@ -75,7 +75,9 @@ class RejectedKeyDetector:
             if refused_key.starting([pod]) is not None:
                 await self._restarter.annotate(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
 
-    async def findings(self, key: str, cluster: Cluster, pods: Sequence[Pod]) -> list[Finding]:
+    async def findings(
+        self, key: str, cluster: ClusterInputs, pods: Sequence[Pod]
+    ) -> list[Finding]:
         """What is told of workers of a slurmctld that is inside. Raises KubeError."""
         waiting = refused_key.late(pods, self._client.clock.time())
         refused = await self.observe(key, waiting[0] if waiting else None)
@@ -96,7 +98,7 @@ class RejectedKeyDetector:
             await self.refresh(waiting, found)
         return [refused_key.finding(refused, own, wanted)]
 
-    async def _log_of_slurmctld(self, cluster: Cluster) -> str:
+    async def _log_of_slurmctld(self, cluster: ClusterInputs) -> str:
         """The end of it; empty while it cannot be read."""
         pods = self._world.slurmctld_pods(cluster.controller)
         if not pods:

@@ -12,7 +12,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.decide.accounting import registration
 from penstock.decide.accounting.registration import RegistrationView
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror.snapshot import NOT_ASKED
 from penstock.slurm.rest.errors import SlurmError
@@ -37,7 +37,7 @@ class Registrations:
         self._views: dict[str, RegistrationView] = {}
 
     async def reconcile(
-        self, controller: Controller, cluster: Cluster, events: Events, *, settled: bool
+        self, controller: Controller, cluster: ClusterInputs, events: Events, *, settled: bool
     ) -> list[Finding]:
         """Poll slurmdbd, reconfigure slurmctld where it must register, and report.
 

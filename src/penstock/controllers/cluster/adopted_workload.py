@@ -11,7 +11,7 @@ from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.kube import FIELD_MANAGER, has_other_managers
 from penstock.render.slinky.cluster import adopted_workload as held
-from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, Declared
+from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, WorkloadSpec
 
 ADOPTED = "PodsAdopted"
 """Type of the condition that tells of pods that another operator made."""
@@ -45,10 +45,10 @@ class WorkloadAdoption:
         if not self.is_foreign:
             return held.in_live_spelling(manifest, self.live)
         if stays:
-            return held.kept(manifest, self.spec_hash)
+            return held.without_template(manifest, self.spec_hash)
         if self.first:
-            return held.kept(manifest, REPLACING)
-        return held.replaced(held.in_live_spelling(manifest, self.live), self.live)
+            return held.without_template(manifest, REPLACING)
+        return held.with_template(held.in_live_spelling(manifest, self.live), self.live)
 
     @property
     def findings(self) -> list[Finding]:
@@ -69,7 +69,7 @@ def inspect(
     objects: ObjectStore,
     of: KubeObject,
     manifests: Sequence[Json],
-    declared: Declared,
+    declared: WorkloadSpec,
     *,
     asked: bool = False,
     fits: bool = True,
@@ -90,11 +90,11 @@ def inspect(
         return WorkloadAdoption(found, live, is_foreign=True)
     if was is None and not has_other_managers(live, FIELD_MANAGER, "spec", "template"):
         return WorkloadAdoption(found, live)
-    noted = held.note(declared)
+    noted = held.spec_hash(declared)
     wants = asked or of.metadata.annotations.get(marks.ADOPTED_PODS) == marks.REPLACE
     # A note of an earlier version is read once: its pods have what is declared, or they go.
     same = was == noted or (
-        (held.is_older(was) if was is not None else fits) and held.serves(declared, live)
+        (held.is_older(was) if was is not None else fits) and held.satisfies(declared, live)
     )
     stays = same and not wants
     return WorkloadAdoption(

@@ -19,7 +19,7 @@ from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import backups
 from penstock.kube import ForbiddenError, NotFoundError
 from penstock.render.config.content import content_hash, mounted
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.rest.errors import SlurmError
 
 SHARED = "ReadWriteMany"
@@ -47,7 +47,9 @@ class Backups:
         """Drop what is remembered of a Controller that is gone."""
         self._asked.pop(key, None)
 
-    async def reconcile(self, controller: Controller, cluster: Cluster, events: Events) -> None:
+    async def reconcile(
+        self, controller: Controller, cluster: ClusterInputs, events: Events
+    ) -> None:
         """Label the one that works, note what each started with, replace what is out of date.
 
         Raises KubeError.

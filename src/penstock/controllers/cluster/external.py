@@ -18,7 +18,7 @@ from penstock.decide.cluster import external as outside
 from penstock.decide.cluster.connectivity import End
 from penstock.decide.config.triggers import Triggered
 from penstock.render.slinky.cluster import slurmctld as render
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Fact, Unknown
 
 
@@ -40,7 +40,7 @@ class ExternalCluster:
         return link is not None and link.has_answered
 
     async def reconcile(
-        self, controller: Controller, cluster: Cluster, events: Events
+        self, controller: Controller, cluster: ClusterInputs, events: Events
     ) -> list[Finding]:
         """Keep slurm.conf for slurmrestd, and nothing of a slurmctld that was inside before."""
         await self._objects.apply(controller, events, render.objects(cluster))

@@ -10,7 +10,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.render.slinky.cluster import metrics_monitor as render
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.config.slurm_conf import has_metrics
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.versions import METRICS_SINCE
 
 MONITORED = "Monitored"
@@ -28,7 +28,7 @@ class ServiceMonitors:
         """Uids of Controllers whose slurmctld has no metrics."""
 
     async def apply(
-        self, controller: Controller, cluster: Cluster, events: Events
+        self, controller: Controller, cluster: ClusterInputs, events: Events
     ) -> list[Finding]:
         """What is to be told of it: a cluster without the definition runs all the same."""
         self._unserved.discard(controller.metadata.uid)
@@ -39,7 +39,7 @@ class ServiceMonitors:
                 f"of Slurm {METRICS_SINCE} or later"
             )
             return [Finding(True, "MetricsUnsupported", told, type=MONITORED, inverted=True)]
-        if render.wished(controller) is None:
+        if render.requested(controller) is None:
             name = names.controller_monitor(controller)
             await self._objects.remove(controller, events, "ServiceMonitor", name)
             return []
@@ -54,10 +54,10 @@ class ServiceMonitors:
 
     def requeue_after(self, controller: Controller) -> float | None:
         """Seconds until it is looked again for the definition."""
-        waits = render.wished(controller) is not None and self._cache.absent
+        waits = render.requested(controller) is not None and self._cache.absent
         return AGAIN_S if waits else None
 
     def outdated(self, controller: Controller) -> frozenset[str]:
         """The condition goes with the wish."""
-        told = render.wished(controller) is not None or controller.metadata.uid in self._unserved
+        told = render.requested(controller) is not None or controller.metadata.uid in self._unserved
         return frozenset() if told else frozenset({MONITORED})

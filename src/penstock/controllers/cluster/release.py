@@ -14,7 +14,7 @@ from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import release
 from penstock.render.slinky.cluster import release as of_release
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import versions
 from penstock.slurm.versions import Version, of_image, of_parser
 
@@ -57,7 +57,7 @@ class Releases:
         return of_parser(client.parser) if client is not None else None
 
     def withhold(
-        self, obj: Controller, cluster: Cluster, manifests: list[Json]
+        self, obj: Controller, cluster: ClusterInputs, manifests: list[Json]
     ) -> tuple[list[Json], list[Finding]]:
         """The manifests, without a slurmctld that could not read its state; why it is left out."""
         wanted = of_release.of_slurmctld(cluster)

@@ -29,7 +29,7 @@ from penstock.render.config.content import (
 )
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.cluster import slurmctld as render
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.apply_method_table import table
@@ -70,7 +70,7 @@ class ConfigTransaction:
     async def evaluate(
         self,
         controller: Controller,
-        cluster: Cluster,
+        cluster: ClusterInputs,
         *,
         worked: bool,
         runs: Finding,
@@ -231,7 +231,7 @@ class ConfigTransaction:
         wait = self._waits.get(key)
         return self._client.clock.monotonic() - wait.since if wait else 0.0
 
-    def _version(self, cluster: Cluster, name: str) -> Version | None:
+    def _version(self, cluster: ClusterInputs, name: str) -> Version | None:
         """What one of our ConfigMaps holds, unless somebody else wrote it."""
         found = self._world.config_map(f"{cluster.namespace}/{name}")
         if found is None or found.metadata.deleting or found.binary_data:
@@ -242,7 +242,7 @@ class ConfigTransaction:
             return None
         return Version(data, content_hash(mounted(cluster, data)), own_hash(cluster, data))
 
-    def _refused(self, cluster: Cluster, name: str) -> dict[str, str]:
+    def _refused(self, cluster: ClusterInputs, name: str) -> dict[str, str]:
         """The verdict that a ConfigMap of ours carries."""
         found = self._world.config_map(f"{cluster.namespace}/{name}")
         if found is None or found.metadata.deleting:

@@ -49,7 +49,7 @@ from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.kube import AlreadyExistsError, Expectations, NotFoundError, NotOursError
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import worker_pod as worker
 
 NEEDS_NO_SLURM = frozenset(
@@ -85,7 +85,7 @@ class Actor:
         self,
         nodeset: NodeSet,
         workers: WorkerSet,
-        cluster: Cluster | None,
+        cluster: ClusterInputs | None,
         actions: Sequence[Action],
         link: SlurmConnection | None,
         *,
@@ -107,7 +107,7 @@ class Actor:
         self,
         nodeset: NodeSet,
         workers: WorkerSet,
-        cluster: Cluster | None,
+        cluster: ClusterInputs | None,
         actions: Sequence[Action],
         link: SlurmConnection | None,
         told: EventBatch,
@@ -164,7 +164,7 @@ class Actor:
         self,
         nodeset: NodeSet,
         workers: WorkerSet,
-        cluster: Cluster,
+        cluster: ClusterInputs,
         creates: Sequence[CreatePod],
         told: EventBatch,
     ) -> None:
@@ -320,9 +320,11 @@ class Actor:
         return True
 
 
-def _pod(cluster: Cluster, nodeset: NodeSet, slot: WorkerSlot, revision: str, sssd: str) -> Json:
+def _pod(
+    cluster: ClusterInputs, nodeset: NodeSet, slot: WorkerSlot, revision: str, sssd: str
+) -> Json:
     if slot.ordinal is None:
-        return worker.daemon_pod(
+        return worker.node_pod(
             cluster,
             nodeset,
             slot.pod,
@@ -336,6 +338,6 @@ def _pod(cluster: Cluster, nodeset: NodeSet, slot: WorkerSlot, revision: str, ss
         nodeset,
         slot.ordinal,
         revision_hash=revision,
-        machine=slot.node,
+        kubernetes_node=slot.node,
         sssd_conf_hash=sssd,
     )

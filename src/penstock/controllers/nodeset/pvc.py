@@ -30,9 +30,9 @@ class Claims:
         if not nodeset.spec.volume_claim_templates:
             return
         if slot.ordinal is None:
-            manifests = worker.daemon_claims(nodeset, slot.slurm_node)
+            manifests = worker.node_pvcs(nodeset, slot.slurm_node)
         else:
-            manifests = worker.claims(nodeset, slot.ordinal)
+            manifests = worker.worker_pvcs(nodeset, slot.ordinal)
         for manifest in manifests:
             meta = manifest["metadata"]
             if self._world.claims.get(f"{meta['namespace']}/{meta['name']}") is not None:

@@ -38,7 +38,7 @@ from penstock.render.slinky.config.slurm_conf import (
     slurm_conf,
     with_partitions_of,
 )
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition.declaration import (
@@ -112,7 +112,7 @@ class PartitionChanges:
         if real != alias or self._proof.waits(key):
             self._proof.expect(key, real.hash, _conf(real), _conf(alias))
 
-    async def prove(self, controller: Controller, cluster: Cluster, events: Events) -> None:
+    async def prove(self, controller: Controller, cluster: ClusterInputs, events: Events) -> None:
         """See that slurmctld, which runs with its file by now, still has what it was told."""
         key = controller.metadata.key
         text, link = self._world.slurm_conf(controller), self._connections.get(key)
@@ -132,7 +132,11 @@ class PartitionChanges:
         self.done(key)
 
     async def revert(
-        self, cluster: Cluster, link: SlurmConnection, name: str, found: tuple[Difference, ...]
+        self,
+        cluster: ClusterInputs,
+        link: SlurmConnection,
+        name: str,
+        found: tuple[Difference, ...],
     ) -> str:
         """Put a partition back as it is declared; why that is not possible, or nothing."""
         line, client = declared_in(slurm_conf(cluster)).get(name), link.client
@@ -157,7 +161,7 @@ class PartitionChanges:
         link.partitions.poll_soon()
         return ""
 
-    def members(self, cluster: Cluster, link: SlurmConnection) -> dict[str, frozenset[str]]:
+    def members(self, cluster: ClusterInputs, link: SlurmConnection) -> dict[str, frozenset[str]]:
         """The nodes that Partitions have one by one, by the node set that stands for them.
 
         Of those that stay as they were, as slurmctld refuses what is declared, none are told.
@@ -261,7 +265,7 @@ class PartitionChanges:
     async def _free(
         self,
         controller: Controller,
-        cluster: Cluster,
+        cluster: ClusterInputs,
         link: SlurmConnection | None,
         texts: tuple[str, str],
         events: Events,
@@ -344,7 +348,9 @@ class PartitionChanges:
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
         return held_finding(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
 
-    def _keeping(self, controller: Controller, cluster: Cluster, old: str) -> AppliedPartitions:
+    def _keeping(
+        self, controller: Controller, cluster: ClusterInputs, old: str
+    ) -> AppliedPartitions:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
         kept, base = self._world.kept_partitions[controller.metadata.uid]
         found = replace(cluster, rejected_partitions=kept, slurm_conf=base if kept else "")

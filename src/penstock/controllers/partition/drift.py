@@ -19,7 +19,7 @@ from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_to
 from penstock.decide.partition.drift import into_spec, told
 from penstock.kube import Client
 from penstock.render.config.content import content_hash, mounted
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
 from penstock.slurm.mirror.partitions import Records
@@ -85,7 +85,9 @@ class PartitionDrift:
         """By partition the words with which slurmctld rejects its declaration."""
         return self._changes.refusals(key)
 
-    async def resolve(self, owner: Owner, cluster: Cluster, chosen: Choice) -> list[str] | None:
+    async def resolve(
+        self, owner: Owner, cluster: ClusterInputs, chosen: Choice
+    ) -> list[str] | None:
         """Do what is chosen with changed partitions of an object; what is to be told of them.
 
         None while that is not known. Raises KubeError.
@@ -108,7 +110,7 @@ class PartitionDrift:
         ]
 
     async def _revert(
-        self, owner: Owner, cluster: Cluster, link: SlurmConnection, watch: Watch, due: Found
+        self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
         events = self._events[_kind(owner)]
         for name, differences in due.items():
@@ -119,7 +121,7 @@ class PartitionDrift:
                 events.normal(owner, "PartitionReverted", note, "Revert")
 
     async def _adopt(
-        self, owner: Owner, cluster: Cluster, link: SlurmConnection, watch: Watch, due: Found
+        self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
         adoption = self._adoption(owner, cluster, link, due)
         left = dict(adoption.left)
@@ -138,7 +140,7 @@ class PartitionDrift:
                 self._events[_kind(owner)].normal(owner, "PartitionAdopted", note, "Adopt")
 
     def _adoption(
-        self, owner: Owner, cluster: Cluster, link: SlurmConnection, due: Found
+        self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, due: Found
     ) -> Adoption:
         match owner:
             case Partition():
@@ -213,7 +215,7 @@ def _same(one: Owner, other: Owner) -> bool:
     return one.metadata.uid == other.metadata.uid
 
 
-def _sets(cluster: Cluster, link: SlurmConnection) -> Sets:
+def _sets(cluster: ClusterInputs, link: SlurmConnection) -> Sets:
     """The node sets of NodeSets, and ALL, with the nodes that they have now."""
     nodes = link.mirror.snapshot.nodes
     there: Mapping[str, Node] = nodes.value if isinstance(nodes, Known) else {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.render.config import partition as render
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition.declaration import PREFIX, feature
 from penstock.slurm.partition.declaration import node_set as node_set_of
@@ -30,7 +30,7 @@ class Marked:
 
 async def mark(
     link: SlurmConnection,
-    cluster: Cluster,
+    cluster: ClusterInputs,
     kubernetes: Mapping[str, render.Worker],
     kept: Collection[str],
 ) -> Marked:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.report import Events
 from penstock.render.slinky.config.slurm_conf import with_partitions_of
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.partition.declaration import PartitionLine
 
 
@@ -24,7 +24,7 @@ class Refusal:
 class AppliedPartitions:
     """The cluster as its files are to say it."""
 
-    cluster: Cluster
+    cluster: ClusterInputs
     live: bool = False
     """Whether slurmctld has all that changed, so that it need not read its file for it."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock.controllers.runtime.caches import World
 from penstock.render.config.partition import Worker
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 
-def workers(world: World, cluster: Cluster) -> dict[str, Worker]:
+def workers(world: World, cluster: ClusterInputs) -> dict[str, Worker]:
     """By Slurm's node name, which is what the pod's containers call their host."""
     if not any(one.spec.selector is not None for one in cluster.partitions):
         return {}

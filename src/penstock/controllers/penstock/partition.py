@@ -25,7 +25,7 @@ from penstock.decide.partition.conditions import Live, PartitionView, findings
 from penstock.kube import Result
 from penstock.render.config import partition as render
 from penstock.render.slinky.config.slurm_conf import slurm_conf
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Fact, Known, Unknown
 from penstock.slurm.mirror.partitions import Records
 from penstock.slurm.mirror.snapshot import NOT_ASKED
@@ -118,7 +118,7 @@ class PartitionReconciler(Reconciler[Partition]):
         )
         return [*findings(view), *drift_finding(drift, obj.status.conditions, always=True)]
 
-    def _settled(self, obj: Partition, cluster: Cluster) -> bool:
+    def _settled(self, obj: Partition, cluster: ClusterInputs) -> bool:
         """Whether it was in effect as it is declared now: what differs since then is drift."""
         ready = find(obj.status.conditions, READY)
         coming = self._changes.under_way(cluster.controller)
@@ -153,7 +153,7 @@ class PartitionReconciler(Reconciler[Partition]):
 
     def _live(
         self,
-        cluster: Cluster,
+        cluster: ClusterInputs,
         obj: Partition,
         records: Fact[Records],
         nodes: Fact[Mapping[str, Node]],

@@ -49,7 +49,7 @@ from penstock.kube.cache.own_writes import OwnWrites
 from penstock.render.config.content import config_hash, config_maps_read, files, mounted
 from penstock.render.parts.digest import digest, secret_digest
 from penstock.render.slinky.config.slurm_conf import extra_conf_of, node_count_of
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth import key_rotation as keyring
 from penstock.slurm.auth.key_rotation import Ring
 from penstock.slurm.conf.apply_method import SLURM_CONF
@@ -123,7 +123,7 @@ class World:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
         return next(filter(None, map(self.controllers.get, cluster_keys(member))), None)
 
-    def cluster(self, controller: Controller) -> Cluster:
+    def cluster(self, controller: Controller) -> ClusterInputs:
         """Everything that rendering needs to know about one cluster.
 
         While Slurm refuses what is declared, the Controller's own lines are those that it has, as
@@ -138,7 +138,7 @@ class World:
         there = [self.config_map(f"{space}/{name}") for name in ours]
         return cluster if all(one is not None and one.data == data for one in there) else held
 
-    def accepted(self, controller: Controller) -> Cluster | None:
+    def accepted(self, controller: Controller) -> ClusterInputs | None:
         """The cluster with the Controller's own lines that Slurm has, while it refuses others."""
         text = self.slurm_conf(controller)
         if text is None or not self.refused(controller):
@@ -167,7 +167,7 @@ class World:
         alike = live_only(old, new) and {**before, "slurm.conf": new} == now
         return status.last_error if alike else ""
 
-    def declared(self, controller: Controller) -> Cluster:
+    def declared(self, controller: Controller) -> ClusterInputs:
         """The cluster as it is declared, but for partitions that Slurm refused."""
         spec, namespace = controller.spec, controller.metadata.namespace
         kept, text = self.kept_partitions.get(controller.metadata.uid, (frozenset[str](), ""))
@@ -176,7 +176,7 @@ class World:
         accounting: Accounting | None = None
         if spec.accounting_ref is not None:
             accounting = self.accountings.get(f"{namespace}/{spec.accounting_ref.name}")
-        return Cluster(
+        return ClusterInputs(
             controller=controller,
             images=self.settings.images,
             nodesets=self.nodesets_of.get(controller.metadata.key),
@@ -238,7 +238,7 @@ class World:
     def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
         """Contents of the ConfigMaps that a Controller names, as far as they exist."""
         found: dict[str, Mapping[str, str]] = {}
-        for name in config_maps_read(Cluster(controller, self.settings.images)):
+        for name in config_maps_read(ClusterInputs(controller, self.settings.images)):
             config_map = self.config_maps.get(f"{controller.metadata.namespace}/{name}")
             if config_map is not None:
                 found[name] = _texts(config_map)
@@ -252,7 +252,7 @@ class World:
         found = self.config_data(controller)
         absent = [
             name
-            for name in config_maps_read(Cluster(controller, self.settings.images))
+            for name in config_maps_read(ClusterInputs(controller, self.settings.images))
             if name not in found
         ]
         jwks = None if controller.spec.external else controller.spec.jwks_key_ref

@@ -22,7 +22,7 @@ from penstock.decide.pod.workload import workload
 from penstock.kube import KubeError
 from penstock.render.parts.digest import digest
 from penstock.render.slinky.accounting import slurmdbd as render
-from penstock.render.slinky.accounting.slurmdbd import Given
+from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
 from penstock.render.slinky.accounting.slurmdbd_conf import password_problem, slurmdbd_conf
 from penstock.slurm.auth.key_rotation import Phase
 from penstock.translate.slinky.image_sources import image_sources
@@ -88,7 +88,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         if found.keeps_pods:
             # Nobody in it tells of the database: a changed file comes with our pod.
             return [runs, Finding(runs.ok or None, "NotAsked", type=REACHABLE), *found.findings]
-        if not render.takes_over(obj):
+        if not render.has_own_entrypoint(obj):
             return [runs, *found.findings]
         if pod is None or not _running(pod):
             if pod is not None:
@@ -174,12 +174,12 @@ class AccountingReconciler(Reconciler[Accounting]):
             return Said(), f"its log cannot be read: {error}"
         return slurmdbd.read(log), ""
 
-    def _given(self, obj: Accounting) -> Given:
+    def _given(self, obj: Accounting) -> SlurmdbdInputs:
         """Everything that slurmdbd is given; asked for only when nothing is missing."""
         spec, space = obj.spec, obj.metadata.namespace
         jwt, jwks = spec.effective_jwt_key_ref, spec.jwks_key_ref
         found = self.world.jwks(space, jwks) if jwks is not None else None
-        return Given(
+        return SlurmdbdInputs(
             image=self.world.settings.images.slurmdbd,
             conf=slurmdbd_conf(obj, self._password(obj) or ""),
             jwt_key=(self.world.secret_value(space, jwt) or b"") if jwt is not None else b"",

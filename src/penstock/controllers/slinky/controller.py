@@ -62,7 +62,7 @@ from penstock.render.config.content import (
 from penstock.render.slinky.cluster import release as of_release
 from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.slurm_conf import retained_partitions
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.translate.slinky.image_sources import image_sources
 
@@ -201,7 +201,7 @@ class ControllerReconciler(Reconciler[Controller]):
         ]
 
     async def _daemons(
-        self, obj: Controller, cluster: Cluster
+        self, obj: Controller, cluster: ClusterInputs
     ) -> tuple[tuple[Pod, ...], Finding, list[Finding]]:
         """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
         pods = self.world.slurmctld_pods(obj)
@@ -214,7 +214,7 @@ class ControllerReconciler(Reconciler[Controller]):
         return pods, runs, late
 
     async def _prove(
-        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
     ) -> None:
         """See whether slurmctld has the partitions of its file, before the alias says so."""
         if view.real is not None and view.alias is not None:
@@ -223,7 +223,11 @@ class ControllerReconciler(Reconciler[Controller]):
             await self.partitions.prove(obj, cluster, self.events)
 
     async def _make(
-        self, obj: Controller, cluster: Cluster, decision: Decision, pod: hold.WorkloadAdoption
+        self,
+        obj: Controller,
+        cluster: ClusterInputs,
+        decision: Decision,
+        pod: hold.WorkloadAdoption,
     ) -> tuple[list[Finding], list[Finding]]:
         """Write slurmctld's objects; what is left out of them, and what could not be changed."""
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
@@ -247,7 +251,7 @@ class ControllerReconciler(Reconciler[Controller]):
         await self._deliver(obj, view, decision)
 
     def _note(
-        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
     ) -> None:
         """Keep what was decided and what Slurm refuses, for whoever looks next."""
         key = obj.metadata.key
@@ -296,7 +300,7 @@ class ControllerReconciler(Reconciler[Controller]):
         return []
 
     async def _late_slurmdbd(
-        self, controller: Controller, cluster: Cluster, pods: tuple[Pod, ...]
+        self, controller: Controller, cluster: ClusterInputs, pods: tuple[Pod, ...]
     ) -> list[Finding]:
         """What slurmctld waits for at its first start; when that is there it waits no longer."""
         found = cluster.accounting
@@ -308,14 +312,14 @@ class ControllerReconciler(Reconciler[Controller]):
             await self.anew.restart(controller, self.events, pod, note)
         return accounting.waits(found)
 
-    async def _drifted(self, obj: Controller, cluster: Cluster) -> list[Finding]:
+    async def _drifted(self, obj: Controller, cluster: ClusterInputs) -> list[Finding]:
         """What was changed in Slurm of partitions that are nobody else's."""
         chosen, wrong = choice(obj.metadata.annotations)
         words = await self.drift.resolve(obj, cluster, chosen)
         return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _told(
-        self, obj: Controller, cluster: Cluster, view: ConfigView, decision: Decision
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
     ) -> list[Finding]:
         """How the configuration is doing; a refusal is told until something else is taken."""
         words = self._refused[obj.metadata.key]

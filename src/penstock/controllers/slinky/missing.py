@@ -13,10 +13,12 @@ from penstock.controllers.runtime.caches import World
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.config import files as config_files
 from penstock.render.config.content import config_maps_of
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 
-def prerequisite_findings(world: World, controller: Controller, cluster: Cluster) -> list[Finding]:
+def prerequisite_findings(
+    world: World, controller: Controller, cluster: ClusterInputs
+) -> list[Finding]:
     """What the cluster cannot start without; the pod waits for it rather than restart later."""
     space, found = controller.metadata.namespace, list[Finding]()
     for path, given, ref in (
@@ -58,7 +60,7 @@ def prerequisite_findings(world: World, controller: Controller, cluster: Cluster
     return found + config_files.refused(of_user(cluster))
 
 
-def of_user(cluster: Cluster) -> list[tuple[str, Mapping[str, str]]]:
+def of_user(cluster: ClusterInputs) -> list[tuple[str, Mapping[str, str]]]:
     """The user's ConfigMaps in the order in which they are mounted."""
     return [(name, cluster.config_maps.get(name, {})) for name in config_maps_of(cluster)]
 

@@ -42,7 +42,7 @@ from penstock.model.worker_set import WorkerSet
 from penstock.render.config.content import cgroup_conf, mounted
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.config.slurm_conf import nodeset_lines
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import pod_spec as worker_spec
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.slurm.conf.document import Document
@@ -93,19 +93,19 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         self._links.need_reservations(
             key, needs=maintenance.needs_reservations(workers), of=nodeset
         )
-        if isinstance(cluster, Cluster) and self._seen_before(nodeset, workers):
+        if isinstance(cluster, ClusterInputs) and self._seen_before(nodeset, workers):
             # A process that has just started would tell that Slurm is silent, and take it back.
             return Result(requeue_after=1.0)
         if await self._rollbacks.look(nodeset, workers):
             return Result(requeue_after=1.0)
         hold = _hold(wrong, cluster, self.world.sssd_of(nodeset))
         same = Same()
-        there = isinstance(cluster, Cluster) or self.world.pods_of.get(nodeset.metadata.uid)
+        there = isinstance(cluster, ClusterInputs) or self.world.pods_of.get(nodeset.metadata.uid)
         # A NodeSet that waits for its first pod makes nothing yet.
         if there and not nodeset.metadata.deleting:
             fixed = self._actor.refusals.gres(key)
             same = await keep_revisions(self.client, self.world, nodeset, workers, fixed)
-        if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
+        if isinstance(cluster, ClusterInputs) and not nodeset.metadata.deleting and not wrong:
             await self._shared(nodeset, cluster)
         if self.world.has_newer(nodeset):
             # What was written took its time; what was wanted then is not decided on.
@@ -122,12 +122,12 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
             done = await self._actor.act(
                 nodeset,
                 workers,
-                cluster if isinstance(cluster, Cluster) else None,
+                cluster if isinstance(cluster, ClusterInputs) else None,
                 decided.actions,
                 link,
                 abandoned=view.is_orphaned,
             )
-            if isinstance(cluster, Cluster) and not nodeset.metadata.deleting and not wrong:
+            if isinstance(cluster, ClusterInputs) and not nodeset.metadata.deleting and not wrong:
                 findings += self._refused_partition(nodeset, cluster)
                 findings += await self._drifted(nodeset, view, cluster, link)
                 findings += _outside(nodeset, cluster, link)
@@ -159,7 +159,11 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         return Result(requeue_after=min(filter(None, waits), default=None))
 
     async def _drifted(
-        self, nodeset: NodeSet, view: WorkerSetView, cluster: Cluster, link: SlurmConnection | None
+        self,
+        nodeset: NodeSet,
+        view: WorkerSetView,
+        cluster: ClusterInputs,
+        link: SlurmConnection | None,
     ) -> list[Finding]:
         """What was changed in Slurm of its nodes and of its own partition."""
         chosen, wrong = choice(nodeset.metadata.annotations)
@@ -171,7 +175,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
             words = [*of_partition, *of_nodes]
         return [*wrong, *drift_finding(words, nodeset.status.conditions)]
 
-    def _refused_partition(self, nodeset: NodeSet, cluster: Cluster) -> list[Finding]:
+    def _refused_partition(self, nodeset: NodeSet, cluster: ClusterInputs) -> list[Finding]:
         """That slurmctld rejects its own partition, in slurmctld's words."""
         own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
         rejected = self._drift.rejected(cluster.controller.metadata.key)
@@ -179,7 +183,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         return [refused_partition(words)] if own and words else []
 
     def _cgroups(
-        self, nodeset: NodeSet, cluster: Cluster, link: SlurmConnection | None
+        self, nodeset: NodeSet, cluster: ClusterInputs, link: SlurmConnection | None
     ) -> list[Finding]:
         """A warning about the cgroup.conf that pods and machines have in common."""
         controller, key = cluster.controller, nodeset.metadata.key
@@ -216,7 +220,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
     async def _tell(self, nodeset: NodeSet, decided: Plan, findings: list[Finding]) -> None:
         await self.write(nodeset, findings, nodeset_status(nodeset.status, decided.status))
 
-    async def _shared(self, nodeset: NodeSet, cluster: Cluster) -> None:
+    async def _shared(self, nodeset: NodeSet, cluster: ClusterInputs) -> None:
         """What the pods need beside themselves: Service, budget, files."""
         shared = worker.shared_objects(cluster)
         for one in shared:
@@ -311,7 +315,9 @@ def _no_reservations(link: SlurmConnection | None) -> str:
     return client.lacks(RESERVATION_CALLS_SINCE) if client is not None else ""
 
 
-def _outside(nodeset: NodeSet, cluster: Cluster, link: SlurmConnection | None) -> list[Finding]:
+def _outside(
+    nodeset: NodeSet, cluster: ClusterInputs, link: SlurmConnection | None
+) -> list[Finding]:
     """What is to be told of its own partition when slurm.conf is not written here."""
     own = nodeset.spec.partition is not None and nodeset.spec.partition.enabled
     if not own or not cluster.controller.spec.external:
@@ -327,7 +333,7 @@ def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Finding]:
     return [found] if found is not None else []
 
 
-def _slurmd_version(view: WorkerSetView, cluster: Cluster, slurmd: Json) -> list[Finding]:
+def _slurmd_version(view: WorkerSetView, cluster: ClusterInputs, slurmd: Json) -> list[Finding]:
     """Whether slurmctld and the probes can work with the releases that its slurmds reported."""
     # Nobody reports the release of an external slurmctld.
     slurmctld = None if cluster.controller.spec.external else release.running(cluster)
@@ -335,7 +341,7 @@ def _slurmd_version(view: WorkerSetView, cluster: Cluster, slurmd: Json) -> list
     return [found] if found is not None else []
 
 
-def _topology(view: WorkerSetView, cluster: Cluster) -> list[Finding]:
+def _topology(view: WorkerSetView, cluster: ClusterInputs) -> list[Finding]:
     """Whether a job can use its nodes, by the topology.yaml that is declared here."""
     controller = cluster.controller.spec
     files = {} if controller.external else mounted(cluster, {})
@@ -352,7 +358,7 @@ def _topology(view: WorkerSetView, cluster: Cluster) -> list[Finding]:
     return [found] if found is not None else []
 
 
-def _gpus(nodeset: NodeSet, cluster: Cluster, slurmd: Json) -> list[Finding]:
+def _gpus(nodeset: NodeSet, cluster: ClusterInputs, slurmd: Json) -> list[Finding]:
     """Whether what its workers are given is what Slurm's jobs may ask for."""
     controller = cluster.controller.spec
     conf, here = Document.parse(controller.extra_conf), not controller.external

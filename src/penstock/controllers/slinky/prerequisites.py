@@ -6,10 +6,10 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.registry import problems
 from penstock.api.slinky import names
 from penstock.controllers.runtime.caches import ClusterMember, World
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 
-def require_cluster(world: World, member: ClusterMember) -> Cluster | Finding:
+def require_cluster(world: World, member: ClusterMember) -> ClusterInputs | Finding:
     """The cluster that a member belongs to, or what is missing before its pods can start.
 
     Pods made earlier would hang on a missing Secret or be restarted when its hash becomes known.

@@ -11,7 +11,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.controllers.runtime.caches import World, keys, same_namespace
 from penstock.render.config.content import config_maps_read
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 
 class References:
@@ -57,7 +57,7 @@ class References:
             one.metadata.key
             for one in same_namespace(config_map, self._world.controllers)
             if config_map.metadata.name
-            in config_maps_read(Cluster(one, self._world.settings.images))
+            in config_maps_read(ClusterInputs(one, self._world.settings.images))
         ]
 
     def controllers_recording_in(self, config_map: ConfigMap) -> list[str]:

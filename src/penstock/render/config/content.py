@@ -18,14 +18,14 @@ from penstock.render.parts.digest import digest
 from penstock.render.parts.pod_template import names_of, object_metadata
 from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
 from penstock.render.slinky.config.slurm_conf import extra_conf_of, slurm_conf
-from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.inputs import ClusterInputs, owner
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.partition.retention import records_of
 
 _PARTITION = "partitionname"
 
 
-def files(cluster: Cluster) -> dict[str, str]:
+def files(cluster: ClusterInputs) -> dict[str, str]:
     """The generated files by name. A file that a configFileRef has is the user's."""
     if cluster.controller.spec.external:
         return {"slurm.conf": slurm_conf(cluster)}
@@ -35,7 +35,7 @@ def files(cluster: Cluster) -> dict[str, str]:
     return {k: v for k, v in generated.items() if k == "slurm.conf" or k not in given}
 
 
-def cgroup_conf(cluster: Cluster) -> str:
+def cgroup_conf(cluster: ClusterInputs) -> str:
     """The cgroup.conf that slurmctld gives to whoever fetches it."""
     own = (cluster.config_maps.get(name, {}) for name in config_maps_of(cluster))
     given = [files["cgroup.conf"] for files in own if "cgroup.conf" in files]
@@ -56,14 +56,17 @@ class Contents:
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def declared(cluster: Cluster) -> Contents:
+def declared(cluster: ClusterInputs) -> Contents:
     """What is declared, in all of them."""
     data = files(cluster)
     return Contents(data, data, None if cluster.controller.spec.external else data)
 
 
 def config_map(
-    cluster: Cluster, name: str, data: Mapping[str, str], refused: Mapping[str, str] | None = None
+    cluster: ClusterInputs,
+    name: str,
+    data: Mapping[str, str],
+    refused: Mapping[str, str] | None = None,
 ) -> Json:
     """One of the ConfigMaps, with the mark that shows whether its data is ours.
 
@@ -83,7 +86,7 @@ def config_map(
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
 
 
-def own_hash(cluster: Cluster, data: Mapping[str, str]) -> str:
+def own_hash(cluster: ClusterInputs, data: Mapping[str, str]) -> str:
     """The hash of what a Controller itself brings to /etc/slurm: its lines and its users' files.
 
     Partitions are left out, and so is what comes of NodeSets: they change while its lines are
@@ -102,7 +105,7 @@ def refused_in(annotations: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(filter(None, hashes.split(",")), words)
 
 
-def partition_record(cluster: Cluster, data: Mapping[str, str]) -> Json:
+def partition_record(cluster: ClusterInputs, data: Mapping[str, str]) -> Json:
     """The ConfigMap that says of these files which partitions slurmctld has.
 
     It is nobody's, so that the state of slurmctld, which outlives its Controller, has it beside it.
@@ -119,7 +122,7 @@ def partition_record(cluster: Cluster, data: Mapping[str, str]) -> Json:
     }
 
 
-def config_maps_of(cluster: Cluster) -> list[str]:
+def config_maps_of(cluster: ClusterInputs) -> list[str]:
     """Names of the user's ConfigMaps that are mounted beside ours, sorted; none outside."""
     spec = cluster.controller.spec
     if spec.external:
@@ -135,13 +138,13 @@ def config_maps_of(cluster: Cluster) -> list[str]:
     )
 
 
-def config_maps_read(cluster: Cluster) -> list[str]:
+def config_maps_read(cluster: ClusterInputs) -> list[str]:
     """Names of all ConfigMaps of the user that the configuration depends on."""
     jwks = _jwks(cluster)
     return sorted({*config_maps_of(cluster), *([jwks.name] if jwks and jwks.name else [])})
 
 
-def mounted(cluster: Cluster, data: Mapping[str, str]) -> dict[str, str]:
+def mounted(cluster: ClusterInputs, data: Mapping[str, str]) -> dict[str, str]:
     """All files at /etc/slurm but single keys when our ConfigMap has `data`; users' come last."""
     out = dict(data)
     for name in config_maps_of(cluster):
@@ -154,7 +157,7 @@ def mounted(cluster: Cluster, data: Mapping[str, str]) -> dict[str, str]:
     return out
 
 
-def _jwks(cluster: Cluster) -> ConfigMapKeySelector | None:
+def _jwks(cluster: ClusterInputs) -> ConfigMapKeySelector | None:
     spec = cluster.controller.spec
     return None if spec.external else spec.jwks_key_ref
 
@@ -174,6 +177,6 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def config_hash(cluster: Cluster) -> str:
+def config_hash(cluster: ClusterInputs) -> str:
     """The hash of the declared configuration: of everything at /etc/slurm, except the keys."""
     return content_hash(mounted(cluster, files(cluster)))

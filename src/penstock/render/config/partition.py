@@ -20,7 +20,7 @@ from penstock.api.penstock.partition import (
 )
 from penstock.api.penstock.validation import partition_problems
 from penstock.api.slinky import names
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import hostlist
 from penstock.slurm.conf.document import Document, quoted
 from penstock.slurm.partition.declaration import ALL, NODE_SET, PARTITION, feature, node_set
@@ -38,7 +38,7 @@ class Worker:
     node_labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def served(cluster: Cluster) -> tuple[Partition, ...]:
+def served(cluster: ClusterInputs) -> tuple[Partition, ...]:
     """The Partitions that are rendered, by Slurm's name: of those of one name the oldest."""
     found: dict[str, Partition] = {}
     taken = _taken(cluster)
@@ -48,7 +48,7 @@ def served(cluster: Cluster) -> tuple[Partition, ...]:
     return tuple(found[name] for name in sorted(found) if not list(partition_problems(found[name])))
 
 
-def conflict(cluster: Cluster, partition: Partition) -> str:
+def conflict(cluster: ClusterInputs, partition: Partition) -> str:
     """Who has the partition's name already, in words; empty when nobody has."""
     name = partition.slurm_name
     if (owner := _taken(cluster).get(name)) is not None:
@@ -60,7 +60,7 @@ def conflict(cluster: Cluster, partition: Partition) -> str:
     return ""
 
 
-def invalid(cluster: Cluster) -> frozenset[str]:
+def invalid(cluster: ClusterInputs) -> frozenset[str]:
     """Names of partitions that are wrong as they are declared: what was stays."""
     return frozenset(
         one.slurm_name
@@ -69,7 +69,7 @@ def invalid(cluster: Cluster) -> frozenset[str]:
     ) - frozenset(one.slurm_name for one in served(cluster))
 
 
-def lines(cluster: Cluster) -> list[str]:
+def lines(cluster: ClusterInputs) -> list[str]:
     """The lines, sorted by partition; none without a Partition."""
     found: list[str] = []
     for one in served(cluster):
@@ -83,13 +83,13 @@ def lines(cluster: Cluster) -> list[str]:
     return found
 
 
-def missing(cluster: Cluster, partition: Partition) -> list[str]:
+def missing(cluster: ClusterInputs, partition: Partition) -> list[str]:
     """NodeSets that a Partition names and that are not there, sorted."""
     there = {one.metadata.name for one in cluster.nodesets}
     return sorted(set(partition.spec.node_sets) - there)
 
 
-def marked(cluster: Cluster, partition: Partition) -> bool:
+def marked(cluster: ClusterInputs, partition: Partition) -> bool:
     """Whether some of its nodes belong to it one by one."""
     spec = partition.spec
     return spec.selector is not None or any(
@@ -97,7 +97,7 @@ def marked(cluster: Cluster, partition: Partition) -> bool:
     )
 
 
-def set_names(cluster: Cluster, partition: Partition) -> list[str]:
+def set_names(cluster: ClusterInputs, partition: Partition) -> list[str]:
     """The node sets that belong to it as a whole, in Slurm's names, sorted."""
     spec = partition.spec
     if any(entry.startswith("-") for entry in spec.nodes):
@@ -111,7 +111,7 @@ def set_names(cluster: Cluster, partition: Partition) -> list[str]:
 
 
 def members(
-    cluster: Cluster,
+    cluster: ClusterInputs,
     partition: Partition,
     nodes: Mapping[str, Node],
     workers: Mapping[str, Worker],
@@ -131,7 +131,7 @@ def members(
     return frozenset(found & nodes.keys())
 
 
-def absent(cluster: Cluster, partition: Partition, nodes: Mapping[str, Node]) -> list[str]:
+def absent(cluster: ClusterInputs, partition: Partition, nodes: Mapping[str, Node]) -> list[str]:
     """The first nodes that it names one by one and of which slurmctld has no record, sorted.
 
     No more than MOST_ABSENT, since a message names fewer and an expression may stand for thousands.
@@ -155,7 +155,7 @@ def _hosts_of(entry: str, known: Collection[str]) -> str:
     return ",".join(word for word in hostlist.split(entry) if word not in known)
 
 
-def named(cluster: Cluster, partition: Partition, nodes: Mapping[str, Node]) -> set[str]:
+def named(cluster: ClusterInputs, partition: Partition, nodes: Mapping[str, Node]) -> set[str]:
     """The nodes that it names one by one, of those that slurmctld has a record of."""
     spec = partition.spec
     whole = any(entry.startswith("-") for entry in spec.nodes)
@@ -174,7 +174,7 @@ def named(cluster: Cluster, partition: Partition, nodes: Mapping[str, Node]) -> 
     return found
 
 
-def _removed(cluster: Cluster, entries: Iterable[str], nodes: Mapping[str, Node]) -> set[str]:
+def _removed(cluster: ClusterInputs, entries: Iterable[str], nodes: Mapping[str, Node]) -> set[str]:
     """What the entries take away in the end."""
     found: set[str] = set()
     for entry in entries:
@@ -184,7 +184,9 @@ def _removed(cluster: Cluster, entries: Iterable[str], nodes: Mapping[str, Node]
     return found
 
 
-def _expanded(cluster: Cluster, entry: str, nodes: Mapping[str, Node], *, sets: bool) -> set[str]:
+def _expanded(
+    cluster: ClusterInputs, entry: str, nodes: Mapping[str, Node], *, sets: bool
+) -> set[str]:
     """The nodes of an entry; those of whole node sets only with `sets`."""
     found: set[str] = set()
     known = _sets(cluster)
@@ -203,7 +205,7 @@ def _with(words: Mapping[str, str], nodes: Mapping[str, Node]) -> set[str]:
     return found | hostlist.among(words.get("nodes", ""), nodes.keys())
 
 
-def _sets(cluster: Cluster) -> dict[str, dict[str, str]]:
+def _sets(cluster: ClusterInputs) -> dict[str, dict[str, str]]:
     """The node sets of slurm.conf, with the keys of their line in lower case."""
     found: dict[str, dict[str, str]] = {ALL: {}}
     for record in Document.parse(cluster.controller.spec.extra_conf).records(NODE_SET):
@@ -214,12 +216,12 @@ def _sets(cluster: Cluster) -> dict[str, dict[str, str]]:
     return found
 
 
-def _host_words(cluster: Cluster, entry: str) -> list[str]:
+def _host_words(cluster: ClusterInputs, entry: str) -> list[str]:
     known = _sets(cluster)
     return [word for word in hostlist.split(entry) if word not in known]
 
 
-def _taken(cluster: Cluster) -> dict[str, str]:
+def _taken(cluster: ClusterInputs) -> dict[str, str]:
     """Partitions that are declared elsewhere, and where."""
     found = {
         record.name: "extraConf of the Controller"

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky import names
 from penstock.render.parts import merge
 from penstock.render.parts.script import script
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 ETC = "slurm-etc"
 LOGS = "slurm-logfile"
@@ -134,19 +134,23 @@ def _item(key: str, path: str, mode: int | None) -> Json:
     return item
 
 
-def slurm_key_source(cluster: Cluster) -> Json:
+def slurm_key_source(cluster: ClusterInputs) -> Json:
     """The key of auth/slurm as the file `slurm.key`."""
     ref = names.slurm_key_ref(cluster.controller)
     return secret_source(ref.name, (ref.key, names.SLURM_KEY, None))
 
 
-def key_sources(cluster: Cluster, ring: str) -> list[Json]:
+def key_sources(cluster: ClusterInputs, ring: str) -> list[Json]:
     """The key of auth/slurm, and beside it `slurm.jwks` from that entry of the key ring, if any.
 
     The ring is optional: without it Slurm takes slurm.key.
     """
     key = slurm_key_source(cluster)
-    return [key, *ring_sources(names.key_ring(cluster.controller), ring)] if own(cluster) else [key]
+    return (
+        [key, *ring_sources(names.key_ring(cluster.controller), ring)]
+        if is_internal(cluster)
+        else [key]
+    )
 
 
 def ring_sources(name: str, ring: str) -> list[Json]:
@@ -156,7 +160,7 @@ def ring_sources(name: str, ring: str) -> list[Json]:
     return [source]
 
 
-def own(cluster: Cluster) -> bool:
+def is_internal(cluster: ClusterInputs) -> bool:
     """Whether the operator has the keys of the cluster follow: not those of an outside one."""
     return not cluster.controller.spec.external
 
@@ -191,13 +195,13 @@ def _apart(selector: Json) -> Json:
     }
 
 
-def config_server(cluster: Cluster) -> str:
+def config_server(cluster: ClusterInputs) -> str:
     """`host:port` where workers and logins fetch their configuration."""
     controller = cluster.controller
     return f"{names.slurmctld_host(controller)}:{names.slurmctld_port(controller)}"
 
 
-def worker_search(cluster: Cluster) -> Json:
+def worker_search(cluster: ClusterInputs) -> Json:
     """DNS settings with which workers are found by their Slurm names."""
     service = names.worker_service(cluster.controller.metadata.name)
     return {"searches": [f"{service}.{cluster.namespace}.svc.{cluster.cluster_domain}"]}

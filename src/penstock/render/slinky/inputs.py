@@ -35,7 +35,7 @@ class Images:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterInputs:
     """One Slurm cluster as its manifests see it: the Controller and what belongs to it."""
 
     controller: Controller

@@ -28,7 +28,7 @@ from penstock.render.parts.pod_template import (
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
-from penstock.render.slinky.cluster.adopted_workload import Declared
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.inputs import owner
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import CLIENTS
@@ -39,7 +39,7 @@ _READY = "/run/penstock/ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SlurmdbdInputs:
     """What slurmdbd is given beside its object."""
 
     image: str
@@ -62,12 +62,12 @@ class Given:
         return digest(self.jwt_key + self.conf.encode())
 
 
-def takes_over(accounting: Accounting) -> bool:
+def has_own_entrypoint(accounting: Accounting) -> bool:
     """Whether slurmdbd runs below our script: a user may put another program in its place."""
     return merge.container({"command": _COMMAND}, accounting.spec.slurmdbd)["command"] == _COMMAND
 
 
-def objects(accounting: Accounting, given: Given) -> list[Json]:
+def objects(accounting: Accounting, given: SlurmdbdInputs) -> list[Json]:
     """Secret, Service and StatefulSet, in the order in which they are to be written."""
     instance = accounting.metadata.name
     labels = app_labels.labels("slurmdbd", instance)
@@ -81,7 +81,7 @@ def objects(accounting: Accounting, given: Given) -> list[Json]:
         slinky_labels.SLURM_KEY_HASH: given.slurm_key_hash,
         slinky_labels.JWT_KEY_HASH: given.jwt_key_hash,
         marks.JWKS_HASH: given.jwks_hash,
-        slinky_labels.SLURMDBD_CONF_HASH: "" if takes_over(accounting) else given.conf_hash,
+        slinky_labels.SLURMDBD_CONF_HASH: "" if has_own_entrypoint(accounting) else given.conf_hash,
     }
     return [
         {
@@ -122,12 +122,12 @@ def objects(accounting: Accounting, given: Given) -> list[Json]:
     ]
 
 
-def declared(accounting: Accounting, given: Given) -> Declared:
+def declared(accounting: Accounting, given: SlurmdbdInputs) -> WorkloadSpec:
     """What is declared of slurmdbd's pod."""
     spec = accounting.spec
     secrets = [ref.name for ref in (spec.slurm_key_ref, spec.effective_jwt_key_ref) if ref]
     files = [spec.jwks_key_ref.name] if spec.jwks_key_ref else []
-    return Declared(
+    return WorkloadSpec(
         spec.template,
         {"slurmdbd": spec.slurmdbd},
         hashes={
@@ -153,7 +153,7 @@ def _storage(conf: str) -> str:
     return "\n".join(line for line in _lines(conf) if line.startswith("Storage"))
 
 
-def fits(given: Given, text: str) -> bool:
+def fits(given: SlurmdbdInputs, text: str) -> bool:
     """Whether another operator's slurmdbd.conf says what ours does."""
     return _lines(text) == _lines(given.conf)
 
@@ -162,7 +162,7 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
 
 
-def _pod_spec(accounting: Accounting, given: Given) -> Json:
+def _pod_spec(accounting: Accounting, given: SlurmdbdInputs) -> Json:
     user = {
         "runAsNonRoot": True,
         "runAsUser": daemons.SLURM_UID,
@@ -176,7 +176,7 @@ def _pod_spec(accounting: Accounting, given: Given) -> Json:
     }
 
 
-def _slurmdbd(accounting: Accounting, given: Given, user: Json) -> Json:
+def _slurmdbd(accounting: Accounting, given: SlurmdbdInputs, user: Json) -> Json:
     port = {"name": "slurmdbd", "containerPort": daemons.SLURMDBD_PORT, "protocol": "TCP"}
     base: Json = {
         "name": "slurmdbd",
@@ -195,13 +195,13 @@ def _slurmdbd(accounting: Accounting, given: Given, user: Json) -> Json:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [etc_mount(), {"name": "run", "mountPath": "/run"}],
     }
-    if not takes_over(accounting):
+    if not has_own_entrypoint(accounting):
         del base["command"]
         base["readinessProbe"] = tcp_probe("slurmdbd", periodSeconds=2)
     return merge.container(base, accounting.spec.slurmdbd)
 
 
-def _etc(accounting: Accounting, given: Given) -> Json:
+def _etc(accounting: Accounting, given: SlurmdbdInputs) -> Json:
     spec = accounting.spec
     keys = ((spec.slurm_key_ref, names.SLURM_KEY), (spec.effective_jwt_key_ref, names.JWT_KEY))
     sources = [

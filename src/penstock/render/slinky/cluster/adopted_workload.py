@@ -19,7 +19,7 @@ from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts.digest import canonical_json, digest
 from penstock.render.parts.pod_template import pod_labels
-from penstock.render.slinky.nodeset.revision_meaning import understood
+from penstock.render.slinky.nodeset.revision_meaning import normalize_amounts
 
 REPLACED = "replaced"
 """In place of the note, once our template has been written."""
@@ -41,7 +41,7 @@ Source = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class WorkloadSpec:
     """What users say of the pods of one workload.
 
     `containers` are their wishes by the container's usual name. `hashes` are of Secrets that the
@@ -68,14 +68,14 @@ class Declared:
         return {key: one for key, one in self.template.spec.items() if key != "dNSPolicy"}
 
 
-def note(declared: Declared) -> str:
+def spec_hash(declared: WorkloadSpec) -> str:
     """A hash of what is declared, and of nothing that another version of Penstock may change.
 
-    It is over the same form that `serves` compares: what is empty, false or 0 is not in it.
+    It is over the same form that `satisfies` compares: what is empty, false or 0 is not in it.
     """
     return _FORM + digest(
         canonical_json(
-            understood(
+            normalize_amounts(
                 {
                     "labels": declared.labels,
                     "annotations": declared.template.metadata.annotations,
@@ -95,7 +95,7 @@ def is_older(noted: str) -> bool:
     return noted not in (REPLACED, REPLACING) and not noted.startswith(_FORM)
 
 
-def serves(declared: Declared, live: Json) -> bool:
+def satisfies(declared: WorkloadSpec, live: Json) -> bool:
     """Whether the pods of another operator's workload have all that is declared.
 
     What is empty, false or 0 counts as not said, since slurm-operator leaves it out.
@@ -104,12 +104,14 @@ def serves(declared: Declared, live: Json) -> bool:
     have: Json = theirs.get("metadata") or {}
     known: Json = have.get("annotations") or {}
     return (
-        _within(understood(declared.labels), have.get("labels") or {})
-        and _within(understood(declared.template.metadata.annotations or {}), known)
+        _within(normalize_amounts(declared.labels), have.get("labels") or {})
+        and _within(normalize_amounts(declared.template.metadata.annotations or {}), known)
         and all(known.get(key, value) == value for key, value in declared.hashes.items() if value)
-        and _within(understood(declared.spec), theirs["spec"])
+        and _within(normalize_amounts(declared.spec), theirs["spec"])
         and all(
-            _contained(name, understood(wish), theirs["spec"], missing=name in declared.optional)
+            _contained(
+                name, normalize_amounts(wish), theirs["spec"], missing=name in declared.optional
+            )
             for name, wish in declared.containers.items()
         )
         and declared.sources <= _sources(theirs["spec"])
@@ -123,13 +125,13 @@ def in_live_spelling(manifest: Json, live: Json) -> Json:
     return {**manifest, "spec": {**spec, "template": template}}
 
 
-def kept(manifest: Json, noted: str) -> Json:
+def without_template(manifest: Json, noted: str) -> Json:
     """Our manifest for a workload whose pods stay: all but their template."""
     spec = {k: v for k, v in manifest["spec"].items() if k not in ("template", *FIXED)}
     return {**_noted(manifest, noted), "spec": spec}
 
 
-def replaced(manifest: Json, live: Json) -> Json:
+def with_template(manifest: Json, live: Json) -> Json:
     """Our manifest for another operator's workload from now on; what cannot change stays."""
     fixed = {key: live["spec"][key] for key in FIXED if key in live["spec"]}
     spec = {k: v for k, v in manifest["spec"].items() if k not in FIXED}

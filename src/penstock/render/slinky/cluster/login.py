@@ -33,8 +33,8 @@ from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.parts.ssh_host_keys import FILES
 from penstock.render.parts.sshd_config import LOGIN, sshd_config
-from penstock.render.slinky.cluster.adopted_workload import Declared
-from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
+from penstock.render.slinky.inputs import ClusterInputs, owner
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import CLIENTS
 
@@ -63,7 +63,11 @@ def ssh_files(loginset: LoginSet) -> dict[str, str]:
 
 
 def objects(
-    cluster: Cluster, loginset: LoginSet, *, host_keys_hash: str = "", sssd_conf_hash: str = ""
+    cluster: ClusterInputs,
+    loginset: LoginSet,
+    *,
+    host_keys_hash: str = "",
+    sssd_conf_hash: str = "",
 ) -> list[Json]:
     """ConfigMap, Service and Deployment, in the order in which they are to be written.
 
@@ -120,13 +124,17 @@ def objects(
 
 
 def declared(
-    cluster: Cluster, loginset: LoginSet, *, host_keys_hash: str = "", sssd_conf_hash: str = ""
-) -> Declared:
+    cluster: ClusterInputs,
+    loginset: LoginSet,
+    *,
+    host_keys_hash: str = "",
+    sssd_conf_hash: str = "",
+) -> WorkloadSpec:
     """What is declared of the login pods."""
     spec = loginset.spec
     secrets = [names.slurm_key_ref(cluster.controller).name, names.login_host_keys(loginset)]
     secrets += [spec.sssd_conf_ref.name] if spec.sssd_conf_ref else []
-    return Declared(
+    return WorkloadSpec(
         spec.template,
         {"login": spec.login, "initconf": spec.initconf},
         hashes={
@@ -143,7 +151,7 @@ def declared(
     )
 
 
-def _pod_spec(cluster: Cluster, loginset: LoginSet) -> Json:
+def _pod_spec(cluster: ClusterInputs, loginset: LoginSet) -> Json:
     login = _login(cluster, loginset)
     volumes = [
         memory(ETC),
@@ -196,7 +204,7 @@ def _single(volume: str, directory: str, file: str) -> Json:
     }
 
 
-def _login(cluster: Cluster, loginset: LoginSet) -> Json:
+def _login(cluster: ClusterInputs, loginset: LoginSet) -> Json:
     mounts = [
         etc_mount(),
         {"name": _SACKD, "mountPath": "/run/slurm"},

@@ -8,13 +8,13 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, MetricsEndpoint, ServiceMonitor
 from penstock.render.parts.pod_template import object_metadata
-from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.inputs import ClusterInputs, owner
 
 _PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler")
 """What slurmctld serves below /metrics, which only lists them. Source: Slurm's Metrics guide."""
 
 
-def wished(controller: Controller) -> ServiceMonitor | None:
+def requested(controller: Controller) -> ServiceMonitor | None:
     """What is asked for; None when nothing is, or nothing would be there to read."""
     metrics = controller.spec.metrics
     wish = metrics.service_monitor
@@ -22,12 +22,12 @@ def wished(controller: Controller) -> ServiceMonitor | None:
     return wish if shown and wish is not None and wish.enabled else None
 
 
-def objects(cluster: Cluster) -> list[Json]:
+def objects(cluster: ClusterInputs) -> list[Json]:
     """The ServiceMonitor, if it is asked for.
 
     Of the Services that lead to slurmctld it selects one, or each slurmctld would be read twice.
     """
-    controller, wish = cluster.controller, wished(cluster.controller)
+    controller, wish = cluster.controller, requested(cluster.controller)
     if wish is None:
         return []
     instance = controller.metadata.name

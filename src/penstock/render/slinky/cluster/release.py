@@ -9,7 +9,7 @@ from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts.pod_template import http_probe, tcp_probe
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import versions
 from penstock.slurm.versions import Version
 
@@ -31,13 +31,13 @@ def images(spec: Json) -> dict[str, str]:
     return found
 
 
-def slurmctld_image(cluster: Cluster) -> str:
+def slurmctld_image(cluster: ClusterInputs) -> str:
     """The image of slurmctld."""
     spec = cluster.controller.spec
     return image("slurmctld", cluster.images.slurmctld, spec.slurmctld, spec.template)
 
 
-def of_slurmctld(cluster: Cluster) -> Version | None:
+def of_slurmctld(cluster: ClusterInputs) -> Version | None:
     """The release of the slurmctld that is declared; None when nobody has said it."""
     declared, status = slurmctld_image(cluster), cluster.controller.status
     if status.slurm_version and status.slurm_image == declared:
@@ -45,7 +45,7 @@ def of_slurmctld(cluster: Cluster) -> Version | None:
     return versions.of_image(declared)
 
 
-def running(cluster: Cluster) -> Version | None:
+def running(cluster: ClusterInputs) -> Version | None:
     """The release of the slurmctld that reads the files: it may wait to be replaced."""
     return state(cluster.controller) or of_slurmctld(cluster)
 
@@ -55,7 +55,7 @@ def state(controller: Controller) -> Version | None:
     return versions.parse(controller.status.state_version)
 
 
-def of_slurmd(cluster: Cluster, nodeset: NodeSet) -> Version | None:
+def of_slurmd(cluster: ClusterInputs, nodeset: NodeSet) -> Version | None:
     """The release of the slurmd that is declared.
 
     A tag that names none leaves what is known of slurmctld, of which no slurmd is newer.

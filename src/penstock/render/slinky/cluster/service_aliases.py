@@ -10,11 +10,11 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.render.config.content import config_map
 from penstock.render.parts.service import Port, service
-from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.inputs import ClusterInputs, owner
 
 
 def objects(
-    cluster: Cluster, ports: tuple[Port, ...], files: Mapping[str, str] | None
+    cluster: ClusterInputs, ports: tuple[Port, ...], files: Mapping[str, str] | None
 ) -> list[Json]:
     """A Service `slurm-controller-<name>` and a ConfigMap `slurm-config-<name>` with these files.
 

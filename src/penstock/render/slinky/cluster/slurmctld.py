@@ -36,9 +36,9 @@ from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster import release, sssd
 from penstock.render.slinky.cluster import service_aliases as aliases
-from penstock.render.slinky.cluster.adopted_workload import Declared
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import state_directory
-from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.inputs import ClusterInputs, owner
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import SLURMCTLD
 
@@ -50,7 +50,7 @@ _CANDIDATES = "slurm-candidate"
 _PRIMARY_PORT = Port("slurmctld", daemons.SLURMCTLD_PORT, "slurmctld")
 
 
-def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
+def objects(cluster: ClusterInputs, contents: Contents | None = None) -> list[Json]:
     """Everything a Controller needs, in the order in which it is to be written.
 
     `contents` of the ConfigMaps are those that are declared when there are none.
@@ -76,7 +76,7 @@ def objects(cluster: Cluster, contents: Contents | None = None) -> list[Json]:
     ]
 
 
-def declared_pods(cluster: Cluster) -> Declared:
+def declared_pods(cluster: ClusterInputs) -> WorkloadSpec:
     """What is declared of slurmctld's pods."""
     spec = cluster.controller.spec
     wishes = {"slurmctld": spec.slurmctld, "reconfigure": spec.reconfigure, "logfile": spec.logfile}
@@ -85,7 +85,7 @@ def declared_pods(cluster: Cluster) -> Declared:
     secrets = (names.slurm_key_ref(controller).name, names.jwt_key_ref(controller).name)
     files = [*config_maps_of(cluster), *([spec.jwks_key_ref.name] if spec.jwks_key_ref else [])]
     claim = spec.persistence.existing_claim if spec.persistence is not None else ""
-    return Declared(
+    return WorkloadSpec(
         spec.template,
         wishes,
         hashes={
@@ -105,7 +105,7 @@ def declared_pods(cluster: Cluster) -> Declared:
 
 
 def _written(
-    cluster: Cluster,
+    cluster: ClusterInputs,
     name: str,
     data: Mapping[str, str] | None,
     refused: Mapping[str, str] | None = None,
@@ -113,16 +113,16 @@ def _written(
     return [] if data is None else [config_map(cluster, name, data, refused)]
 
 
-def tries_configuration(cluster: Cluster) -> bool:
+def tries_configuration(cluster: ClusterInputs) -> bool:
     """Whether the reconfigure container is ours: a user may put another program into it."""
     return _reconfigure(cluster, "")["command"] == _RECONFIGURE_COMMAND
 
 
-def _instance(cluster: Cluster) -> str:
+def _instance(cluster: ClusterInputs) -> str:
     return cluster.controller.metadata.name
 
 
-def _ports(cluster: Cluster) -> tuple[Port, ...]:
+def _ports(cluster: ClusterInputs) -> tuple[Port, ...]:
     """The user's port, and slurmctld's own beside it.
 
     Whoever has fetched slurm.conf goes on with SlurmctldPort, which is where slurmctld listens.
@@ -135,7 +135,7 @@ def _ports(cluster: Cluster) -> tuple[Port, ...]:
     return (first, Port("slurmctld-rpc", daemons.SLURMCTLD_PORT, "slurmctld"))
 
 
-def _headless_service(cluster: Cluster) -> Json:
+def _headless_service(cluster: ClusterInputs) -> Json:
     return service(
         names.controller_headless_service(cluster.controller),
         cluster.namespace,
@@ -147,7 +147,7 @@ def _headless_service(cluster: Cluster) -> Json:
     )
 
 
-def slurmctld_services(cluster: Cluster) -> list[Json]:
+def slurmctld_services(cluster: ClusterInputs) -> list[Json]:
     """A Service for each slurmctld of several, which SlurmctldHost names.
 
     Its name resolves whether the pod is there or not, and a connection to a pod that is absent, or
@@ -174,7 +174,7 @@ def slurmctld_services(cluster: Cluster) -> list[Json]:
     ]
 
 
-def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
+def _service(cluster: ClusterInputs, ports: tuple[Port, ...]) -> Json:
     return service(
         names.controller_service(cluster.controller),
         cluster.namespace,
@@ -192,14 +192,14 @@ def _service(cluster: Cluster, ports: tuple[Port, ...]) -> Json:
     )
 
 
-def _service_labels(cluster: Cluster) -> dict[str, str]:
+def _service_labels(cluster: ClusterInputs) -> dict[str, str]:
     labels = app_labels.labels("slurmctld", _instance(cluster))
     if cluster.controller.spec.metrics.enabled:
         labels[marks.METRICS] = app_labels.TRUE
     return labels
 
 
-def stateful_set(cluster: Cluster) -> Json:
+def stateful_set(cluster: ClusterInputs) -> Json:
     """slurmctld, one pod or a primary with its backups."""
     controller = cluster.controller
     selector = app_labels.selector_labels("slurmctld", _instance(cluster))
@@ -237,7 +237,7 @@ def stateful_set(cluster: Cluster) -> Json:
     }
 
 
-def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
+def _pod_spec(cluster: ClusterInputs, state: list[Json]) -> Json:
     spec = cluster.controller.spec
     slurmctld = _slurmctld(cluster)
     user = {"runAsUser": daemons.SLURM_UID, "runAsGroup": daemons.SLURM_UID}
@@ -264,7 +264,7 @@ def _pod_spec(cluster: Cluster, state: list[Json]) -> Json:
     }
 
 
-def _slurmctld(cluster: Cluster) -> Json:
+def _slurmctld(cluster: ClusterInputs) -> Json:
     spec = cluster.controller.spec
     version = release.of_slurmctld(cluster)
     # A backup answers /readyz only once it has taken over.
@@ -304,7 +304,7 @@ def _slurmctld(cluster: Cluster) -> Json:
     return merge.container(base, spec.slurmctld)
 
 
-def _reconfigure(cluster: Cluster, image: str) -> Json:
+def _reconfigure(cluster: ClusterInputs, image: str) -> Json:
     state = state_directory(cluster)
     base: Json = {
         "name": "reconfigure",
@@ -324,7 +324,7 @@ def _reconfigure(cluster: Cluster, image: str) -> Json:
     return merge.container(base, cluster.controller.spec.reconfigure)
 
 
-def _etc(cluster: Cluster) -> Json:
+def _etc(cluster: ClusterInputs) -> Json:
     controller = cluster.controller
     jwt = names.jwt_key_ref(controller)
     sources = [
@@ -336,7 +336,7 @@ def _etc(cluster: Cluster) -> Json:
     return projected(ETC, 0o610, sources)
 
 
-def _candidates(cluster: Cluster) -> Json:
+def _candidates(cluster: ClusterInputs) -> Json:
     """/etc/slurm without keys as it is to become, and what the pod's annotations ask for."""
     ours = config_map_source(names.config_candidate(cluster.controller))
     ours["configMap"]["optional"] = True
@@ -353,14 +353,14 @@ def _candidates(cluster: Cluster) -> Json:
     return projected(_CANDIDATES, 0o640, sources)
 
 
-def _users_files(cluster: Cluster) -> list[Json]:
+def _users_files(cluster: ClusterInputs) -> list[Json]:
     sources = [config_map_source(name) for name in config_maps_of(cluster)]
     if jwks := cluster.controller.spec.jwks_key_ref:
         sources.append(config_map_source(jwks.name, (jwks.key, "jwks.json", None)))
     return sources
 
 
-def _state(cluster: Cluster) -> tuple[list[Json], list[Json]]:
+def _state(cluster: ClusterInputs) -> tuple[list[Json], list[Json]]:
     """The pod's volume for slurmctld's state, or the claim template that makes one."""
     wish = cluster.controller.spec.persistence or Persistence(enabled=True)
     if not wish.enabled:

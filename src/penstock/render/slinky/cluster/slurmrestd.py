@@ -22,15 +22,15 @@ from penstock.render.parts.pod_template import (
     template,
 )
 from penstock.render.parts.service import Port, service
-from penstock.render.slinky.cluster.adopted_workload import Declared
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import identity, slurm_conf
-from penstock.render.slinky.inputs import Cluster, owner
+from penstock.render.slinky.inputs import ClusterInputs, owner
 from penstock.slurm import daemons
 
 _ID = daemons.SLURMRESTD_UID
 
 
-def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list[Json]:
+def objects(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -> list[Json]:
     """Service and Deployment, in the order in which they are to be written.
 
     `conf` is the slurm.conf in the ConfigMap that slurmrestd mounts, where there is one already.
@@ -79,10 +79,10 @@ def objects(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> list
     ]
 
 
-def declared(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> Declared:
+def declared(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -> WorkloadSpec:
     """What is declared of slurmrestd's pods, with `conf` as in `objects`."""
     conf = slurm_conf(cluster) if conf is None else conf
-    return Declared(
+    return WorkloadSpec(
         restapi.spec.template,
         {"slurmrestd": restapi.spec.slurmrestd},
         hashes={slinky_labels.SLURM_KEY_HASH: cluster.slurm_key_hash},
@@ -91,7 +91,7 @@ def declared(cluster: Cluster, restapi: RestApi, conf: str | None = None) -> Dec
     )
 
 
-def _read_at_start(cluster: Cluster, *, accounted: bool) -> dict[str, str]:
+def _read_at_start(cluster: ClusterInputs, *, accounted: bool) -> dict[str, str]:
     """What is declared of those lines of slurm.conf that slurmrestd reads once."""
     spec, books = cluster.controller.spec, cluster.accounting if accounted else None
     return {
@@ -107,14 +107,14 @@ def _read_at_start(cluster: Cluster, *, accounted: bool) -> dict[str, str]:
     }
 
 
-def _has_slurmdbd(cluster: Cluster, conf: str) -> bool:
+def _has_slurmdbd(cluster: ClusterInputs, conf: str) -> bool:
     """Whether slurmdbd's half of the API is to be loaded: it fails to without its slurm.conf."""
     if cluster.accounting is None:
         return cluster.controller.spec.accounting_ref is not None
     return "AccountingStorageType=accounting_storage/slurmdbd" in conf.splitlines()
 
 
-def _pod_spec(cluster: Cluster, restapi: RestApi, conf: str) -> Json:
+def _pod_spec(cluster: ClusterInputs, restapi: RestApi, conf: str) -> Json:
     user = {"runAsNonRoot": True, "runAsUser": _ID, "runAsGroup": _ID}
     base: Json = {
         "name": "slurmrestd",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from penstock.api.kubernetes.meta import Json
 from penstock.render.parts.pod_template import memory, secret_source
 from penstock.render.parts.script import script
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 
 _CONF = "sssd-conf"
 _PIPES = "sssd-pipes"
@@ -25,7 +25,7 @@ FORMER: Mapping[str, str] = {
 """By the hash of the chart's default sssd.conf that of an earlier one which means the same."""
 
 
-def volumes(cluster: Cluster) -> list[Json]:
+def volumes(cluster: ClusterInputs) -> list[Json]:
     """Where sssd.conf comes from and the sockets are; nothing without a reference.
 
     slurmctld starts without the Secret too: those who work already must not wait for it.
@@ -41,14 +41,14 @@ def volumes(cluster: Cluster) -> list[Json]:
     ]
 
 
-def mounts(cluster: Cluster) -> list[Json]:
+def mounts(cluster: ClusterInputs) -> list[Json]:
     """What slurmctld's container has of it."""
     if cluster.controller.spec.sssd_conf_ref is None:
         return []
     return [{"name": _PIPES, "mountPath": _PATH, "readOnly": True}]
 
 
-def sidecars(cluster: Cluster) -> list[Json]:
+def sidecars(cluster: ClusterInputs) -> list[Json]:
     """The container of sssd, from the image of login pods."""
     if cluster.controller.spec.sssd_conf_ref is None:
         return []

@@ -15,7 +15,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.config import partition as partitions
 from penstock.render.parts.pod_template import names_of
 from penstock.render.slinky.cluster import release
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document, joined
 from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMD_PORT
 from penstock.slurm.partition.declaration import copy_partitions
@@ -33,7 +33,7 @@ _KEY_LINES = (
 _PARTITIONS, _EXTRA, _MERGED = "NODESET & PARTITION", "EXTRA CONFIG", "MERGED CONFIG"
 
 
-def slurm_conf(cluster: Cluster) -> str:
+def slurm_conf(cluster: ClusterInputs) -> str:
     """The file's text. Equal clusters give equal bytes, in whatever order NodeSets are listed."""
     if cluster.controller.spec.external:
         sections = [_external(cluster), ("ACCOUNTING", _accounting(cluster))]
@@ -59,7 +59,7 @@ def slurm_conf(cluster: Cluster) -> str:
     return text
 
 
-def retained_partitions(cluster: Cluster) -> frozenset[str]:
+def retained_partitions(cluster: ClusterInputs) -> frozenset[str]:
     """Partitions that nobody declares and that stay, as jobs may be in them."""
     if not cluster.in_effect:
         return frozenset()
@@ -127,7 +127,7 @@ _LOGGING = [
 ]
 
 
-def _general(cluster: Cluster) -> list[str]:
+def _general(cluster: ClusterInputs) -> list[str]:
     controller = cluster.controller
     hosts = [
         f"{names.controller_pod(controller, i)}({names.slurmctld_address(controller, i)})"
@@ -147,7 +147,7 @@ def _general(cluster: Cluster) -> list[str]:
     ]
 
 
-def max_node_count(cluster: Cluster) -> int:
+def max_node_count(cluster: ClusterInputs) -> int:
     """How many nodes slurmctld is to have room for.
 
     slurmctld makes the room when it reads its files (slurm.conf(5), MaxNodeCount), so the number
@@ -175,12 +175,12 @@ def _workers(nodeset: NodeSet) -> int:
     return (nodeset.spec.replicas if counted else nodeset.status.desired) or 0
 
 
-def state_directory(cluster: Cluster) -> str:
+def state_directory(cluster: ClusterInputs) -> str:
     """Where slurmctld keeps its state."""
     return f"/var/spool/slurmctld/{names.cluster_name(cluster.controller)}"
 
 
-def _external(cluster: Cluster) -> tuple[str, list[str]]:
+def _external(cluster: ClusterInputs) -> tuple[str, list[str]]:
     controller = cluster.controller
     return "GENERAL", [
         f"ClusterName={names.cluster_name(controller)}",
@@ -193,14 +193,14 @@ def _external(cluster: Cluster) -> tuple[str, list[str]]:
     ]
 
 
-def _alt_parameters(cluster: Cluster) -> str:
+def _alt_parameters(cluster: ClusterInputs) -> str:
     jwks = ",jwks=/etc/slurm/jwks.json" if cluster.controller.spec.jwks_key_ref else ""
     # Slurm 26.05 and later; an older one leaves a word that it does not know alone.
     identities = ",use_jwt_client_ids" if cluster.identities else ""
     return f"jwt_key=/etc/slurm/jwt.key{jwks}{identities}"
 
 
-def _required(cluster: Cluster) -> dict[str, str]:
+def _required(cluster: ClusterInputs) -> dict[str, str]:
     return {
         "AuthAltParameters": _alt_parameters(cluster),
         "AuthInfo": "use_client_ids",
@@ -208,7 +208,7 @@ def _required(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def _plugins(cluster: Cluster) -> list[str]:
+def _plugins(cluster: ClusterInputs) -> list[str]:
     required = _required(cluster)
     lines = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt"]
     lines += [f"{key}={value}" for key, value in required.items()]
@@ -217,13 +217,13 @@ def _plugins(cluster: Cluster) -> list[str]:
     return lines
 
 
-def has_metrics(cluster: Cluster) -> bool:
+def has_metrics(cluster: ClusterInputs) -> bool:
     """Whether slurmctld knows of metrics, as far as its release is known."""
     version = release.running(cluster)
     return version is None or version >= METRICS_SINCE
 
 
-def _accounting(cluster: Cluster) -> list[str]:
+def _accounting(cluster: ClusterInputs) -> list[str]:
     if cluster.accounting is None:
         return ["AccountingStorageType=accounting_storage/none"]
     return [
@@ -233,11 +233,11 @@ def _accounting(cluster: Cluster) -> list[str]:
     ]
 
 
-def _files(cluster: Cluster, config_maps: Iterable[str]) -> list[str]:
+def _files(cluster: ClusterInputs, config_maps: Iterable[str]) -> list[str]:
     return sorted({file for name in config_maps for file in cluster.config_maps.get(name, {})})
 
 
-def _slurmctld_scripts(cluster: Cluster) -> list[str]:
+def _slurmctld_scripts(cluster: ClusterInputs) -> list[str]:
     spec = cluster.controller.spec
     return [
         f"{key}=/etc/slurm/{file}"
@@ -249,7 +249,7 @@ def _slurmctld_scripts(cluster: Cluster) -> list[str]:
     ]
 
 
-def _node_scripts(cluster: Cluster) -> list[str]:
+def _node_scripts(cluster: ClusterInputs) -> list[str]:
     spec = cluster.controller.spec
     return [
         f"{key}={file}"
@@ -258,7 +258,7 @@ def _node_scripts(cluster: Cluster) -> list[str]:
     ]
 
 
-def _nodesets(cluster: Cluster) -> list[str]:
+def _nodesets(cluster: ClusterInputs) -> list[str]:
     lines: list[str] = []
     for nodeset in sorted(cluster.nodesets, key=lambda n: n.metadata.name):
         lines += nodeset_lines(nodeset)
@@ -274,7 +274,7 @@ def nodeset_lines(nodeset: NodeSet) -> list[str]:
     return lines
 
 
-def _extra(cluster: Cluster) -> list[tuple[str, list[str]]]:
+def _extra(cluster: ClusterInputs) -> list[tuple[str, list[str]]]:
     """The user's text as it stands, and the required options joined to those it sets."""
     text = cluster.controller.spec.extra_conf.rstrip("\n")
     if not text.strip():

@@ -19,11 +19,11 @@ from penstock.render.parts.pod_template import (
     config_map_source,
     config_server,
     etc_mount,
+    is_internal,
     key_sources,
     logfile,
     logs_mount,
     memory,
-    own,
     projected,
     secret_source,
     spread_expression,
@@ -32,7 +32,7 @@ from penstock.render.parts.pod_template import (
 from penstock.render.parts.script import script
 from penstock.render.parts.sshd_config import WORKER, sshd_config
 from penstock.render.slinky.cluster import release
-from penstock.render.slinky.inputs import Cluster
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.slurmd_conf import node_conf
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import WORKERS
@@ -48,7 +48,7 @@ def ssh_files(nodeset: NodeSet) -> dict[str, str]:
     return {"sshd_config": sshd_config(WORKER, ssh.extra_sshd_config)}
 
 
-def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
+def pod_spec(cluster: ClusterInputs, nodeset: NodeSet) -> Json:
     """Our part of the spec of one pod, before the user's template is laid over it."""
     slurmd = container(cluster, nodeset)
     spec: Json = {
@@ -72,13 +72,15 @@ def pod_spec(cluster: Cluster, nodeset: NodeSet) -> Json:
     return spec
 
 
-def only_on(spec: Json, machine: str) -> None:
+def pin_to_node(spec: Json, kubernetes_node: str) -> None:
     """Have the scheduler put a pod on that Kubernetes node, and on no other.
 
     What the template asks of nodes is looked at before; here it would be asked besides. Source:
     Kubernetes documentation, "DaemonSet", "How Daemon Pods are scheduled".
     """
-    term: Json = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [machine]}]}
+    term: Json = {
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": [kubernetes_node]}]
+    }
     affinity: Json = spec.get("affinity") or {}
     node: Json = affinity.get("nodeAffinity") or {}
     node = {
@@ -88,7 +90,7 @@ def only_on(spec: Json, machine: str) -> None:
     spec["affinity"] = {**affinity, "nodeAffinity": node}
 
 
-def claim_volumes(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
+def pvc_volumes(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
     """One volume for each claim template, of the same name; its claim is `called` by that."""
     metadata: list[Json] = [
         template.get("metadata") or {} for template in nodeset.spec.volume_claim_templates or ()
@@ -123,7 +125,7 @@ _SSH_MOUNTS = {
 }
 
 
-def container(cluster: Cluster, nodeset: NodeSet) -> Json:
+def container(cluster: ClusterInputs, nodeset: NodeSet) -> Json:
     """The container of slurmd, with the user's wishes."""
     ports: list[Json] = [
         {"name": "slurmd", "containerPort": daemons.SLURMD_PORT, "protocol": "TCP"}
@@ -180,7 +182,7 @@ def _topology() -> list[Json]:
     ]
 
 
-def _keys(cluster: Cluster) -> list[Json]:
+def _keys(cluster: ClusterInputs) -> list[Json]:
     """Where slurmd finds its keys, said each time that it starts.
 
     It has its configuration elsewhere, and would go on with the file that it began with when
@@ -188,7 +190,7 @@ def _keys(cluster: Cluster) -> list[Json]:
     """
     files = (("SLURM_SACK_JWKS", names.SLURM_JWKS), ("SLURM_SACK_KEY", names.SLURM_KEY))
     found: list[Json] = [{"name": name, "value": f"/etc/slurm/{file}"} for name, file in files]
-    return found if own(cluster) else []
+    return found if is_internal(cluster) else []
 
 
 def _limits(nodeset: NodeSet) -> list[Json]:

@@ -20,16 +20,16 @@ from penstock.model.recorded_revision import RecordedRevision
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 from penstock.render.parts.digest import canonical_json
-from penstock.render.slinky.inputs import Cluster, Images
+from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.translate.slinky.recorded_spec import recorded_revision as translated
 
 _AMOUNTS = frozenset({"requests", "limits"})
 _PATCH = "$patch"
-_NOBODY = Cluster(Controller(), Images("", "", "", "", ""))
+_NOBODY = ClusterInputs(Controller(), Images("", "", "", "", ""))
 
 
-def bare(value: Any) -> Any:
+def normalize(value: Any) -> Any:
     """The value without fields that say nothing, and with quantities as numbers.
 
     `false` and 0 say something. Whether a whole list or mapping says nothing is for the caller.
@@ -37,13 +37,16 @@ def bare(value: Any) -> Any:
     return _with_amounts(empty.said(value))
 
 
-def understood(value: Any) -> Any:
-    """`bare`, and without false, 0 and empty items, which slurm-operator leaves out of its pods."""
-    return _without_falses(bare(value))
+def normalize_amounts(value: Any) -> Any:
+    """Normalize, and drop false, 0 and empty items, which slurm-operator leaves out of its pods."""
+    return _without_falses(normalize(value))
 
 
 def _without_falses(value: Any) -> Any:
-    """Of a value that is `bare`: what is empty in it says something, what becomes so does not."""
+    """Drop false and 0 of a normalized value, and what becomes empty by that.
+
+    What is empty in the normalized value has a meaning and stays.
+    """
     if isinstance(value, dict):
         fields = cast("Json", value)
         found = {key: _without_falses(one) for key, one in fields.items()}
@@ -85,10 +88,10 @@ def declared_revision(nodeset: NodeSet) -> RecordedRevision:
 
 def recorded_revision(nodeset: NodeSet, record: ControllerRevision) -> RecordedRevision:
     """What a ControllerRevision of a NodeSet records."""
-    return translated(nodeset, record, partial(of_revision, nodeset))
+    return translated(nodeset, record, partial(normalized_pod, nodeset))
 
 
-def of_revision(nodeset: NodeSet, data: Json) -> bytes:
+def normalized_pod(nodeset: NodeSet, data: Json) -> bytes:
     """What the data of a ControllerRevision of a NodeSet mean: the pod that is made from them.
 
     Two that mean the same give the same bytes. Data that are of no NodeSet mean themselves.
@@ -101,11 +104,11 @@ def of_revision(nodeset: NodeSet, data: Json) -> bytes:
         "claims": spec.volume_claim_templates or (),
         "mode": spec.scaling_mode,
     }
-    return _of_revision(canonical_json([place, data]))
+    return _normalized_pod(canonical_json([place, data]))
 
 
 @lru_cache(maxsize=256)
-def _of_revision(text: bytes) -> bytes:
+def _normalized_pod(text: bytes) -> bytes:
     place, data = msgspec.json.decode(text, type=tuple[Json, Json])
     try:
         parts: Json = {
@@ -129,6 +132,6 @@ def _of_revision(text: bytes) -> bytes:
             NodeSet,
         )
         pod = worker.pod(_NOBODY, nodeset, 0, revision_hash="-")
-        return canonical_json({"padding": nodeset.spec.ordinal_padding, "pod": bare(pod)})
+        return canonical_json({"padding": nodeset.spec.ordinal_padding, "pod": normalize(pod)})
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return text

@@ -13,30 +13,30 @@ from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts import merge
 from penstock.render.parts.digest import config_digest
-from penstock.render.parts.pod_template import metadata, object_metadata, own
+from penstock.render.parts.pod_template import is_internal, metadata, object_metadata
 from penstock.render.parts.service import Port, service
-from penstock.render.slinky.inputs import Cluster, owner
-from penstock.render.slinky.nodeset.pod_spec import claim_volumes, only_on, pod_spec, ssh_files
+from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.nodeset.pod_spec import pin_to_node, pod_spec, pvc_volumes, ssh_files
 from penstock.render.slinky.nodeset.revision import Revision, controller_revision, revision
 from penstock.slurm import daemons
 
 __all__ = [
     "Revision",
-    "claims",
     "controller_revision",
-    "daemon_claims",
-    "daemon_pod",
+    "node_pod",
+    "node_pvcs",
     "objects",
     "pod",
     "revision",
     "shared_objects",
+    "worker_pvcs",
 ]
 
 MORE_THAN_ALL = 2**31 - 1
 """Healthy pods that a PodDisruptionBudget can ask for at most."""
 
 
-def shared_objects(cluster: Cluster) -> list[Json]:
+def shared_objects(cluster: ClusterInputs) -> list[Json]:
     """Headless Service and PodDisruptionBudget of all workers of a cluster.
 
     Every NodeSet of the cluster is an owner, none of them the managing one; no NodeSet, no objects.
@@ -99,17 +99,17 @@ def objects(nodeset: NodeSet) -> list[Json]:
     ]
 
 
-def claims(nodeset: NodeSet, ordinal: int) -> list[Json]:
+def worker_pvcs(nodeset: NodeSet, ordinal: int) -> list[Json]:
     """The PersistentVolumeClaims of the pod of an ordinal. They have no owner: they outlive it."""
-    return _claims(nodeset, partial(names.worker_claim, nodeset, ordinal=ordinal))
+    return _pvcs(nodeset, partial(names.worker_claim, nodeset, ordinal=ordinal))
 
 
-def daemon_claims(nodeset: NodeSet, host: str) -> list[Json]:
+def node_pvcs(nodeset: NodeSet, slurm_node: str) -> list[Json]:
     """The PersistentVolumeClaims of the pod of a Slurm node in DaemonSet mode."""
-    return _claims(nodeset, partial(names.daemon_claim, nodeset, host=host))
+    return _pvcs(nodeset, partial(names.daemon_claim, nodeset, host=slurm_node))
 
 
-def _claims(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
+def _pvcs(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
     labels = slinky_labels.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
     out: list[Json] = []
     for claim in nodeset.spec.volume_claim_templates or ():
@@ -133,13 +133,13 @@ def _claims(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
 
 
 def pod(
-    cluster: Cluster,
+    cluster: ClusterInputs,
     nodeset: NodeSet,
     ordinal: int,
     *,
     revision_hash: str = "",
     topology: str = "",
-    machine: str = "",
+    kubernetes_node: str = "",
     sssd_conf_hash: str = "",
 ) -> Json:
     """The pod of an ordinal, as it is to be created.
@@ -152,9 +152,9 @@ def pod(
     name = names.pod_name(nodeset, ordinal)
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
     called = partial(names.worker_claim, nodeset, ordinal=ordinal)
-    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
-    if machine:
-        only_on(spec, machine)
+    spec["volumes"] = merge.by_key(spec["volumes"], pvc_volumes(nodeset, called), "name")
+    if kubernetes_node:
+        pin_to_node(spec, kubernetes_node)
     labels = {slinky_labels.POD_INDEX: names.padded(nodeset, ordinal)}
     host = names.slurm_node_name(nodeset, ordinal)
     hashes = {slinky_labels.TOPOLOGY: topology, slinky_labels.SSSD_CONF_HASH: sssd_conf_hash}
@@ -162,12 +162,12 @@ def pod(
     return _pod(nodeset, name, host, spec, labels, revision_hash, hashes)
 
 
-def daemon_pod(
-    cluster: Cluster,
+def node_pod(
+    cluster: ClusterInputs,
     nodeset: NodeSet,
     name: str,
-    host: str,
-    machine: str,
+    slurm_node: str,
+    kubernetes_node: str,
     *,
     revision_hash: str,
     sssd_conf_hash: str = "",
@@ -177,19 +177,19 @@ def daemon_pod(
     `host` is what its Slurm node is called, unless it is in the host's network.
     """
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
-    called = partial(names.daemon_claim, nodeset, host=host)
-    spec["volumes"] = merge.by_key(spec["volumes"], claim_volumes(nodeset, called), "name")
+    called = partial(names.daemon_claim, nodeset, host=slurm_node)
+    spec["volumes"] = merge.by_key(spec["volumes"], pvc_volumes(nodeset, called), "name")
     tolerated = [*tolerations.DAEMON]
     if spec.get("hostNetwork"):
         tolerated.append(tolerations.HOST_NETWORK)
     spec["tolerations"] = merge.union(spec["tolerations"], tolerated)
-    only_on(spec, machine)
+    pin_to_node(spec, kubernetes_node)
     hashes = {slinky_labels.SSSD_CONF_HASH: sssd_conf_hash} | _ring(cluster)
-    return _pod(nodeset, name, host, spec, {}, revision_hash, hashes)
+    return _pod(nodeset, name, slurm_node, spec, {}, revision_hash, hashes)
 
 
-def _ring(cluster: Cluster) -> dict[str, str]:
-    return {marks.KEY_RING: app_labels.TRUE} if own(cluster) else {}
+def _ring(cluster: ClusterInputs) -> dict[str, str]:
+    return {marks.KEY_RING: app_labels.TRUE} if is_internal(cluster) else {}
 
 
 def _pod(
