@@ -1,8 +1,8 @@
-"""Whether a live object already is what a manifest asks for.
+"""Compares a live object with a manifest, to find whether an apply would change it.
 
 Two things must hold: the live object has each value of the manifest, and our field manager owns
-exactly the manifest's fields. The second finds fields that we applied before and ask for no
-more, and fields that somebody else has changed and thereby taken over.
+exactly the manifest's fields. The second finds fields that we applied before and no longer apply,
+and fields that another manager changed and now owns.
 Source: Kubernetes API reference, ManagedFieldsEntry and "Server-Side Apply": `f:` a field, `k:`
 an item of a list by its keys, `v:` an item of a set.
 """

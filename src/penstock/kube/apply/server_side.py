@@ -1,4 +1,4 @@
-"""Make an object be what a manifest says, with as few writes as that takes."""
+"""Brings an object to its manifest by server-side apply, with as few writes as possible."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Applier:
             await self._client.patch_raw(
                 resource, meta.get("namespace", ""), meta["name"], patch, kind="json"
             )
-        # The uid keeps an object that was deleted meanwhile from being made again half-blindly.
+        # The uid prevents the apply from creating an object that was deleted in the meantime.
         body = await self._client.apply_raw(resource, _pinned(manifest, live))
         return Applied("updated", self._remember(manifest, body), changed)
 
@@ -117,8 +117,8 @@ class Applier:
         differs = field_differences(manifest, live, self._manager)
         uid = cast("str", live["metadata"].get("uid", ""))
         if differs:
-            # The server writes it differently (a default, a webhook): what it looks like now is
-            # as good as what was asked for, until one of the two changes.
+            # The server stores it differently (a default, a webhook). The stored form counts as
+            # equal to the manifest until one of the two changes.
             self._memos[uid] = _Memo(_hash(manifest), self._live_hash(live, differs))
         else:
             self._memos.pop(uid, None)

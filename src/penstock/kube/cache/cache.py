@@ -1,4 +1,4 @@
-"""Objects of the API server, held in memory and kept up to date by watches."""
+"""Informer cache: objects of the API server in memory, kept up to date by watches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Cache(Generic[T]):
         return entry.obj if entry else None
 
     def raw(self, key: str) -> Json | None:
-        """The whole object as JSON, decoded anew each time. Needs `raw=True`."""
+        """The whole object as JSON, decoded at each call. Needs `raw=True`."""
         entry = self._store.entry(key)
         if entry is None:
             return None
@@ -73,11 +73,11 @@ class Cache(Generic[T]):
         return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **decoded}
 
     def index(self, values_of: Callable[[T], Iterable[str]]) -> Index[T]:
-        """Objects by what `values_of` says of each; kept up from now on."""
+        """Index of the objects by the values that `values_of` returns; it follows each change."""
         return self._store.index(values_of)
 
     def subscribe(self, handler: Handler[T]) -> Callable[[], None]:
-        """Call `handler(old, new)` for what is there and for each change, synchronously.
+        """Call `handler(old, new)` for each present object and for each change, synchronously.
 
         Returns how to unsubscribe.
         """

@@ -55,7 +55,7 @@ class Expectations(Generic[T]):
     def satisfied(self, owner: str) -> bool:
         """Whether the cache shows every own write of that owner.
 
-        When not, return `Result(requeue_after=1.0)`; the events to come wake the key anyway.
+        If not, return `Result(requeue_after=1.0)`; events from the watch requeue the key as well.
         """
         writes = self._writes.get(owner)
         if not writes:

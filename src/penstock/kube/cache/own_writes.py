@@ -13,9 +13,9 @@ T = TypeVar("T", bound=KubeObject)
 class OwnWrites(Generic[T]):
     """The answers to our last writes, by `namespace/name`.
 
-    A decision that is made before the watch shows the last one's write would begin again from what
-    was there before it. Only objects that were seen before are known by their answers: one that is
-    gone again must not come to life.
+    The watch may not have delivered the last write yet; a decision from the older state would
+    start over. Only objects that the cache had before are taken from answers: an object that was
+    deleted again must not reappear.
     """
 
     def __init__(self) -> None:

@@ -65,10 +65,10 @@ class Index(Generic[T]):
 
 
 class Store(Generic[T]):
-    """Objects by `namespace/name`; tells each handler of each change, in order.
+    """Objects by `namespace/name`; calls each handler for each change, in order.
 
     A handler gets (old, new): (None, new) for an addition, (old, None) for a deletion. An object
-    that was deleted and made again between two looks is told as a deletion and an addition.
+    that was deleted and recreated between two events counts as a deletion and an addition.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Store(Generic[T]):
         return self._entries.get(key)
 
     def index(self, values_of: Callable[[T], Iterable[str]]) -> Index[T]:
-        """A new index, filled with what is there and kept up from now on."""
+        """Create an index of the present objects that follows each change."""
         index = Index(values_of)
         for obj in self:
             index.update(None, obj)
@@ -95,7 +95,7 @@ class Store(Generic[T]):
         return index
 
     def subscribe(self, handler: Handler[T]) -> Callable[[], None]:
-        """Call `handler` for what is there and for each change; returns how to stop that."""
+        """Call `handler` for each present object and each change; returns how to unsubscribe."""
         self._handlers.append(handler)
         for obj in self:
             _notify(handler, None, obj)

@@ -162,9 +162,9 @@ class Client:
             yield stream
 
     async def dry_run(self, resource: Resource[Any], live: Json | None, body: Json) -> Json:
-        """What would become of a create (`live` is None) or of a merge patch; nothing is changed.
+        """Return the object after a create (`live` is None) or a merge patch, without writing it.
 
-        Source: Kubernetes API concepts, "Dry-run". Raises KubeError with what would be refused.
+        Source: Kubernetes API concepts, "Dry-run". Raises KubeError if the server rejects it.
         """
         meta = (live or body)["metadata"]
         params = {"fieldManager": self.field_manager, "dryRun": "All"}

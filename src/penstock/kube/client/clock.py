@@ -39,7 +39,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock and the running event loop's timers."""
+    """The system's clock and the running event loop's timers."""
 
     def monotonic(self) -> float:
         """Seconds of `time.monotonic`."""

@@ -26,7 +26,7 @@ IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConfigError(Exception):
-    """There is no usable way to a cluster; the message says what is missing."""
+    """There is no usable way to a cluster; the message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)

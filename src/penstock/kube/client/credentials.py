@@ -1,7 +1,7 @@
 """Proof of identity: tokens, client certificates and exec plugins, fresh at each request.
 
 Token files of pods are rewritten by the kubelet before they expire, and certificates are
-renewed on disk, so files are looked at again whenever they changed.
+renewed on disk, so files are read again after each change.
 Source: Kubernetes documentation, "Authenticating", client-go credential plugins.
 """
 
@@ -45,7 +45,7 @@ class Credentials(Protocol):
         ...
 
     def expire(self) -> None:
-        """The server refused what `access` gave: do not give it again."""
+        """Discard what `access` returned: the server rejected it."""
         ...
 
 
@@ -69,7 +69,7 @@ class FileCredentials:
         self._access: Access | None = None
 
     async def access(self) -> Access:
-        """Headers and TLS as the files say now."""
+        """Headers and TLS from the files as they are now."""
         stamp = _stamp(self._material)
         if self._access is None or stamp != self._stamp:
             self._access = build(self._material)
@@ -102,7 +102,7 @@ class _ExecCredential(Struct, frozen=True, rename="camel"):
 
 
 class ExecCredentials:
-    """Credentials of an exec plugin, kept until they expire or are refused."""
+    """Credentials of an exec plugin, kept until they expire or the server rejects them."""
 
     def __init__(self, material: Material, plugin: ExecPlugin) -> None:
         self._material = material

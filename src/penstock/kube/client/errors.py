@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 
 class StatusCause(Struct, frozen=True, rename="camel"):
-    """One field that was refused, or one reason among several."""
+    """One field that was rejected, or one of several reasons."""
 
     reason: str | None = None
     message: str | None = None
@@ -45,7 +45,7 @@ class UnreachableError(KubeError):
 
 
 class NotLeaderError(KubeError):
-    """A write was held back because this process no longer leads. Nothing was sent."""
+    """A write was not sent because this process no longer leads."""
 
 
 class NotOursError(KubeError):
@@ -56,7 +56,7 @@ class ApiError(KubeError):
     """The API server answered, and the answer is an error.
 
     `code` is the HTTP status, `reason` and `message` are the server's; `retry_after` are the
-    seconds it asks to wait, if it does; `causes` name the fields of a refused object.
+    seconds it asks to wait, if it does; `causes` name the fields of a rejected object.
     """
 
     def __init__(
@@ -150,8 +150,8 @@ def status_error(status: Status, code: int = 0, retry_after: float | None = None
         retry_after = float(details.retry_after_seconds)
     kind = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
     if code == 500 and status.message.startswith(_UNTYPED):
-        # The API server says "internal error" of a manifest that does not fit its kind; to send
-        # it again is no use.
+        # The API server answers "internal error" for a manifest that does not fit its kind; a
+        # retry would fail as well.
         kind = InvalidError
     if code == 409 and status.reason == "AlreadyExists":
         kind = AlreadyExistsError

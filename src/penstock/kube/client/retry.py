@@ -28,9 +28,9 @@ READS = frozenset({"get", "list", "watch"})
 class Call:
     """A request and how it may be treated.
 
-    `verb` and `resource` are the words of RBAC and metrics. `repeat` says that doing it twice is
-    the same as doing it once, so it may be sent again when nobody knows whether it arrived.
-    `timeout` are seconds for one attempt.
+    `verb` and `resource` are the words of RBAC and metrics. `repeat` means that the request is
+    idempotent, so it may be sent again when it is unknown whether it arrived. `timeout` are
+    seconds for one attempt.
     """
 
     verb: str
@@ -70,7 +70,7 @@ class Rest:
     async def send(self, call: Call, guard: Callable[[], bool] | None = None) -> Response:
         """The first good answer. Raises KubeError.
 
-        `guard` is asked before each attempt of a write; NotLeaderError is raised when it says no.
+        `guard` is called before each attempt of a write; NotLeaderError is raised if it is false.
         """
         attempt = 0
         while True:
@@ -126,7 +126,7 @@ class Rest:
 def _again(call: Call, error: KubeError) -> bool:
     """Whether a failed call may be sent again.
 
-    429 is refused before anything is done, so everything that may be repeated at all is; an
+    The server sends 429 before it does anything, so every repeatable call may be sent again. An
     eviction's 429 means a PodDisruptionBudget and is the caller's to handle (`repeat` is False).
     """
     return call.repeat and isinstance(error, (TooManyRequestsError, ServerError, UnreachableError))

@@ -82,7 +82,7 @@ class HttpTransport:
         self._sockets = WeakSet[socket.socket]()
 
     async def send(self, request: Request) -> Response:
-        """Send, and once more with fresh credentials when the server says 401."""
+        """Send a request; after 401 once more, with fresh credentials."""
         try:
             async with await self._open(request) as answer:
                 return Response(answer.status, await answer.read(), _retry_after(answer))
@@ -136,8 +136,8 @@ class HttpTransport:
         )
 
     async def _gone(self) -> None:
-        # A TLS handshake that is cancelled midway ends after the session says that it is closed,
-        # and nobody tells: a loop that ended before would leave its socket open.
+        # A TLS handshake that is cancelled midway ends only after the session reports that it is
+        # closed. An event loop that ended before would leave its socket open.
         while any(one.fileno() >= 0 for one in self._sockets):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -170,7 +170,7 @@ class _HttpStream:
         return self._response
 
     async def lines(self) -> AsyncIterator[bytes]:
-        # Not readline(): it refuses lines longer than its buffer, and a pod may be one.
+        # Not readline(): it fails on lines longer than its buffer, and a pod may be one.
         parts: list[bytes] = []
         try:
             async for chunk in self._answer.content.iter_any():

@@ -27,7 +27,7 @@ OUTCOMES = ("ok", "requeue", "error")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a reconcile ended well. `requeue_after`: seconds until the key is looked at again."""
+    """A reconcile that succeeded. `requeue_after`: seconds until the key is requeued."""
 
     requeue_after: float | None = None
 
@@ -39,7 +39,7 @@ class Controller:
     """Calls `reconcile(key)` for each key that a watch brings, one at a time per key.
 
     An exception puts the key back with a growing delay and is logged; `on_error(key, error)`,
-    when given, is told of it too, for an event or a condition. A reconcile that takes longer
+    when given, is called too, for an event or a condition. A reconcile that takes longer
     than `timeout` seconds is cancelled and counts as failed.
     """
 
@@ -135,7 +135,7 @@ class Controller:
         delay = self.queue.retry(key, asked or 0.0)
         entry = log.bind(controller=self.name, key=key, retry_in=round(delay, 3))
         if isinstance(error, (ConflictError, NotLeaderError)):
-            # Somebody else was faster, or leads now: expected, and no news to a user.
+            # Another writer was faster, or another process leads now: expected, no news to a user.
             entry.info("reconcile must look again", error=str(error))
             return
         if isinstance(error, (KubeError, TimeoutError)):

@@ -76,7 +76,7 @@ class Recorder:
         action: str = "Reconcile",
         warning: bool = False,
     ) -> None:
-        """Say that `reason` happened to `regarding`; `note` is the sentence a user reads."""
+        """Emit an event with `reason` about `regarding`; `note` is the sentence a user reads."""
         meta = regarding.metadata
         type_: EventType = "Warning" if warning else "Normal"
         now = self._clock.monotonic()

@@ -82,14 +82,14 @@ class Lease:
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last looked at."""
+        """Holder of the Lease when it was last read."""
         return (self._seen and self._seen.holder_identity) or ""
 
     def is_leading(self) -> bool:
         """Whether this process may act at this very moment.
 
-        False as soon as the last renewal is too long ago, even when the event loop was stopped
-        meanwhile and nobody could be told yet: use it as `Client.guard`.
+        False as soon as the last renewal is too long ago, even if the event loop was stopped in
+        between and no callback ran: use it as `Client.guard`.
         """
         return self._left() > 0
 
@@ -143,7 +143,7 @@ class Lease:
             async with deadline(self._clock, min(left, self._timing.renew / 2)):
                 ours = await self._take()
         except ConflictError:
-            # Somebody else wrote it; whether another leads now is seen at the next look.
+            # Another candidate wrote it; the next attempt finds who leads.
             return False
         except (KubeError, TimeoutError) as error:
             log.warning("lease not renewed", lease=self._name, error=repr(error))

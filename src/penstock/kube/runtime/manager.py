@@ -1,4 +1,4 @@
-"""One process: its caches, its controllers, its turn at leading, and an orderly end."""
+"""Runs the caches, controllers, leader election and graceful shutdown of one process."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class _Key:
 
 
 class Manager:
-    """Starts and stops everything together.
+    """Starts and stops all caches, controllers and background tasks of one process.
 
-    Caches run in every process, so that a standby is warm. Controllers and what is added with
-    `run_while_leading` run only while `lease` is held; without a Lease the process leads by itself.
+    Caches run in every process, so that a standby is warm. Controllers and functions added with
+    `run_while_leading` run only while this process leads; without a Lease it always leads.
     `namespaces` narrows all caches of namespaced resources. `grace` are the seconds that
     reconciles under way get at the end.
     """
@@ -70,7 +70,7 @@ class Manager:
         self._own_process = False
         self._working = False
         if lease is not None:
-            # A process that was frozen and wakes up late must not act before it looks around.
+            # A process that was frozen must not write before it has read the Lease again.
             client.guard = lease.is_leading
 
     def cache(

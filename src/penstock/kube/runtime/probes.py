@@ -33,7 +33,7 @@ async def serve(
 ) -> AsyncGenerator[Bound]:
     """Serve while the block runs.
 
-    `alive` and `ready` say what is wrong, or None. Without a host all interfaces are served, and
+    `alive` and `ready` return the problem, or None. An empty `host` means all interfaces, and
     without `metrics_port` no metrics.
 
     Raises OSError when a port is taken.

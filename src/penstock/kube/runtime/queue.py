@@ -99,7 +99,7 @@ class WorkQueue:
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
-                    # It was woken for a key and cannot take it: wake another one.
+                    # This getter was notified for a key and is cancelled: notify another one.
                     self._notify_getter()
                 raise
         key = self._ready.popleft()

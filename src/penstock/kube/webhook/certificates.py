@@ -23,7 +23,7 @@ LEAF_LIFETIME = timedelta(days=90)
 KNOWN_AFTER = timedelta(hours=1)
 """A new authority signs nothing before its certificate has had this time to reach API servers."""
 SKEW = timedelta(minutes=5)
-"""Clocks that differ by this must not refuse a certificate of this second."""
+"""Clocks that differ by this must accept a certificate issued in this second."""
 
 AUTHORITY, AUTHORITY_KEY, LEAF, LEAF_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 """Keys in a Secret; all but `ca.key` are those of kubernetes.io/tls and of cert-manager."""
@@ -125,7 +125,7 @@ def _with_leaf(bundle: Bundle, hosts: Collection[str], now: datetime) -> Bundle:
 
 def _authority(now: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = ec.generate_private_key(ec.SECP256R1())
-    # Two authorities of one name would be told apart by their key identifiers only.
+    # Two authorities of one name would differ in their key identifiers only.
     name = f"penstock-webhook-ca-{now:%Y%m%d%H%M%S}"
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (

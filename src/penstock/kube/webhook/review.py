@@ -59,7 +59,7 @@ class _Review(KubeStruct, frozen=True):
 
 
 class Cause(KubeStruct, frozen=True, omit_defaults=False):
-    """One field that is refused."""
+    """One field that is rejected."""
 
     field: str
     message: str
@@ -70,7 +70,7 @@ class Cause(KubeStruct, frozen=True, omit_defaults=False):
 class Answer:
     """Whether the write goes through.
 
-    `causes` refuse it, field by field. `warnings` are shown to the user in either case. `patch` is
+    `causes` reject it, field by field. `warnings` are shown to the user in either case. `patch` is
     a JSON patch (RFC 6902) of the object; only a mutating webhook may give one.
     """
 
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def allowed(self) -> bool:
-        """Whether nothing refuses it."""
+        """Whether there is no cause to reject it."""
         return not self.causes
 
 
