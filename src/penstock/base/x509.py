@@ -25,7 +25,7 @@ def key_usage(*, sign: bool) -> x509.KeyUsage:
 
 
 def general_name(host: str) -> x509.GeneralName:
-    """A host as a certificate names it: an address, or a DNS name."""
+    """Subject alternative name of a certificate for `host`: an address, or a DNS name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

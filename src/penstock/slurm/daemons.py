@@ -12,4 +12,4 @@ SSH_PORT: Final = 22
 SLURM_UID: Final = 401
 SLURMRESTD_UID: Final = 65534
 NOT_FOR_SLURMD: Final = ("comment", "extra")
-"""Words of a node's parameters that slurmctld keeps of a node and slurmd's `--conf` refuses."""
+"""Node parameters that slurmctld stores and slurmd's `--conf` rejects."""

@@ -30,7 +30,7 @@ _SORTED_DIGITS = 9
 
 
 class HostListError(ValueError):
-    """The text is not a host list; the message says where and what was expected."""
+    """The text is not a host list; the message names the position and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def contains(text: str, name: str) -> bool:
 def compress(names: Iterable[str]) -> str:
     """The shortest usual form of a set of names, sorted by prefix and number; same set, same text.
 
-    Only the last number of a name is put in brackets. `expand(compress(names))` gives the set back.
+    Only the last number of a name is put in brackets. `expand(compress(names))` equals `names`.
     """
     groups: dict[str, set[str]] = {}
     plain: set[str] = set()

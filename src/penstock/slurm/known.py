@@ -1,7 +1,6 @@
 """Known or unknown: the form of every fact that comes from Slurm.
 
-Not knowing is never "yes". A caller of `Fact` has to say what it does with `Unknown`, and the type
-checker sees to it.
+An unknown fact is never "yes". The type checker makes every caller of `Fact` handle `Unknown`.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Schedule:
     def window(self, now: float) -> Window | None:
         """The one that runs, or that comes next; None when the only one is over.
 
-        Those that come again do so by UTC. Slurm goes by the clock of slurmctld's machine, and
-        moves its reservation on by itself; where that is not in UTC the two differ in summer.
+        Windows repeat by UTC. Slurm goes by the local time of slurmctld's host, and moves its
+        reservation on by itself; where that is not in UTC the two differ in summer.
         """
         first, step = self.first, EVERY.get(self.every)
         if now < first.end:

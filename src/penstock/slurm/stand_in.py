@@ -1,7 +1,7 @@
-"""Names of the node records by which running slurmds are led to register again.
+"""Names of the stand-in node records that make running slurmds register again.
 
-They are fixed, so that whatever a process left that was killed is found and deleted. How they are
-used says `penstock.slurm.rest.node_registration`.
+They are fixed, so that records that a killed process left are found and deleted.
+`penstock.slurm.rest.node_registration` creates and deletes them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Slurm says of its nodes and jobs, as decisions read it.
+"""State of Slurm's nodes and jobs, as decisions read it.
 
 State names are slurmrestd's: a base state (`IDLE`, `ALLOCATED`, `MIXED`, `DOWN`, `ERROR`, `FUTURE`,
 `UNKNOWN`) and flags (`DRAIN`, `COMPLETING`, `NOT_RESPONDING`, ...), all in one set.
@@ -31,7 +31,7 @@ FINISHED = frozenset(
     }
 )
 """Base states of a job that ended; with COMPLETING it still holds its nodes. Flags such as
-LAUNCH_FAILED may stand beside RUNNING and say nothing. Source: squeue(1), JOB STATE CODES."""
+LAUNCH_FAILED may stand beside RUNNING and mean nothing. Source: squeue(1), JOB STATE CODES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Node:
     address: str = ""
     hostname: str = ""
     topology: str | None = ""
-    """None where this version of slurmrestd does not tell."""
+    """None if this version of slurmrestd omits it."""
     weight: int = 1
     gres: str = ""
     gres_used: str = ""
@@ -61,7 +61,7 @@ class Node:
     version: str = ""
     """Release of its slurmd, such as 26.05.5; empty before it has registered."""
     boot_time: int = field(default=0, compare=False)
-    """slurmd computes it anew at each registration, a second more or less: no change counts."""
+    """slurmd computes it at each registration, a second more or less: it is not compared."""
 
     @property
     def busy(self) -> bool:
@@ -77,8 +77,7 @@ class Node:
     def drained(self) -> bool:
         """Whether it drains and is empty: the only state in which its pod may be deleted.
 
-        A node in base state UNKNOWN has not reported since slurmctld started: nobody can say that
-        it is empty.
+        A node in base state UNKNOWN has not reported since slurmctld started, so it may have jobs.
         """
         return self.drain and not self.busy and "UNKNOWN" not in self.state
 

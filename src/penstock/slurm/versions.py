@@ -53,7 +53,7 @@ _TAG = re.compile(r"\A(?:v|slurm-?)?(\d\d)\.(02|05|08|11)(?!\d)")
 
 
 def parse(text: str) -> Version | None:
-    """The release in what a daemon says of itself, such as `slurm-wlm 24.11.5`."""
+    """The release in a daemon's version text, such as `slurm-wlm 24.11.5`."""
     found = _MAJOR.search(text)
     return Version(int(found[1]), int(found[2])) if found else None
 
@@ -61,7 +61,7 @@ def parse(text: str) -> Version | None:
 def of_image(reference: str) -> Version | None:
     """The release that the tag of an image begins with; None when it names none.
 
-    `25.11-ubuntu24.04` is 25.11; a digest alone says nothing.
+    `25.11-ubuntu24.04` is 25.11; a digest alone names no release.
     """
     name = reference.partition("@")[0].rpartition("/")[2]
     found = _TAG.match(name.partition(":")[2])

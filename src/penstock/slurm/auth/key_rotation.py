@@ -37,7 +37,7 @@ class Phase(Enum):
     LEARN = "Learn"
     """slurmctld and workers learn the new key and sign with the former."""
     CLIENTS = "Clients"
-    """slurmdbd and logins are made anew, and sign with the new one."""
+    """slurmdbd and login pods are recreated, and sign with the new key."""
     SWITCH = "Switch"
     """slurmctld and workers sign with the new one, and still take the former."""
     FORGET = "Forget"
@@ -53,10 +53,10 @@ _BEFORE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """All that is to be remembered of a cluster's keys.
+    """State of a cluster's auth keys.
 
-    In each phase workers get their file first; with `handed` slurmctld has it as well, and has told
-    everybody to read it. `since` is when the last of this was done, in Unix seconds.
+    In each phase workers get their file first; with `handed` slurmctld has it as well, and has
+    made all daemons read it. `since` is the time of the last step, in Unix seconds.
     """
 
     current: bytes
@@ -124,12 +124,12 @@ class Ring:
 
 
 def named(key: bytes) -> str:
-    """Slurm's `kid` of a key: says which it is, and nothing of what it is."""
+    """Slurm's `kid` of a key: it identifies the key and does not reveal it."""
     return hashlib.sha256(b"kid of " + key).hexdigest()[:16]
 
 
 def read(data: Mapping[str, str] | None) -> Ring | None:
-    """What a Secret's `data` says; None for what is no key ring."""
+    """Parse a Secret's `data`; None if it is no key ring."""
     try:
         found = {k: base64.b64decode(v, validate=True) for k, v in (data or {}).items()}
         state: dict[str, Any] = msgspec.json.decode(found[_STATE])

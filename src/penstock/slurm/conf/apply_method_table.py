@@ -38,7 +38,7 @@ SINCE: dict[str, tuple[tuple[Version, str], ...]] = {
 """Keys by the release that knows them first, of those that 24.11 does not know.
 
 Of which of the two releases between 24.11 and 26.05 a key is was read, not tried: the earlier one
-where that was not certain, so that nothing is refused that Slurm takes. Source: scontrol 24.11.5,
+where that was not certain, so that nothing is rejected that Slurm takes. Source: scontrol 24.11.5,
 asked for each key of the table; Slurm's release notes.
 """
 _SINCE_OF_LINES = {

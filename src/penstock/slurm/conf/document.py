@@ -1,7 +1,7 @@
 """slurm.conf and its kin as a document: parse, read, change, render.
 
-Parsing never fails and rendering gives back what was parsed, byte for byte; only lines that are
-set are written anew. What Slurm would refuse by its form is told by `Document.problems`.
+Parsing never fails, and rendering returns what was parsed, byte for byte; only lines that are
+set are written again. `Document.problems` lists the lines whose form Slurm would reject.
 
 Source: slurm.conf(5); Slurm's parser for the details: `#` begins a comment unless escaped by a
 backslash, even inside quotes; a backslash at the end of a line continues it; keys ignore case;
@@ -81,7 +81,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line that Slurm would refuse. Lines count from 1."""
+    """A line that Slurm would reject. Lines count from 1."""
 
     line: int
     text: str
@@ -110,7 +110,7 @@ class Document:
     def parse(
         cls, text: str, record_keys: frozenset[str] = RECORDS, list_keys: frozenset[str] = LISTS
     ) -> Document:
-        """Read a file's text. The keys say which lines are named (other files have others)."""
+        """Parse a file's text. `keys` are those whose lines have a name; they differ by file."""
         return cls(_lines(text), record_keys, list_keys)
 
     def render(self) -> str:
@@ -275,7 +275,7 @@ def quoted(value: str) -> str:
 
 
 def joined(document: Document, required: Mapping[str, str]) -> list[str]:
-    """A line for each key that both have: what the document says, joined with what is required."""
+    """A line for each key that both have, with the document's value and the required one."""
     return [
         f"{key}={quoted(merge_options(given, split_options(options)))}"
         for key, options in required.items()

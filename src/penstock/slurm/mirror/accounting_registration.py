@@ -45,7 +45,7 @@ class RegistrationMirror(PolledMirror):
     def registration(self) -> Fact[Registration]:
         """What slurmdbd last answered; `as_of` is when it was asked.
 
-        It does not grow old by itself: whoever reads it is woken by each change.
+        It does not expire: readers are notified of each change.
         """
         return self._fact
 

@@ -101,8 +101,8 @@ class Mirror:
     def snapshot(self) -> Snapshot:
         """What is known now, without asking."""
         found = self._at()
-        # An answer gets stale between two polls. Who reads that must hear of the next good one,
-        # though it says what the last one said.
+        # An answer expires between two polls. Subscribers that read Unknown must be notified of
+        # the next good answer, even if it equals the last one.
         self._read_unknown |= not found.known
         return found
 
@@ -117,7 +117,7 @@ class Mirror:
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with the names of nodes whose record or jobs changed.
 
-        A turn between known and unknown names every known node, and no node if none is known.
+        A change between known and unknown names every known node, and no node if none is known.
         The returned function ends the subscription.
         """
         self._subscribers.append(subscriber)
@@ -133,7 +133,7 @@ class Mirror:
         self._nodes.forget(names)
 
     async def poll(self) -> Snapshot:
-        """What slurmctld says when asked after this call; callers at the same time share one poll.
+        """Return slurmctld's answer to a new request; concurrent callers share one poll.
 
         Facts are Unknown when that poll failed. It takes at most two timeouts of the client, the
         first for a poll that is already under way and does not count.
@@ -193,7 +193,7 @@ class Mirror:
                     await self._requested.wait()
 
     def _moves(self) -> bool:
-        """Whether a node is in a state that passes, or drains while jobs still run on it."""
+        """Whether a node is in a transient state, or drains while jobs still run on it."""
         nodes = self._nodes.value
         if nodes is not self._judged[0]:
             states = {node.state for node in (nodes or {}).values()}
@@ -201,7 +201,7 @@ class Mirror:
         return self._judged[1]
 
     async def _poll(self) -> Snapshot | None:
-        """One round trip; None when another slurmrestd was named meanwhile."""
+        """Send one pair of requests; None if another slurmrestd was set in the meantime."""
         client = self._client
         asked_at = self._polled_at = self._clock()
         if client is None:
@@ -276,7 +276,7 @@ async def _answer(call: Callable[[int | None], Awaitable[T]], since: int | None)
 
 
 async def _uptime(client: Slurmrestd) -> Uptime | None:
-    """For how long slurmctld runs, None when it does not say so."""
+    """Uptime of slurmctld; None if it does not report one."""
     try:
         seconds = (await client.diag()).counted_s
     except SlurmError:

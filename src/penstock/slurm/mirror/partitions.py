@@ -1,4 +1,4 @@
-"""What slurmctld says of its partitions: asked rarely, and at once when we changed one."""
+"""Mirror of slurmctld's partitions: polled rarely, and at once after our own changes."""
 
 from __future__ import annotations
 

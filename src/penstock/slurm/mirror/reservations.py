@@ -1,4 +1,4 @@
-"""What slurmctld says of its reservations: asked only while somebody needs to know."""
+"""Mirror of slurmctld's reservations: polled only while a controller needs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Reservations = Mapping[str, Reservation]
 class ReservationMirror(PolledMirror):
     """The reservations of one cluster, used from one event loop. `clock` gives monotonic seconds.
 
-    `changed` is called when an answer or a failure says something new.
+    `changed` is called when an answer or a failure differs from the one before.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class ReservationMirror(PolledMirror):
 
     @property
     def has_answered(self) -> bool:
-        """Whether it has been heard, or why there is nobody to ask."""
+        """Whether there was an answer, or there is no slurmrestd to ask."""
         return self._client is None or self._has_answer
 
     def need(self, who: str, needs: bool) -> None:
-        """Say whether somebody needs to know; as long as nobody does, slurmctld is not asked."""
+        """Register or unregister the need of `who`; without any, slurmctld is not polled."""
         if needs == (who in self._needed):
             return
         if needs:
@@ -60,7 +60,7 @@ class ReservationMirror(PolledMirror):
         self._requested.set()
 
     async def poll(self) -> None:
-        """Ask now: something was changed. What older questions hear counts no more."""
+        """Poll now, after a change; answers to older requests are dropped."""
         client, asked_at, before = self._client, self._clock(), self.records
         if client is None:
             return

@@ -75,7 +75,7 @@ class ListCache(Generic[T]):
         self._failing = self._denied = False
 
     def unchanged(self, asked_at: float) -> None:
-        """Slurm says that nothing changed since what is believed."""
+        """Slurm answered that nothing changed since the cached list."""
         if self._value is not None and self._doubt is None:
             self._as_of, self._failure = asked_at, LATE
             self._failing = self._denied = False
@@ -99,10 +99,10 @@ class ListCache(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Uptime:
-    """That slurmctld itself answered, and for how many seconds it runs at least, by its own clock.
+    """Uptime of slurmctld in seconds, at least, by its own clock; proof that it answered itself.
 
-    An empty node list says something about Slurm only beside it: without, it may come from a
-    slurmctld that has just started, or from something in between.
+    An empty node list is trusted only with it. Without, the list may come from a slurmctld that
+    has just started, or from a proxy.
     """
 
     seconds: float

@@ -31,10 +31,10 @@ _PRIORITIES = ("PriorityJobFactor", "PriorityTier")
 
 
 def with_differences(text: str, name: str, found: Iterable[Difference]) -> tuple[str, list[str]]:
-    """A slurm.conf in which a partition is declared as slurmctld has it, and what it cannot say.
+    """Declare a partition in a slurm.conf as slurmctld has it; also what the file cannot express.
 
-    A difference of `Nodes` has the value to be written in `live`. The text is the old one when
-    there is anything that it cannot say, or no line of that name.
+    A difference of `Nodes` has the value to be written in `live`. The text is unchanged if there
+    is anything that it cannot express, or no line of that name.
     """
     differences = tuple(found)
     lines = list(Document.parse(text).lines)
@@ -70,7 +70,7 @@ def with_line(text: str, line: str) -> str:
 def line_of(live: Partition, nodes: str) -> str:
     """The line that declares a partition as slurmctld has it, with this value of `Nodes`.
 
-    Raises ConfError for a value that cannot be written, and where slurmrestd does not tell all.
+    Raises ConfError for a value that cannot be written, and if slurmrestd omits fields.
     """
     found = [Setting("Nodes", nodes)] if nodes else []
     shown = {row.key: row.live(live) for row in ROWS if row.live is not None}
@@ -149,7 +149,7 @@ def _edited(raw: str, words: Words) -> str:
 
 
 def _left(new: str, name: str, found: Iterable[Difference]) -> list[str]:
-    """The differences that a changed text does not say."""
+    """The differences that a changed text does not express."""
     line = partition_lines(new).get(name)
     if line is None:
         raise ConfError(f"partition {name}")

@@ -21,8 +21,8 @@ ALL = "ALL"
 DEFAULT = "DEFAULT"
 PREFIX = "penstock"
 MOST_DEFAULTS = 64
-"""Keys that DEFAULT lines may give to others; Slurm knows fewer, and refuses any that it does not
-know. Each partition after them has them all."""
+"""Keys that DEFAULT lines may give to others; Slurm has fewer, and rejects any other key. Each
+partition after these lines gets all of them."""
 
 
 @dataclass(frozen=True, slots=True)

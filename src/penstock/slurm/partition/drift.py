@@ -95,7 +95,7 @@ def drifts(
     nodes: Mapping[str, Node] | None,
     members: Mapping[str, frozenset[str]],
 ) -> dict[str, tuple[Difference, ...]]:
-    """By partition where slurmctld is not what a slurm.conf says; those that agree are left out.
+    """By partition the differences between slurmctld and a slurm.conf; equal ones are left out.
 
     Without `nodes` the nodes of partitions are not compared. Raises HostListError.
     """

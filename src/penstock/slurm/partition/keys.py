@@ -1,4 +1,4 @@
-"""Keys of the PartitionName line: what a value means, and how slurmrestd is told and tells it.
+"""Keys of the PartitionName line: the meaning of a value, and its form in slurmrestd's API.
 
 A value in its one canonical form is text: `UNLIMITED`, minutes, `YES`, a sorted list. Values that
 no row can read, and keys that slurmrestd cannot change, are left to the file.
@@ -31,8 +31,8 @@ class Row:
     """One key. `read` raises ValueError for a value that it does not know.
 
     `body` is None for a key that slurmrestd cannot set, `live` for one that it does not show; with
-    `undo` False a key that was set cannot be set back to `absent`. `live` gives None when this
-    version of slurmrestd does not tell.
+    `undo` False a key cannot return to `absent` once it is set. `live` gives None when this
+    version of slurmrestd omits the key.
     """
 
     key: str
@@ -208,7 +208,7 @@ T = TypeVar("T")
 
 
 def _if(read: Callable[[T], str], value: T | None) -> str | None:
-    """What a value reads as; None where slurmrestd does not tell it."""
+    """Read a value; None if slurmrestd omits it."""
     return None if value is None else read(value)
 
 

@@ -35,7 +35,7 @@ def _of(
 
 
 def _own(text: str) -> dict[str, dict[str, str]]:
-    """What each line says itself, by the name of its partition."""
+    """Each line's own keys, by the name of its partition."""
     return {
         record.name: resolved({one.key.lower(): one.value for one in record.settings})
         for record in Document.parse(text).records(PARTITION)

@@ -26,7 +26,7 @@ STATE = "state"
 _DRAINED = {"UP": "DRAIN", "DOWN": "INACTIVE"}
 """States by which no new job enters and pending ones start as before. Source: slurm.conf(5)."""
 _GOES = frozenset({"default", STATE})
-"""What a line that is kept does not say: a removed partition is nobody's default."""
+"""Keys that a retained line leaves out: a removed partition is nobody's default."""
 
 
 def removed_partitions(in_effect: str, wanted: str) -> frozenset[str]:
@@ -45,8 +45,8 @@ def retained_lines(in_effect: str, wanted: str, freed: frozenset[str]) -> tuple[
     """The lines that `wanted` lacks for the partitions that have to stay.
 
     These are all that it removes but those that are `freed`, with the nodes and node sets that
-    they name. They say all themselves, so that DEFAULT lines after them change nothing. Held lines
-    held again are the same.
+    they name. Each line has all its keys, so that DEFAULT lines after it change nothing. The
+    function is idempotent.
     """
     names = sorted(removed_partitions(in_effect, wanted) - freed)
     if not names:

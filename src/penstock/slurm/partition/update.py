@@ -44,8 +44,8 @@ def call(
 ) -> Call:
     """What to ask of slurmrestd for one change.
 
-    `members` are the nodes of those node sets that slurmctld may not know yet. Where slurmctld has
-    `drifted` from what it was told before, it is told again.
+    `members` are the nodes of those node sets that slurmctld may not know yet. Keys that
+    `drifted` in slurmctld are sent again.
     """
     name = change.name
     if change.new is None:

@@ -19,12 +19,12 @@ MOST_HELD = 1_000_000
 
 
 class Slurmrestd:
-    """One slurmrestd, spoken to as one user.
+    """Client of one slurmrestd, as one user.
 
-    `token` is called for each request, so a rotated token takes effect at once. `on_call` hears the
+    `token` is called for each request, so a rotated token takes effect at once. `on_call` gets the
     method and path of each. `fence` is called before each request that changes something, and once
     more right before it is sent; it raises to keep the request back, and the caller gets what it
-    raises. Nothing is held open between requests, so there is nothing to close.
+    raises. No connection stays open between requests, so there is nothing to close.
     Every method raises a SlurmError when the answer is not a fact.
     """
 

@@ -18,7 +18,7 @@ _SLURMCTLD = range(2000, 3000)
 
 
 class SlurmError(Exception):
-    """slurmrestd, or slurmctld behind it, did not do what it was asked; `str()` says why.
+    """slurmrestd, or slurmctld behind it, did not do what it was asked; `str()` is the reason.
 
     `number` is Slurm's error number, 0 when there is none; `status` the HTTP status, 0 when there
     was no answer.
@@ -31,13 +31,13 @@ class SlurmError(Exception):
 
     @property
     def is_rejection(self) -> bool:
-        """Whether slurmctld itself said no to what was asked, so that asking again is no use."""
+        """Whether slurmctld itself rejected the request, so that a retry is of no use."""
         said_no = self.number in _SLURMCTLD and self.number != STANDBY
         return said_no and not isinstance(self, AuthError | DeniedError)
 
 
 class UnreachableError(SlurmError):
-    """No answer from slurmrestd: refused, timed out, cut off."""
+    """No answer from slurmrestd: connection refused, timed out or cut off."""
 
 
 class BadReplyError(SlurmError):

@@ -2,7 +2,7 @@
 
 slurmrestd 26.05 answers every failed request twice: the JSON reply, announced with its length, is
 followed on the same connection by a second, plain-text reply. Strict clients (aiohttp's parser is
-one) refuse both, and with them Slurm's own words. Here the announced length is read and the rest
+one) reject both, and with them Slurm's own words. Here the announced length is read and the rest
 is left. At a request or two per second, keeping connections alive would gain nothing.
 """
 
@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def json(self) -> bool:
-        """Whether it says that its body is JSON."""
+        """Whether its Content-Type is JSON."""
         return self.content_type.partition(";")[0].strip().lower() == "application/json"
 
 
@@ -67,7 +67,7 @@ def largest_reply(nodes: int) -> int:
 
 
 def bounded(largest: Callable[[], int]) -> Exchange:
-    """An `exchange` whose replies are no larger than `largest` says when they are asked for."""
+    """An `exchange` whose replies are no larger than `largest` returns at that time."""
 
     async def bounded_exchange(
         url: str,
@@ -122,7 +122,7 @@ async def exchange(
         await writer.drain()
         return await _read(reader, largest)
     finally:
-        # Nothing is left to be said, and an orderly end would wait for the other side.
+        # The reply is complete, and a graceful close would wait for the other side.
         writer.transport.abort()
 
 

@@ -1,4 +1,4 @@
-"""slurmrestd's reservations: what it says of one, and how one is asked for.
+"""slurmrestd's reservations: the fields of one, and the request that creates or changes one.
 
 slurmctld keeps them in its own state; nothing in a Slinky kind declares one.
 Source: slurmrestd's OpenAPI v0.0.45 (reservation_info, reservation_desc_msg); scontrol(1),
@@ -61,11 +61,11 @@ def reserved(reservations: Iterable[Reservation]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class WantedReservation:
-    """What a reservation is to be; what is None is Slurm's choice, or stays as it is.
+    """Desired reservation. A field that is None is Slurm's choice, or stays as it is.
 
     `start_time` and `end_time` are Unix seconds, `duration` is in minutes. A new one needs a time
     to start, an end or a duration, nodes or licences, and users or accounts. slurmctld keeps a
-    comment but does not tell it by REST.
+    comment but slurmrestd does not return it.
     """
 
     name: str

@@ -35,7 +35,7 @@ from penstock.slurm.rest.http import Answer, Exchange, HttpFormatError, exchange
 from penstock.slurm.versions import PARSERS
 
 TIMEOUT_S = 12.0
-"""Longer than the 10 s after which slurmrestd itself gives up on a dead slurmctld and says so."""
+"""Longer than the 10 s after which slurmrestd reports a slurmctld that does not answer."""
 
 SLURMCTLD, SLURMDBD = "slurm", "slurmdb"
 """The two halves of the API: slurmctld's, and slurmdbd's, which slurmrestd has with accounting."""
@@ -99,7 +99,7 @@ class Transport:
         body: dict[str, Any] | None = None,
         api: str = SLURMCTLD,
     ) -> R | None:
-        """One request; None means that slurmctld says nothing changed."""
+        """Send one request; None means that slurmctld reports no change."""
         parser = await self._discover()
         answer = await self._send(method, f"/{api}/{parser}/{path}", params, body)
         if answer.status == HTTPStatus.NOT_FOUND and not answer.json:
@@ -189,7 +189,7 @@ def _changes(method: str, path: str) -> bool:
 
 
 def _how(error: Exception) -> str:
-    # Where a name has several addresses, asyncio wraps one refusal for each in an OSError.
+    # Where a name has several addresses, asyncio wraps one error for each in an OSError.
     if isinstance(error, ConnectionRefusedError) or "Errno 111" in str(error):
         return "refused the connection"
     if isinstance(error, ConnectionError | EOFError):
@@ -198,7 +198,7 @@ def _how(error: Exception) -> str:
 
 
 def _read(type_: type[R], answer: Answer) -> R:
-    """Decode a reply, or raise what its status or its `errors` say."""
+    """Decode a reply, or raise the error of its status or its `errors`."""
     status = answer.status
     if not answer.json:
         raise _plain(status, answer.body)

@@ -48,7 +48,7 @@ class WireError(Wire, frozen=True):
     source: str = ""
 
     def words(self) -> str:
-        """Slurm's words, without saying the same twice."""
+        """Slurm's words, each text once."""
         known = self.error if self.error_number else ""
         return ": ".join(dict.fromkeys(part for part in (self.description, known) if part))
 
@@ -67,7 +67,7 @@ class MetaSlurm(Wire, frozen=True):
 
 
 class Meta(Wire, frozen=True):
-    """What a reply says of itself."""
+    """Metadata of a reply."""
 
     slurm: MetaSlurm = MetaSlurm()
 
@@ -81,7 +81,7 @@ class Reply(Wire, frozen=True):
 
     @property
     def release(self) -> str:
-        """The release of slurmrestd, such as 26.05.5; empty when it does not say."""
+        """The release of slurmrestd, such as 26.05.5; empty if the reply has none."""
         return self.meta.slurm.release if self.meta is not None else ""
 
 
@@ -224,7 +224,7 @@ class Diag(Wire, frozen=True):
 
     @property
     def counted_s(self) -> float | None:
-        """For how many seconds it counts, so it runs for at least as long; None if it is not told.
+        """Seconds since its counters began, its least uptime; None if the reply has none.
 
         Counters begin again when slurmctld starts, and at each midnight (UTC). Source: sdiag(1).
         """
@@ -328,7 +328,7 @@ class PartitionPriority(Wire, frozen=True):
 
 
 class Partition(Wire, frozen=True):
-    """One partition record, as far as it is compared with what was asked for.
+    """One partition record: the fields that are compared with the declaration.
 
     `flags` and `preempt_mode` are new in v0.0.45, `topology` in v0.0.43.
     """
@@ -388,7 +388,7 @@ class OpenApi(Wire, frozen=True):
 
     @property
     def release(self) -> str:
-        """The release of slurmrestd, such as 26.05.5; empty when it does not say."""
+        """The release of slurmrestd, such as 26.05.5; empty if the reply has none."""
         told = self.info.slurm.release if self.info.slurm is not None else ""
         return told or self.info.version.partition("&")[0].removeprefix("Slurm-")
 
