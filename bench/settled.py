@@ -105,7 +105,7 @@ def _pod(nodeset: NodeSet, number: int, shape: Shape) -> Pod:
     old = shape is Shape.SCHEDULED and number % SHARE == 0
     labels |= {slinky_labels.REVISION_HASH: OLDER if old else REVISION}
     if shape is Shape.DAEMONS:
-        name, host = names.daemon_pod_name(nodeset, machine), machine
+        name, host = names.node_pod_name(nodeset, machine), machine
         labels |= {slinky_labels.SCALING_MODE: DAEMON_SET}
     owner = {"kind": "NodeSet", "name": "worker", "uid": "nodeset", "controller": True}
     said = {"status": "True", "lastTransitionTime": WHEN}
@@ -132,7 +132,7 @@ def _pod(nodeset: NodeSet, number: int, shape: Shape) -> Pod:
 
 
 def _claims(nodeset: NodeSet, size: int) -> dict[str, PersistentVolumeClaim]:
-    called = [names.worker_claim(nodeset, "cache", number) for number in range(size)]
+    called = [names.worker_pvc(nodeset, "cache", number) for number in range(size)]
     return {
         name: _decoded(PersistentVolumeClaim, metadata={"name": name, "uid": name})
         for name in called

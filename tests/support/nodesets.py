@@ -26,7 +26,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
 from penstock.api.slinky.labels import COMPONENT, REVISION_HASH, SCALING_MODE
-from penstock.api.slinky.names import daemon_pod_name
+from penstock.api.slinky.names import node_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.base import times
 from penstock.decide.observed.view import ControllerState, WorkerSetView
@@ -88,7 +88,7 @@ def pod(
 ) -> Pod:
     """One of `machine` is of DaemonSet mode; `host` is what its Slurm node is called then."""
     if machine:
-        name = name or daemon_pod_name(nodeset(scaling_mode="DaemonSet"), machine)
+        name = name or node_pod_name(nodeset(scaling_mode="DaemonSet"), machine)
         labels = {SCALING_MODE: "DaemonSet", **(labels or {})}
     name = name or f"compute-{ordinal}"
     status = PodCondition(

@@ -30,7 +30,7 @@ def up(
     started = time.monotonic()
     try:
         target = choose(context, registry)
-        progress.default.say(f"on {target.title}")
+        progress.default.report(f"on {target.title}")
         demo.up(target, reset=reset)
         typer.echo(demo.how_to_go_on(target, demo.ssh_key()))
     except LocalError as error:

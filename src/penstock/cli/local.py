@@ -46,7 +46,7 @@ def up(
     ] = "",
 ) -> None:
     """Bring the cluster up and wait until it serves; nodes that it lacks are added."""
-    with _telling():
+    with _reporting_errors():
         names = [one.strip() for one in node_names.split(",")] if node_names else []
         node = Node(name).up(size, nodes=nodes, names=names)
     typer.echo(f"export KUBECONFIG={node.kubeconfig_path}")
@@ -55,7 +55,7 @@ def up(
 @app.command()
 def prepare() -> None:
     """Compile and fetch all that nodes are made of, so that nothing waits for it later."""
-    with _telling():
+    with _reporting_errors():
         parts.everything()
 
 
@@ -67,7 +67,7 @@ def down(
     ] = False,
 ) -> None:
     """Stop the cluster and remove everything of it; what was compiled stays cached."""
-    with _telling():
+    with _reporting_errors():
         if not every:
             Node(name).down()
             return
@@ -78,7 +78,7 @@ def down(
 @app.command("list")
 def list_clusters() -> None:
     """Every cluster of this machine: its first process, and who started it when and where."""
-    with _telling():
+    with _reporting_errors():
         require_root_linux()
         found = clusters.listed()
     typer.echo("\n".join(clusters.table(found, time.time())) if found else "no cluster")
@@ -87,7 +87,7 @@ def list_clusters() -> None:
 @app.command()
 def status() -> None:
     """What runs of each cluster."""
-    with _telling():
+    with _reporting_errors():
         require_root_linux()
     found = [node.status() for node in all_nodes()]
     if not found:
@@ -108,7 +108,7 @@ def kubeconfig(
     path: Annotated[bool, typer.Option("--path", help="Print where it is instead.")] = False,
 ) -> None:
     """Print an administrator's kubeconfig."""
-    with _telling():
+    with _reporting_errors():
         require_root_linux()
         file = Node(name).kubeconfig_path
         if not file.is_file():
@@ -124,7 +124,7 @@ def allow_plain_http(
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Have the nodes pull images from a registry in the cluster that has no TLS."""
-    with _telling():
+    with _reporting_errors():
         require_root_linux()
         Node(name).allow_plain_http(registry)
 
@@ -132,35 +132,35 @@ def allow_plain_http(
 @node_app.command()
 def add(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Add a node with a real kubelet, and wait until it is Ready."""
-    with _telling():
+    with _reporting_errors():
         Node(name).add(node)
 
 
 @node_app.command()
 def stop(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """End every process of a node at once, as when its power fails."""
-    with _telling():
+    with _reporting_errors():
         Node(name).stop(node)
 
 
 @node_app.command()
 def start(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Start a stopped node, with the disk it had, and wait until it is Ready."""
-    with _telling():
+    with _reporting_errors():
         Node(name).start(node)
 
 
 @node_app.command()
 def delete(node: NodeName, name: Name = DEFAULT_NAME) -> None:
     """Stop a node and remove everything of it; its pods are not asked (kubectl drain does)."""
-    with _telling():
+    with _reporting_errors():
         Node(name).delete(node)
 
 
 @node_app.command("list")
 def list_nodes(name: Name = DEFAULT_NAME) -> None:
     """The nodes of a cluster: name, state, address."""
-    with _telling():
+    with _reporting_errors():
         require_root_linux()
         found = Node(name).nodes()
         if not found:
@@ -170,7 +170,7 @@ def list_nodes(name: Name = DEFAULT_NAME) -> None:
 
 
 @contextlib.contextmanager
-def _telling() -> Generator[None]:
+def _reporting_errors() -> Generator[None]:
     """Say what went wrong in one sentence, and exit 1."""
     try:
         yield

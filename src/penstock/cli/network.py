@@ -118,7 +118,7 @@ def network(namespace: Namespace = "", kubeconfig: Kubeconfig = "", context: Con
     options += [f"--context={context}"] if context else []
     kubectl = Kubectl(tuple(options))
     try:
-        found = look(kubectl)
+        found = read_clusters(kubectl)
     except KubectlError as error:
         typer.echo(f"penstock network: {error}", err=True)
         raise typer.Exit(1) from error
@@ -142,7 +142,7 @@ class Found:
     """About the cgroup.conf that pods and machines have in common; often empty."""
 
 
-def look(kubectl: Kubectl) -> list[Found]:
+def read_clusters(kubectl: Kubectl) -> list[Found]:
     """The table of each Controller. Raises KubectlError when the objects cannot be read."""
     objects = kubectl.objects("controllers,accountings,nodesets,loginsets,restapis,pods")
     operators: list[Json] = []
@@ -156,7 +156,7 @@ def look(kubectl: Kubectl) -> list[Found]:
     for controller in _of(Controller, objects):
         places = here(controller, objects) + _operators(operators)
         nodes = _nodes(kubectl, places)
-        machines = outside_nodes(objects, nodes)
+        machines = external_nodes(objects, nodes)
         remark = cgroups.fetched(_cgroup_conf(kubectl, places), [one.name for one in machines])
         places += machines
         tried = _tried(kubectl, places)
@@ -224,7 +224,7 @@ def _operators(pods: Sequence[Json]) -> list[Place]:
     ]
 
 
-def outside_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[Place]:
+def external_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[Place]:
     """The nodes that are no pods of this namespace."""
     workers = [one for one in _of(Pod, objects) if _ROLE.items() <= one.metadata.labels.items()]
     pods = {one.host for one in workers}

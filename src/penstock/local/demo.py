@@ -65,17 +65,17 @@ def up(target: Target, progress: Progress = default, *, reset: bool = False) -> 
         if kept:
             # Before the wait: what was changed may be why it never becomes ready.
             found = ", ".join(kept)
-            progress.say(f"kept as you changed it: {found} (RESET=1 or --reset reverts it)")
+            progress.report(f"kept as you changed it: {found} (RESET=1 or --reset reverts it)")
         wait_ready(target)
     workers = _workers(target)
     if not workers:
-        progress.say(f"no job is run: nodeset/{NODESET} has no replicas")
+        progress.report(f"no job is run: nodeset/{NODESET} has no replicas")
         return Outcome("", ())
     title = f"running a job on {'both nodes' if workers == MOST_NODES else 'the only node'}"
     with login(target, key) as ssh, step(title):
         output = ssh(RUN, JOB.format(nodes=workers))
         sinfo = ssh("sinfo -N -l")
-    progress.say("")
+    progress.report("")
     nodes = tuple(
         sorted(
             {line.split()[2].rstrip(",") for line in output.splitlines() if "hello from" in line}

@@ -108,7 +108,7 @@ class Node:
                     inotify.check(inotify.FIRST_NODE + inotify.FURTHER_NODE * (len(wanted) - 1))
                 bound = self.name in self._bound
                 starter = this_process(bound=bound)
-                there = record.claim(self._layout, size, root, starter, wanted[0])
+                there = record.reserve(self._layout, size, root, starter, wanted[0])
                 with step(f"starting Kubernetes ({size}) as {self.name}"):
                     first = self._start(there, programs)
             if size is Size.FLEET:

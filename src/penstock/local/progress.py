@@ -66,7 +66,7 @@ class Progress:
             end = step.text(elapsed) + (": failed" if failed else "")
             self._line(f"\r\x1b[K{end}" if live else end)
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """One line without a time."""
         self._line(f"           {text}")
 

@@ -94,7 +94,7 @@ def save(layout: Layout, record: Record | Further) -> None:
     new.rename(layout.record)
 
 
-def claim(
+def reserve(
     layout: Layout, size: Size, root: Path, starter: Starter | None = None, node: str = ""
 ) -> Record:
     """Take a free address block for a new node and write its record."""

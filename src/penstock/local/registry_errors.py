@@ -52,9 +52,9 @@ _HELP: tuple[tuple[str, str], ...] = (
 """Patterns of errors of skopeo and of registries, the most specific one first."""
 
 
-def explain(said: str, prefix: ImagePrefix, name: str, username: str) -> str:
+def explain(output: str, prefix: ImagePrefix, name: str, username: str) -> str:
     """One sentence or two for what skopeo said about an image; ends with its own words."""
-    words = last_words(said)
+    words = last_words(output)
     help_ = next((h for p, h in _HELP if re.search(p, words, re.IGNORECASE)), None)
     if help_ is None:
         return f"{name} cannot be pushed: {words}"
@@ -69,13 +69,13 @@ def explain(said: str, prefix: ImagePrefix, name: str, username: str) -> str:
     return f"{told}: {words}"
 
 
-def last_words(said: str) -> str:
+def last_words(output: str) -> str:
     """The error in a log of skopeo's, without its time and level."""
-    found = [message.replace('\\"', '"') for message in _MESSAGE.findall(said)]
-    return (found or [said.strip() or "no reason given"])[-1][-_LAST:]
+    found = [message.replace('\\"', '"') for message in _MESSAGE.findall(output)]
+    return (found or [output.strip() or "no reason given"])[-1][-_LAST:]
 
 
-def is_absent(said: str) -> bool:
+def is_absent(output: str) -> bool:
     """Whether a registry said that it has no such image."""
-    words = last_words(said)
+    words = last_words(output)
     return bool(re.search(r"manifest unknown|name unknown|not found|404", words, re.IGNORECASE))

@@ -31,14 +31,14 @@ def merge(declared: Json, last: Json, live: Json) -> Merged:
     return Merged(_merge(declared, last, live, "", kept), tuple(kept))
 
 
-def holds(live: object, value: object) -> bool:
+def contains(live: object, value: object) -> bool:
     """Whether `live` is `value`, but for what the API server adds to it."""
     if isinstance(value, dict) and isinstance(live, dict):
         wanted, found = cast("Json", value), cast("Json", live)
-        return all(key in found and holds(found[key], one) for key, one in wanted.items())
+        return all(key in found and contains(found[key], one) for key, one in wanted.items())
     if isinstance(value, list) and isinstance(live, list):
         items, others = cast("list[object]", value), cast("list[object]", live)
-        return len(items) == len(others) and all(map(holds, others, items))
+        return len(items) == len(others) and all(map(contains, others, items))
     return live == value
 
 
@@ -55,7 +55,7 @@ def _merge(declared: Json, last: Json, live: Json, path: str, kept: list[str]) -
         elif _is_map(value) and _is_map(live[key]):
             before: Json = last[key] if _is_map(last.get(key)) else {}
             out[key] = _merge(value, before, live[key], place, kept)
-        elif holds(live[key], value) or (key in last and holds(live[key], last[key])):
+        elif contains(live[key], value) or (key in last and contains(live[key], last[key])):
             # Nobody changed it; this version may declare something else.
             out[key] = value
         else:

@@ -137,11 +137,11 @@ def _failure(obj: Json) -> str:
     return next((one["message"] for one in conditions if one["reason"] == INTERNAL_ERROR), "")
 
 
-def _changed(said: Slurm | str, slurm: InMemorySlurmrestd) -> frozenset[str]:
+def _changed(state: Slurm | str, slurm: InMemorySlurmrestd) -> frozenset[str]:
     now = slurm.slurmctld.nodes
     return frozenset(
         node.name
-        for node in (said.nodes if isinstance(said, Slurm) else ())
+        for node in (state.nodes if isinstance(state, Slurm) else ())
         if (found := now.get(node.name)) is not None
         if (set(found.features), found.weight, found.gres)
         != (set(node.features), node.weight, node.gres)
@@ -152,8 +152,8 @@ def _drains(slurm: InMemorySlurmrestd) -> frozenset[str]:
     return frozenset(n for n, node in slurm.slurmctld.nodes.items() if "DRAIN" in node.flags)
 
 
-def _drained(said: Slurm | str) -> frozenset[str]:
-    nodes = said.nodes if isinstance(said, Slurm) else ()
+def _drained(state: Slurm | str) -> frozenset[str]:
+    nodes = state.nodes if isinstance(state, Slurm) else ()
     return frozenset(node.name for node in nodes if "DRAIN" in node.state)
 
 
@@ -190,13 +190,13 @@ def _url(restapi: RestApi) -> str:
     return f"http://{space}.{name}"
 
 
-def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
+def _slurm(state: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
     ctld = SimulatedSlurmctld(clock.time)
     rest = InMemorySlurmrestd(ctld)
-    if isinstance(said, str):
+    if isinstance(state, str):
         rest.fault = Fault.REFUSE
         return rest
-    for node in said.nodes:
+    for node in state.nodes:
         base = next((one for one in BASES if one in node.state), "IDLE")
         ctld.nodes[node.name] = SimulatedSlurmNode(
             node.name,
@@ -214,7 +214,7 @@ def _slurm(said: Slurm | str, clock: LoopClock) -> InMemorySlurmrestd:
             node.weight,
             node.gres,
         )
-    for job in said.jobs:
+    for job in state.jobs:
         ctld.jobs[job.id] = SimulatedJob(
             job.id,
             list(job.nodes),

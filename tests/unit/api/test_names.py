@@ -141,7 +141,7 @@ def test_other_objects():
     made = nodeset()
     assert names.worker_service("slinky") == "slurm-workers-slinky"
     assert names.worker_budget("slinky") == "slurm-workers-pdb-slinky"
-    assert names.worker_claim(made, "scratch", 1) == "scratch-compute-1"
+    assert names.worker_pvc(made, "scratch", 1) == "scratch-compute-1"
     assert names.worker_ssh_config(made) == "compute-ssh-config"
     assert names.reservation(made) == "SlurmOperatorMaint-compute"
     login = LoginSet(metadata=META, spec=LoginSetSpec(controller_ref=REF))

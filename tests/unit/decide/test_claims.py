@@ -10,7 +10,7 @@ from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
 from penstock.api.slinky.labels import POD_CORDON
-from penstock.api.slinky.nodeset import ClaimRetentionPolicy, NodeSet
+from penstock.api.slinky.nodeset import NodeSet, PvcRetentionPolicy
 from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim, RemoveFinalizer
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.slurm import state as model
@@ -42,7 +42,7 @@ def claimed(
     scaled: Policy = "Retain",
     deleted_at: float | None = None,
 ) -> NodeSet:
-    policy = ClaimRetentionPolicy(when_deleted=deleted, when_scaled=scaled)
+    policy = PvcRetentionPolicy(when_deleted=deleted, when_scaled=scaled)
     return nodeset(
         replicas,
         volume_claim_templates=(TEMPLATE,),

@@ -16,7 +16,7 @@ from penstock.api.kubernetes.kinds import Node, NodeSpec, Taint
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.labels import HOSTNAME_OVERRIDE, POD_CORDON
-from penstock.api.slinky.names import daemon_pod_name, ordinal_of
+from penstock.api.slinky.names import node_pod_name, ordinal_of
 from penstock.api.slinky.nodeset import UpdateStrategy
 from penstock.decide.action import (
     CreatePod,
@@ -71,7 +71,7 @@ def idle(*names: str, **more: Any) -> list[model.Node]:
 
 
 def comment(machine: str, of: str = "") -> str:
-    made = of or daemon_pod_name(daemons(), machine)
+    made = of or node_pod_name(daemons(), machine)
     return records.NodeComment("slurm", made, machine, "compute", "nodeset-uid").text
 
 
@@ -89,7 +89,7 @@ class TestWhereTheyAre:
         assert found.status.desired == 2
 
     def test_the_pod_of_a_machine_always_has_the_same_name_and_no_ordinal(self) -> None:
-        names = {daemon_pod_name(daemons(), f"machine-{number}") for number in range(5000)}
+        names = {node_pod_name(daemons(), f"machine-{number}") for number in range(5000)}
         assert len(names) == 5000
         assert {ordinal_of(daemons(), name) for name in names} == {None}
 
@@ -336,7 +336,7 @@ class TestUpdates:
         machines = (machine("m0", host="m1"), machine("m1"))
         found = plan(seen(*self.old(2), machines=machines))
         (name,) = (p.name for p in only(found, PatchPod) if POD_CORDON in p.annotations)
-        assert name == daemon_pod_name(daemons(), "m1")
+        assert name == node_pod_name(daemons(), "m1")
 
     def test_one_that_was_taken_is_given_back_when_its_machine_takes_no_new_one(self) -> None:
         mark = {POD_CORDON: "true", CORDONED_FOR: "update since 2026-01-01T00:00:00Z"}
@@ -362,7 +362,7 @@ class TestUpdates:
         """D42 in this mode."""
         written = replace(
             records.NodeComment(
-                "slurm", daemon_pod_name(daemons(), "m0"), "m0", "compute", "nodeset-uid"
+                "slurm", node_pod_name(daemons(), "m0"), "m0", "compute", "nodeset-uid"
             ),
             renew=True,
         )

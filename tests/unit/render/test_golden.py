@@ -47,7 +47,7 @@ def rendered(bundle: Any) -> list[dict[str, Any]]:
     for nodeset in sorted(cluster.nodesets, key=lambda n: n.metadata.name):
         out += worker.objects(nodeset)
         if nodeset.spec.scaling_mode == "DaemonSet":
-            name = names.daemon_pod_name(nodeset, "machine-1")
+            name = names.node_pod_name(nodeset, "machine-1")
             out += worker.node_pvcs(nodeset, "machine-1")
             out.append(
                 worker.node_pod(

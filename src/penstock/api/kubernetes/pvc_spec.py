@@ -56,7 +56,7 @@ class DataSourceRef(DataSource, frozen=True):
     namespace: Annotated[str | None, about("Namespace of the source.")] = None
 
 
-class ClaimSpec(KubeStruct, frozen=True):
+class PvcSpec(KubeStruct, frozen=True):
     """PersistentVolumeClaimSpec."""
 
     access_modes: Annotated[

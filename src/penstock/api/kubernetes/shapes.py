@@ -158,7 +158,7 @@ SERVICE: Final[Shape] = {
     "selector": _TEXTS,
     "sessionAffinityConfig": MAPPING,
 }
-CLAIM: Final[Shape] = {
+PVC: Final[Shape] = {
     "metadata": {"name": TEXT, "labels": _TEXTS, "annotations": _TEXTS},
     "spec": {
         **dict.fromkeys(("storageClassName", "volumeMode", "volumeName"), TEXT),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import field
 
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct, LocalObjectReference
-from penstock.api.kubernetes.pvc_spec import ClaimSpec
+from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
     AGE,
@@ -85,7 +85,7 @@ class HighAvailability(KubeStruct, frozen=True):
     ] = 1
 
 
-class Persistence(ClaimSpec, frozen=True):
+class Persistence(PvcSpec, frozen=True):
     """Where slurmctld keeps its state; the fields of a PersistentVolumeClaimSpec are inline."""
 
     enabled: Annotated[bool, about("Whether the state is kept in a claim.")] = True

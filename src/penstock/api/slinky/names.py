@@ -177,13 +177,13 @@ def padded_name(nodeset: str, padding: int, ordinal: int) -> str:
     return f"{nodeset}-{str(ordinal).zfill(padding)}"
 
 
-def daemon_pod_name(nodeset: NodeSet, machine: str) -> str:
+def node_pod_name(nodeset: NodeSet, kubernetes_node: str) -> str:
     """Worker pod of a Kubernetes node in DaemonSet mode: always the same one.
 
     It looks as if the API server had generated it, which slurm-operator leaves it to.
     """
     meta = nodeset.metadata
-    return f"{meta.name}-{node_suffix(meta.uid, machine)}"
+    return f"{meta.name}-{node_suffix(meta.uid, kubernetes_node)}"
 
 
 def ordinal_of(nodeset: NodeSet, pod: str) -> int | None:
@@ -211,14 +211,14 @@ def partition_name(nodeset: NodeSet) -> str:
     return (words[0].strip("-") if words else "") or nodeset.metadata.name
 
 
-def worker_claim(nodeset: NodeSet, claim: str, ordinal: int) -> str:
+def worker_pvc(nodeset: NodeSet, template: str, ordinal: int) -> str:
     """PersistentVolumeClaim of an ordinal, by the claim template's name."""
-    return f"{claim}-{pod_name(nodeset, ordinal)}"
+    return f"{template}-{pod_name(nodeset, ordinal)}"
 
 
-def daemon_claim(nodeset: NodeSet, claim: str, host: str) -> str:
+def node_pvc(nodeset: NodeSet, template: str, slurm_node: str) -> str:
     """PersistentVolumeClaim of a pod in DaemonSet mode, by its host's name."""
-    return f"{claim}-{nodeset.metadata.name}-{host}"
+    return f"{template}-{nodeset.metadata.name}-{slurm_node}"
 
 
 def reservation(nodeset: NodeSet) -> str:

@@ -104,7 +104,7 @@ class UpdateStrategy(KubeStruct, frozen=True):
     scheduled_update: Annotated[ScheduledUpdate | None, about("For type ScheduledUpdate.")] = None
 
 
-class ClaimRetentionPolicy(KubeStruct, frozen=True):
+class PvcRetentionPolicy(KubeStruct, frozen=True):
     """What becomes of the pods' claims."""
 
     when_deleted: Annotated[Literal["Retain", "Delete"], about("When the NodeSet is deleted.")] = (
@@ -179,8 +179,8 @@ class NodeSetSpec(KubeStruct, frozen=True):
         int, about("Number of old revisions to keep.", INT32, {"minimum": 0})
     ] = 0
     persistent_volume_claim_retention_policy: Annotated[
-        ClaimRetentionPolicy, about("What becomes of the pods' claims.")
-    ] = ClaimRetentionPolicy()
+        PvcRetentionPolicy, about("What becomes of the pods' claims.")
+    ] = PvcRetentionPolicy()
     min_ready_seconds: Annotated[
         int,
         about("Seconds a pod must be ready before it counts as available.", INT32, {"minimum": 0}),

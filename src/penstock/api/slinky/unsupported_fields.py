@@ -43,7 +43,7 @@ def _optional(ref: SecretKeySelector | ConfigMapKeySelector | None) -> bool:
     return ref is not None and bool(ref.optional)
 
 
-def _outside(service: ServiceSpec) -> bool:
+def _has_external_ips(service: ServiceSpec) -> bool:
     return bool(service.spec.get("externalIPs"))
 
 
@@ -56,7 +56,7 @@ CONTROLLER: tuple[Row[ControllerSpec], ...] = (
     *KEYS,
     Row("spec.jwksKeyRef.optional", lambda s: _optional(s.jwks_key_ref), _NEEDED),
     Row("spec.sssdConfRef.optional", lambda s: _optional(s.sssd_conf_ref), _NEEDED),
-    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+    Row("spec.service.spec.externalIPs", lambda s: _has_external_ips(s.service), _NEVER),
     Row(
         "spec.metrics.serviceMonitor",
         lambda s: (
@@ -98,11 +98,11 @@ NODESET: tuple[Row[NodeSetSpec], ...] = (
 
 LOGINSET: tuple[Row[LoginSetSpec], ...] = (
     Row("spec.sssdConfRef.optional", lambda s: _optional(s.sssd_conf_ref), _NEEDED),
-    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+    Row("spec.service.spec.externalIPs", lambda s: _has_external_ips(s.service), _NEVER),
 )
 
 RESTAPI: tuple[Row[RestApiSpec], ...] = (
-    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+    Row("spec.service.spec.externalIPs", lambda s: _has_external_ips(s.service), _NEVER),
 )
 
 ACCOUNTING: tuple[Row[AccountingSpec], ...] = (
@@ -115,7 +115,7 @@ ACCOUNTING: tuple[Row[AccountingSpec], ...] = (
         lambda s: s.storage_config is not None and _optional(s.storage_config.password_key_ref),
         _NEEDED,
     ),
-    Row("spec.service.spec.externalIPs", lambda s: _outside(s.service), _NEVER),
+    Row("spec.service.spec.externalIPs", lambda s: _has_external_ips(s.service), _NEVER),
 )
 
 TOKEN: tuple[Row[TokenSpec], ...] = (

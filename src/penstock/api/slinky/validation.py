@@ -105,10 +105,10 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     if spec.ssh and spec.ssh.enabled and spec.ssh.sssd_conf_ref is not None:
         yield from _named("spec.ssh.sssdConfRef.name", spec.ssh.sssd_conf_ref.name)
     yield from _strategy(spec.update_strategy)
-    claims = [_claim_name(claim) for claim in spec.volume_claim_templates or ()]
+    claims = [_pvc_name(claim) for claim in spec.volume_claim_templates or ()]
     for index, claim in enumerate(spec.volume_claim_templates or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
-        yield from _shape_problems(path, claim, shapes.CLAIM)
+        yield from _shape_problems(path, claim, shapes.PVC)
     if "" in claims:
         yield Problem("spec.volumeClaimTemplates", "give each claim a metadata.name")
     yield from _duplicates("spec.volumeClaimTemplates", filter(None, claims))
@@ -116,7 +116,7 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
 
 def _long_names(obj: NodeSet) -> Iterator[Problem]:
     if obj.spec.scaling_mode == "DaemonSet":
-        longest = names.daemon_pod_name(obj, "")
+        longest = names.node_pod_name(obj, "")
         told = f"the pod name {longest!r} has {len(longest)} characters, a label takes"
         advice = "give the NodeSet a shorter name"
     else:
@@ -283,6 +283,6 @@ def _named(path: str, name: str) -> Iterator[Problem]:
         yield Problem(path, "must not be empty")
 
 
-def _claim_name(claim: Json) -> str:
-    meta: Any = claim.get("metadata")
+def _pvc_name(template: Json) -> str:
+    meta: Any = template.get("metadata")
     return str(cast("Json", meta).get("name") or "") if isinstance(meta, dict) else ""

@@ -145,33 +145,33 @@ def _noted(manifest: Json, value: str) -> Json:
     return {**manifest, "metadata": {**metadata, "annotations": noted}}
 
 
-def _contained(name: str, wish: Json, spec: Json, *, missing: bool) -> bool:
-    called = wish.get("name") or name
+def _contained(name: str, declared: Json, spec: Json, *, missing: bool) -> bool:
+    called = declared.get("name") or name
     every: list[Json] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     found = next((one for one in every if one.get("name") == called), None)
-    return missing if found is None else _within(wish, found)
+    return missing if found is None else _within(declared, found)
 
 
-def _within(wish: Any, have: Any, *, under: str = "", amount: bool = False) -> bool:
+def _within(declared: Any, have: Any, *, under: str = "", amount: bool = False) -> bool:
     """Whether everything that is said in one value, which is `understood`, holds in the other.
 
     `under` is the name of the field that has the value; only an `amount` is compared as a number.
     slurm-operator leaves out a label to select by that has no value, too.
     """
-    if wish == "":
+    if declared == "":
         return True
-    if isinstance(wish, dict):
+    if isinstance(declared, dict):
         if not isinstance(have, dict):
             return False
         fields, amounts = cast("Json", have), under in _AMOUNTS
         return all(
             _within(one, fields.get(key), under=key, amount=amounts or key in _AMOUNT)
-            for key, one in cast("Json", wish).items()
+            for key, one in cast("Json", declared).items()
         )
-    if isinstance(wish, list):
+    if isinstance(declared, list):
         every = cast("list[Any]", have) if isinstance(have, list) else []
-        return all(any(_within(one, each) for each in every) for one in cast("list[Any]", wish))
-    return wish == have or (amount and same_quantity(wish, have))
+        return all(any(_within(one, each) for each in every) for one in cast("list[Any]", declared))
+    return declared == have or (amount and same_quantity(declared, have))
 
 
 def _sources(spec: Json) -> set[Source]:

@@ -53,10 +53,10 @@ def objects(cluster: ClusterInputs) -> list[Json]:
     ]
 
 
-def _endpoint(one: MetricsEndpoint, wish: ServiceMonitor) -> Json:
+def _endpoint(one: MetricsEndpoint, monitor: ServiceMonitor) -> Json:
     out: Json = {"path": one.path, "port": "slurmctld", "scheme": "http"}
-    if interval := one.interval or wish.interval:
+    if interval := one.interval or monitor.interval:
         out["interval"] = interval
-    if timeout := one.scrape_timeout or wish.scrape_timeout:
+    if timeout := one.scrape_timeout or monitor.scrape_timeout:
         out["scrapeTimeout"] = timeout
     return out

@@ -10,7 +10,7 @@ import msgspec
 from penstock.api.cluster import labels as app_labels
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
-from penstock.api.kubernetes.pvc_spec import ClaimSpec
+from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Persistence
@@ -108,9 +108,9 @@ def _written(
     cluster: ClusterInputs,
     name: str,
     data: Mapping[str, str] | None,
-    refused: Mapping[str, str] | None = None,
+    rejected: Mapping[str, str] | None = None,
 ) -> list[Json]:
-    return [] if data is None else [config_map(cluster, name, data, refused)]
+    return [] if data is None else [config_map(cluster, name, data, rejected)]
 
 
 def tries_configuration(cluster: ClusterInputs) -> bool:
@@ -369,12 +369,12 @@ def _state(cluster: ClusterInputs) -> tuple[list[Json], list[Json]]:
         return [{"name": _STATE, "persistentVolumeClaim": {"claimName": wish.existing_claim}}], []
     given: dict[str, Any] = {
         name: getattr(wish, name)
-        for name in ClaimSpec.__struct_fields__
+        for name in PvcSpec.__struct_fields__
         if getattr(wish, name) is not None
     }
     claim: Json = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "4Gi"}},
-        **msgspec.to_builtins(ClaimSpec(**given)),
+        **msgspec.to_builtins(PvcSpec(**given)),
     }
     return [], [{"metadata": {"name": _STATE}, "spec": claim}]

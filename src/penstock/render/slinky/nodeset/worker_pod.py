@@ -101,12 +101,12 @@ def objects(nodeset: NodeSet) -> list[Json]:
 
 def worker_pvcs(nodeset: NodeSet, ordinal: int) -> list[Json]:
     """The PersistentVolumeClaims of the pod of an ordinal. They have no owner: they outlive it."""
-    return _pvcs(nodeset, partial(names.worker_claim, nodeset, ordinal=ordinal))
+    return _pvcs(nodeset, partial(names.worker_pvc, nodeset, ordinal=ordinal))
 
 
 def node_pvcs(nodeset: NodeSet, slurm_node: str) -> list[Json]:
     """The PersistentVolumeClaims of the pod of a Slurm node in DaemonSet mode."""
-    return _pvcs(nodeset, partial(names.daemon_claim, nodeset, host=slurm_node))
+    return _pvcs(nodeset, partial(names.node_pvc, nodeset, slurm_node=slurm_node))
 
 
 def _pvcs(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
@@ -146,12 +146,12 @@ def pod(
 
     `revision_hash` is that of `revision(nodeset)`, which is taken when it is empty. `topology` is
     what is known of the pod's place before it is scheduled; the annotation may also be set later.
-    `machine` is the Kubernetes node that it must run on; any when it is empty. `sssd_conf_hash`
+    `kubernetes_node` is the one that it must run on; any when it is empty. `sssd_conf_hash`
     says with which sssd.conf the pod begins; a later one does not replace it.
     """
     name = names.pod_name(nodeset, ordinal)
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
-    called = partial(names.worker_claim, nodeset, ordinal=ordinal)
+    called = partial(names.worker_pvc, nodeset, ordinal=ordinal)
     spec["volumes"] = merge.by_key(spec["volumes"], pvc_volumes(nodeset, called), "name")
     if kubernetes_node:
         pin_to_node(spec, kubernetes_node)
@@ -177,7 +177,7 @@ def node_pod(
     `host` is what its Slurm node is called, unless it is in the host's network.
     """
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
-    called = partial(names.daemon_claim, nodeset, host=slurm_node)
+    called = partial(names.node_pvc, nodeset, slurm_node=slurm_node)
     spec["volumes"] = merge.by_key(spec["volumes"], pvc_volumes(nodeset, called), "name")
     tolerated = [*tolerations.DAEMON]
     if spec.get("hostNetwork"):
