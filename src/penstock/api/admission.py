@@ -1,9 +1,9 @@
 """Rules of a kind, groups of kinds, and the answer to a write that follows from them.
 
-Rejected is what is wrong whatever happens next. What another object may put right later (a
+A write is rejected for what is wrong whatever happens next. What another object may fix later (a
 Controller that does not exist yet) is a warning, as manifests come in any order. A fault that the
 stored object has already is a warning too, and an object that is being deleted is never rejected:
-nobody is kept from changing something else, or from getting rid of it.
+every user can change another field, or delete the object.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class KindRules(Generic[T]):
     problems: Callable[[T], Iterable[Problem]]
     """Faults of an object. One that is stored with them is not reconciled."""
     admission_problems: Callable[[T], Iterable[Problem]] = _nothing
-    """More faults of an object, for which a write is rejected and a stored object is not held up:
-    the daemon that reads the field reports them."""
+    """More faults of an object, for which a write is rejected. A stored object with one is still
+    reconciled: the daemon that reads the field reports them."""
     changes: Callable[[T, T], Iterable[Problem]] = _nothing
     """Changes, from (new, old), that cannot be made."""
     unsupported_fields: Callable[[T], Iterable[str]] = _nothing

@@ -159,7 +159,7 @@ def _structural(node: Json, components: Mapping[str, Json]) -> Json:
 
 
 def _without_null(node: Json) -> Json:
-    """An optional value is one that may be left out; `nullable` says where null is taken too."""
+    """Drop null from an optional value, which may be left out; `nullable` allows null as well."""
     choices: list[Json] | None = node.get("anyOf")
     if choices is None:
         return dict(node)

@@ -171,7 +171,7 @@ def list_nodes(name: Name = DEFAULT_NAME) -> None:
 
 @contextlib.contextmanager
 def _reporting_errors() -> Generator[None]:
-    """Say what went wrong in one sentence, and exit 1."""
+    """Print an error in one sentence, and exit 1."""
     try:
         yield
     except LocalError as error:

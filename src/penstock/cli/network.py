@@ -32,7 +32,7 @@ _ROLE = {app_labels.APP_NAME: "slurmd"}
 _FETCHED = "/run/slurm/conf/cgroup.conf"
 """Where slurmd keeps what it fetched. Source: slurmd(8), --conf-server."""
 EXEC_S = 40.0
-"""How long a container gets to try its ways, all at once, and to say so."""
+"""Time for a container to try all its addresses, at the same time, and to report."""
 _TRY = """
 try() {
   host=${1%:*}; port=${1##*:}
@@ -71,7 +71,7 @@ Context = Annotated[str, typer.Option(help="Another context of the kubeconfig.")
 
 
 class KubectlError(Exception):
-    """What kubectl said when it failed."""
+    """kubectl failed; the message is its output."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ def network(namespace: Namespace = "", kubeconfig: Kubeconfig = "", context: Con
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to say of one cluster."""
+    """Results for one cluster."""
 
     controller: str
     ways: list[Way]
     remark: str
-    """About the cgroup.conf that pods and machines have in common; often empty."""
+    """About the cgroup.conf that pods and external nodes share; often empty."""
 
 
 def read_clusters(kubectl: Kubectl) -> list[Found]:
@@ -190,7 +190,7 @@ def here(controller: Controller, objects: Sequence[Json]) -> list[Place]:
         pod = fits[0]
         own = role == "slurmd"
         at, behind = (pod.status.pod_ip or "", daemons.SLURMD_PORT) if own else (host, port)
-        # By its Slurm node, as what slurmctld says of it is looked up by that.
+        # By its Slurm node, the key of slurmctld's node list.
         called = pod.host if own else pod.metadata.name
         return [Place(role, called, pod.metadata.name, role, at, behind)]
 
@@ -236,7 +236,7 @@ def external_nodes(objects: Sequence[Json], nodes: Sequence[SlurmNode]) -> list[
 
 
 def _nodes(kubectl: Kubectl, places: Sequence[Place]) -> list[SlurmNode]:
-    """What slurmctld says of its nodes; nothing when no pod can ask it."""
+    """Slurm nodes by slurmctld; none if no pod can ask it."""
     order = ("slurmctld", "login", "slurmd")
     clients = sorted(
         (one for one in places if one.pod and one.role in order),

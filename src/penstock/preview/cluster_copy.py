@@ -54,9 +54,9 @@ class Slurm:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCopy:
-    """A copy of what is there. Objects are by resource (`group/plural`); Slurm is by Controller.
+    """A copy of the observed state: objects by resource (`group/plural`), Slurm by Controller.
 
-    `slurm` has words instead where Slurm could not be asked.
+    `slurm` has the reason instead of the state if Slurm could not be asked.
     """
 
     objects: Mapping[str, Mapping[Key, Json]]

@@ -67,9 +67,9 @@ class Workload:
 class Workers:
     """What happens to the pods of a NodeSet.
 
-    `deleted` go at once, since Slurm says that their nodes are drained and empty; `drained` are to
-    go when their jobs have ended, `jobs` by pod; `outdated` have an older template than the NodeSet
-    and stay (`strategy` says until when).
+    `deleted` are deleted at once, since their Slurm nodes are drained and empty; `drained` are
+    deleted when their jobs have ended, `jobs` by pod; `outdated` have an older template than the
+    NodeSet and stay (`strategy` is the update strategy).
     """
 
     key: Key

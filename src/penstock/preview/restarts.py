@@ -50,9 +50,9 @@ class How(Enum):
 class Restart:
     """Pods of one daemon that restart, or are to be restarted, for the same reason.
 
-    `of` is the object that makes them, as `Kind namespace/name`. `why` are paths of the template
-    or keys of Slurm's configuration. `loses_state` says that slurmctld's state, with all jobs, is
-    in the pod.
+    `of` is the object that creates them, as `Kind namespace/name`. `why` are paths of the template
+    or keys of Slurm's configuration. With `loses_state` slurmctld's state, with all jobs, is in
+    the pod.
     """
 
     how: How

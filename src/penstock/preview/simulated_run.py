@@ -48,7 +48,7 @@ class SimulatedRun:
     world: World
     """What the operator saw at the end."""
     failed: tuple[str, ...] = ()
-    """What it says of each object whose reconcile failed unexpectedly: the rest is not all."""
+    """Message for each object whose reconcile failed unexpectedly: the result is incomplete."""
 
 
 def simulate_operator(
@@ -82,7 +82,7 @@ async def _simulate_operator(
         if slurm is not None:
             slurm.slurmctld.read(files.get("slurm.conf", ""))
 
-    # Whether slurmctld would refuse a configuration shows only the real one.
+    # Only a real slurmctld shows whether it would reject a configuration.
     server.logs = Sidecars(server.find, reads).log
     for resource, objects in live.objects.items():
         for key, obj in objects.items():

@@ -14,7 +14,7 @@ SAME_REVISIONS: Final = "nodeset.penstock.dev/same-revisions"
 ROLLBACK: Final = "nodeset.penstock.dev/rollback-to"
 """On a NodeSet: each new value has the template of that recorded revision declared again, once."""
 ROLLED_BACK: Final = "nodeset.penstock.dev/rolled-back-to"
-"""On a NodeSet: the value of ROLLBACK that was done, or told to be impossible."""
+"""On a NodeSet: the value of ROLLBACK that was done, or reported to be impossible."""
 DRAIN_FINALIZER: Final = "nodeset.penstock.dev/drain"
 """Keeps a deleted NodeSet until its nodes are drained and its pods are gone."""
 ASK_FINALIZER: Final = "restapi.penstock.dev/drain"
@@ -57,7 +57,7 @@ KEY_RING: Final = "penstock.dev/key-ring"
 KEYS: Final = "penstock.dev/keys"
 """On a worker's pod: which keys it is to show; a change has the kubelet refresh them."""
 ADOPTED_TEMPLATE: Final = "penstock.dev/adopted-template"
-"""On a StatefulSet or Deployment of another operator: hash of what was declared when its template
+"""On a StatefulSet or Deployment of another operator: hash of the desired pods when its template
 was taken over, which stays until that changes; `replacing`, then `replaced` from then on."""
 ADOPTED_PODS: Final = "penstock.dev/adopted-pods"
 """On a Controller, Accounting, RestApi or LoginSet: REPLACE has pods that another operator made
@@ -66,4 +66,4 @@ REPLACE: Final = "Replace"
 DRIFT: Final = "penstock.dev/drift"
 """On a NodeSet or Controller: what becomes of what was changed in Slurm itself, one of DRIFTS."""
 DRIFTS: Final = ("Report", "Revert", "Adopt")
-"""Told (so when nothing is chosen); put back as well; or written into the object."""
+"""Report only (the default); also revert the change; or write it into the object."""

@@ -1,6 +1,6 @@
-"""Conditions that tell people and tools how an object is doing.
+"""Conditions that report the state of an object to people and tools.
 
-Ready says whether it is as declared. Reconciling and Stalled are there only while they apply:
+Ready is whether it has its desired state. Reconciling and Stalled are there only while they apply:
 Reconciling while the operator is getting there, Stalled when it cannot without a person's help.
 Source: Kubernetes API conventions (conditions), kstatus of sigs.k8s.io/cli-utils.
 """
@@ -29,7 +29,7 @@ _STATUS: dict[bool | None, Literal["True", "False", "Unknown"]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding about an object: whether an aspect is as wanted, and what a user is told.
+    """A finding about an object: whether one aspect is as desired, and the message for the user.
 
     `ok` is True when it is (a message then is a remark), None while it is under way or unknown, and
     False when nothing will change before somebody acts. With `type` the finding is shown as a
@@ -43,7 +43,7 @@ class Finding:
     inverted: bool = False
     """Its own condition is True when all is not well, as Drifted."""
     excluded_from_ready: bool = False
-    """It is a condition of its own only, and says nothing of Ready."""
+    """It is only a condition of its own and does not change Ready."""
 
 
 def conditions(findings: Sequence[Finding]) -> tuple[Condition, ...]:

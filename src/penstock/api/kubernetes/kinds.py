@@ -55,7 +55,7 @@ class ContainerState(KubeStruct, frozen=True):
 
 
 class ContainerStatus(KubeStruct, frozen=True):
-    """What the kubelet says of one container."""
+    """Status of one container, as the kubelet reports it."""
 
     name: str
     ready: bool = False
@@ -110,7 +110,7 @@ class PodSpec(KubeStruct, frozen=True):
 
 
 class PodStatus(KubeStruct, frozen=True):
-    """What the kubelet says of a pod."""
+    """Status of a pod, as the kubelet reports it."""
 
     phase: str | None = None
     reason: str | None = None
@@ -128,11 +128,11 @@ class Pod(KubeObject, frozen=True):
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
     ready: bool = field(name="-ready", default=False)
-    """Whether the kubelet says Ready. Worked out once: decisions ask it of thousands of pods."""
+    """Whether condition Ready is true. Computed once: decisions read it of thousands of pods."""
     host: str = field(name="-host", default="")
-    """What its containers are called, up to the first dot.
+    """Hostname of its containers, up to the first dot.
 
-    The pod's own name while a pod in the host's network has no node.
+    The pod's own name while a pod with `hostNetwork` has no node.
     """
 
     def __post_init__(self) -> None:
@@ -159,14 +159,14 @@ class Taint(KubeStruct, frozen=True):
 
 
 class NodeSpec(KubeStruct, frozen=True):
-    """What an administrator says of a Node."""
+    """Desired state of a Node, which an administrator sets."""
 
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """What the kubelet says of its Node."""
+    """Status of a Node, as the kubelet reports it."""
 
     conditions: tuple[PodCondition, ...] | None = None
 

@@ -36,7 +36,7 @@ class LabelSelector(KubeStruct, frozen=True):
 
 
 class VolumeResources(KubeStruct, frozen=True):
-    """How much storage a claim asks for."""
+    """Storage that a PVC requests."""
 
     limits: Annotated[dict[str, Quantity] | None, about("At most this much.")] = None
     requests: Annotated[dict[str, Quantity] | None, about("At least this much.")] = None

@@ -1,10 +1,10 @@
-"""What a kind's types say to the API server beyond their Python types.
+"""Schema of a kind beyond its Python types: descriptions, limits and CEL rules.
 
 Facts of one field stand in its annotation (`Annotated[int, about("...", {"minimum": 1})]`); facts
 of a whole kind stand in its `KindInfo`. `penstock.api.crd` reads both.
 
 Rules are for the API server only: decoding stays lenient, so that an object which was stored under
-a looser schema can still be read, judged by `KindRules.problems` and put right.
+a looser schema can still be read, checked by `KindRules.problems` and fixed.
 Source: Kubernetes API reference, CustomResourceDefinition v1 (apiextensions.k8s.io).
 """
 
@@ -35,7 +35,7 @@ OPAQUE: Json = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def rule(expression: str, message: str) -> Json:
-    """A CEL rule on the annotated value; the API server refuses with `message` when it is false."""
+    """A CEL rule on the annotated value; the API server rejects with `message` when it is false."""
     return {"x-kubernetes-validations": [{"rule": expression, "message": message}]}
 
 

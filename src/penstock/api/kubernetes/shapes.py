@@ -1,8 +1,8 @@
-"""The shape of what our schema leaves open: containers, pod specs, Service specs, claims.
+"""Shapes of fields that our schema leaves open: containers, pod specs, Service specs, PVCs.
 
-The API server keeps such fields as they are, so a text where a list belongs reaches the operator.
-It is told to the user before anything is rendered from it. What has the right shape and is wrong
-all the same is refused by the API server when the object is written.
+The API server stores such fields as they are, so a text where a list belongs reaches the operator.
+It is reported to the user before anything is rendered from it. A value of the right shape that is
+wrong is rejected by the API server when the object is written.
 Source: Kubernetes API reference, Container, PodSpec, ServiceSpec, PersistentVolumeClaim v1.
 """
 
@@ -17,7 +17,7 @@ from penstock.api.kubernetes.meta import Json
 
 
 class Leaf(Enum):
-    """A value without parts, by what a user is told to write."""
+    """A value without parts, by the description for the user."""
 
     TEXT = "text (a number or a word like `yes` in quotes)"
     NUMBER = "a whole number without quotes"

@@ -146,7 +146,7 @@ Refs = Annotated[
 
 
 def has_condition(test: str) -> str:
-    """A CEL expression: whether the stored object has a condition `c` that passes `test`."""
+    """A CEL expression: whether the stored object has a condition `c` for which `test` is true."""
     found = "oldSelf.status.conditions"
     return f"has(oldSelf.status) && has({found}) && {found}.exists(c, {test})"
 

@@ -291,7 +291,7 @@ KEYS: Final = {
 TAKEN: Final = tuple(
     sorted({key.lower() for key in (*KEYS.values(), "Nodes", "PartitionName", "Shared")})
 )
-"""Keys that `extra` may not have, in lower case: a field says the same. Shared is OverSubscribe."""
+"""Keys that `extra` may not have, in lower case: they have a field. Shared is OverSubscribe."""
 
 
 class PartitionSpec(PartitionKeys, frozen=True):

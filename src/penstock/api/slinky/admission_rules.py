@@ -1,7 +1,7 @@
-"""Rules of Slinky's kinds that only a write is held to.
+"""Rules of Slinky's kinds that apply to writes only.
 
-A stored object that breaks them is reconciled all the same: the daemon that reads the field rejects
-it, and its words are reported.
+A stored object that breaks them is still reconciled: the daemon that reads the field rejects it,
+and its words are reported.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
 
 
 def _release(name: str, container: Json) -> Iterator[Problem]:
-    """An image of a Slurm that is not supported, as far as its tag says so."""
+    """An image of a Slurm release that is not supported, as far as its tag has one."""
     version = of_image(str(container.get("image") or ""))
     if version is not None and (why := unsupported(version)):
         yield Problem(f"spec.{name}.image", why)

@@ -50,7 +50,7 @@ from penstock.api.slinky.common import (
 MOST_BACKUPS = 9
 """A backup more than one or two is never seen; each is a line of slurm.conf and a pod."""
 
-# CEL expressions about one state of the spec. Without `persistence` a claim is made.
+# CEL expressions about one state of the spec. Without `persistence` a PVC is created.
 _PERSISTENT = "(!has({0}.persistence) || {0}.persistence.enabled)"
 _CLAIM = (
     "(has({0}.persistence) && has({0}.persistence.existingClaim) "
@@ -188,7 +188,7 @@ class ControllerSpec(KubeStruct, frozen=True):
 
     @property
     def persistent(self) -> bool:
-        """Whether slurmctld's state is kept in a claim; so it is unless switched off."""
+        """Whether slurmctld's state is in a PVC; the default."""
         return self.persistence is None or self.persistence.enabled
 
     @property
@@ -198,7 +198,7 @@ class ControllerSpec(KubeStruct, frozen=True):
 
 
 class Trigger(KubeStruct, frozen=True, kw_only=True):
-    """What was asked for by an annotation, and what came of it."""
+    """A request by annotation, and its result."""
 
     name: Annotated[str, about("reconfigure or restart.")]
     value: Annotated[str, about("Value of the annotation.")] = ""

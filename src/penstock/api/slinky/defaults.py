@@ -18,7 +18,7 @@ def controller_defaults(obj: Controller) -> Mapping[str, str]:
     spec, name = obj.spec, names.cluster_name(obj)
     # An external cluster was named by somebody else, so a guess must not be stored.
     known = spec.cluster_name or spec.external or not obj.metadata.name
-    # One that is too long is rejected with words that say why it is that long.
+    # A name that is too long is rejected, with the reason for its length.
     if known or len(name) > CLUSTER_NAME_LIMIT:
         return {}
     return {"clusterName": name}

@@ -163,7 +163,7 @@ def worker_ssh_config(nodeset: NodeSet) -> str:
 
 
 def padded(nodeset: NodeSet, ordinal: int) -> str:
-    """The ordinal with leading zeros as `ordinalPadding` says."""
+    """The ordinal with leading zeros, by `ordinalPadding`."""
     return str(ordinal).zfill(nodeset.spec.ordinal_padding)
 
 
@@ -198,7 +198,7 @@ def template_hostname(nodeset: NodeSet) -> str:
 
 
 def slurm_node_name(nodeset: NodeSet, ordinal: int) -> str:
-    """Slurm's NodeName of an ordinal, unless the pod uses the host's network."""
+    """Slurm's NodeName of an ordinal, unless the pod has `hostNetwork`."""
     hostname = template_hostname(nodeset)
     if hostname:
         return f"{hostname}{padded(nodeset, ordinal)}"
@@ -212,12 +212,12 @@ def partition_name(nodeset: NodeSet) -> str:
 
 
 def worker_pvc(nodeset: NodeSet, template: str, ordinal: int) -> str:
-    """PersistentVolumeClaim of an ordinal, by the claim template's name."""
+    """Name of the PVC of an ordinal, by the claim template's name."""
     return f"{template}-{pod_name(nodeset, ordinal)}"
 
 
 def node_pvc(nodeset: NodeSet, template: str, slurm_node: str) -> str:
-    """PersistentVolumeClaim of a pod in DaemonSet mode, by its host's name."""
+    """Name of the PVC of a pod in DaemonSet mode, by the claim template and the Slurm node."""
     return f"{template}-{nodeset.metadata.name}-{slurm_node}"
 
 

@@ -105,7 +105,7 @@ class UpdateStrategy(KubeStruct, frozen=True):
 
 
 class PvcRetentionPolicy(KubeStruct, frozen=True):
-    """What becomes of the pods' claims."""
+    """Whether PVCs are deleted with their pods."""
 
     when_deleted: Annotated[Literal["Retain", "Delete"], about("When the NodeSet is deleted.")] = (
         "Retain"

@@ -185,7 +185,7 @@ def controller_warnings(obj: Controller, related: RelatedObjects) -> Iterator[st
 
 
 def _same_nodes(obj: NodeSet, other: NodeSet) -> Iterator[Problem]:
-    """A NodeSet whose nodes Slurm could not tell from those of another."""
+    """A NodeSet whose Slurm nodes have the names or features of another NodeSet's."""
     path = "spec.template.spec.hostname" if names.template_hostname(obj) else "metadata.name"
     there = other.metadata.name
     if obj.spec.scaling_mode == other.spec.scaling_mode == "StatefulSet":

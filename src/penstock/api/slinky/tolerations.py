@@ -13,7 +13,7 @@ WORKER: Final[Json] = {
     "value": "",
     "effect": "NoExecute",
 }
-"""Of all workers: machines that are meant for them."""
+"""Toleration of all workers: Kubernetes nodes that are reserved for them."""
 
 
 def _any(key: str, effect: str) -> Json:
@@ -28,9 +28,9 @@ DAEMON: Final[tuple[Json, ...]] = (
     _any("pid-pressure", "NoSchedule"),
     _any("unschedulable", "NoSchedule"),
 )
-"""Of workers in DaemonSet mode: they belong to their machine, also while it is cordoned.
+"""Tolerations of workers in DaemonSet mode: their Kubernetes node keeps them while cordoned.
 
 Source: Kubernetes documentation, "DaemonSet", "Taints and tolerations"; slurm-operator issue 259.
 """
 HOST_NETWORK: Final[Json] = _any("network-unavailable", "NoSchedule")
-"""Of those in the host's network besides."""
+"""Further toleration of workers with `hostNetwork`."""

@@ -86,7 +86,7 @@ OUTSIDE: Mapping[str, Callable[[ControllerSpec], bool]] = {
     "service": lambda s: s.service != ServiceSpec(),
     "metrics": lambda s: s.metrics != Metrics(),
 }
-"""Fields that are about a slurmctld of ours: of an outside one nothing is made here."""
+"""Fields of an internal slurmctld: for an external one nothing is created."""
 
 NODESET: tuple[Row[NodeSetSpec], ...] = (
     Row(
