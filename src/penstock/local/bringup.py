@@ -18,10 +18,10 @@ from penstock.local.record import Record
 from penstock.local.rest import Rest
 
 TIMEOUT = 120.0
-"""Seconds for a node to come up; it takes less than ten on a quiet machine."""
+"""Seconds for a node to come up; it takes less than ten on an idle machine."""
 TICK = 0.1
 NODES_A_SECOND = 50
-"""Simulated nodes that are made in a second even on a crowded machine."""
+"""Simulated nodes that are created in a second even on a busy machine."""
 
 
 class Waiter:

@@ -72,7 +72,7 @@ def base_root(suite: str) -> Path:
         command = ["mmdebstrap", "--quiet", "--variant=apt", "--format=tar"]
         command += ['--aptopt=Acquire::Check-Valid-Until "false"']
         command += [f"--dpkgopt=path-exclude={pattern}" for pattern in NO_DOCUMENTATION]
-        # No name of a mirror stays in the image: builds are told one.
+        # The mirror's name is for this build only and does not stay in the image.
         command += ['--customize-hook=rm -f "$1/etc/apt/sources.list" "$1/etc/resolv.conf"']
         command += [suite, str(folder / "root.tar"), source_line(suite)]
         run(command)
@@ -98,7 +98,7 @@ class Store:
         run(command, environment=self.environment)
 
     def has(self, name: str) -> bool:
-        """Tell whether the store has this image."""
+        """Return whether the store has this image."""
         with suppress(LocalError):
             self.buildah("inspect", "--type", "image", "--format", "{{.FromImageID}}", name)
             return True
@@ -202,7 +202,7 @@ def _processes_in(folder: Path) -> list[Process]:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run a command. Raises LocalError with the end of what it said."""
+    """Run a command. Raises LocalError with the end of its output."""
     variables = {**(environment or os.environ), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -37,8 +37,8 @@ def make(name: str, mount: Path = MOUNT) -> None:
 def remove(name: str, mount: Path = MOUNT, timeout: float = 10.0) -> None:
     """Remove the cgroup and those below it; its processes must have ended.
 
-    The kernel lets go of a cgroup only after the last process in it is reaped, so a refusal is
-    tried again for `timeout` seconds.
+    The kernel frees a cgroup only after the last process in it is reaped, so EBUSY is retried
+    for `timeout` seconds.
     """
     if not mount.is_dir():
         return

@@ -34,7 +34,7 @@ _HELM_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 
 def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-    """What helm printed. Raises LocalError with what it said when it fails."""
+    """Standard output of helm. Raises LocalError with its error output if it fails."""
     done = subprocess.run(
         [str(golang.compiled(programs.HELM_PROGRAM)), *arguments],
         input=stdin,

@@ -11,8 +11,8 @@ from penstock.local.plan import Component
 ETCD = "http://127.0.0.1:2379"
 API = "127.0.0.1:6443"
 API_READY = "/run/penstock-api-ready"
-"""Made once the API server says it is ready: by then its roles exist, and who comes earlier is
-refused and waits longer before the next try."""
+"""Created once the API server is ready: by then its roles exist. A client that comes earlier is
+rejected and waits longer before it retries."""
 
 FLEET_LEASE_S = 600
 """Simulated nodes renew their leases four times in this time. With Kubernetes' 40 s, five thousand
@@ -183,7 +183,7 @@ def runtime() -> Component:
 
 
 def volumes() -> Component:
-    """Makes the folders of claims writable for pods that are not root."""
+    """Makes the folders of volumes writable for pods that are not root."""
     return Component("volumes", ("/usr/local/bin/volumes",))
 
 

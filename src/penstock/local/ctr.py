@@ -9,7 +9,7 @@ CTR = ("/usr/bin/ctr", "--namespace", "k8s.io", "images")
 
 
 def load(first: Process, archive: Path) -> None:
-    """Import a docker or OCI archive under the names it says."""
+    """Import a docker or OCI archive under the names in it."""
     with archive.open("rb") as stream:
         inside(first, (*CTR, "import", "-"), stream)
 

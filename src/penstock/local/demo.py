@@ -49,10 +49,10 @@ class Outcome:
 
 
 def up(target: Target, progress: Progress = default, *, reset: bool = False) -> Outcome:
-    """Everything, in order. Raises LocalError.
+    """Bring up the whole demo. Raises LocalError.
 
-    What is there already stays, with what a user changed of the Slurm cluster; `reset` sets that
-    back. What was deleted of it is made again.
+    Present objects stay, with what a user changed of the Slurm cluster; `reset` reverts those
+    changes. Deleted objects are created again.
     """
     target.up()
     images = target.load()

@@ -2,4 +2,4 @@
 
 
 class LocalError(Exception):
-    """The built-in node cannot do what was asked; the message says why and what to do."""
+    """The built-in node cannot do what was asked; the message has the cause and the next step."""

@@ -41,7 +41,7 @@ VOLUMES = "/tmp/hostpath_pv"  # noqa: S108
 """Where Kubernetes' host-path provisioner makes volumes (a constant in its source)."""
 
 FILLED = {errno.ENOTEMPTY, errno.ENOENT, errno.EBUSY}
-"""What removing a folder says while somebody else still makes and removes files in it."""
+"""Errors of removing a folder while another process still creates and removes files in it."""
 
 
 def write(layout: Layout, there: Record, programs: Mapping[str, Path]) -> None:

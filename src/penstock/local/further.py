@@ -42,9 +42,9 @@ class Cluster:
 
 
 def add(cluster: Cluster, name: str) -> None:
-    """Make a node and wait until it is Ready; nothing is done when it runs. Raises LocalError.
+    """Make a node and wait until it is Ready; nothing is done if it runs. Raises LocalError.
 
-    One that was stopped is started. One that did not come up completely is made again.
+    A stopped node is started. A node that did not come up completely is recreated.
     """
     layout = cluster.of(name)
     if name == cluster.record.node_name:
@@ -99,8 +99,8 @@ def delete(cluster: Cluster, name: str) -> None:
     if not layout.folder.exists():
         return
     launch.end(layout)
-    # The object goes after the kubelet, which would make it again, and before the folder, without
-    # which nobody would know that there is something left to remove.
+    # Order: after the kubelet, which would create the object again; before the folder, without
+    # which the node would count as removed.
     rest = Rest(cluster.record.addresses.node, cluster.layout.pki)
     try:
         status, body = rest.ask("DELETE", f"/api/v1/nodes/{name}")

@@ -34,7 +34,7 @@ KEPT = 3
 """Archives of former states of the source that stay in the cache."""
 _FILE = "images.tar"
 _EXACT = re.compile(r"(?P<release>[^-]+)-[0-9a-f]{16}")
-"""Tag of an image that says exactly what is in it."""
+"""Tag of an image that identifies its exact content."""
 
 
 @dataclass(frozen=True)

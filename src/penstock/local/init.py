@@ -55,7 +55,7 @@ class Supervisor:
         self._delay = dict.fromkeys(self._components, RETRY_FIRST)
 
     def run(self) -> None:
-        """Until told to end (SIGTERM), or until its owner has ended."""
+        """Run until SIGTERM, or until the owner has ended."""
         signals = {signal.SIGCHLD, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         while True:
@@ -64,7 +64,7 @@ class Supervisor:
             if got is not None and got.si_signo == signal.SIGTERM:
                 return
             if self._owner is not None and select.select([self._owner], [], [], 0)[0]:
-                _say("the process that this node was started for has ended")
+                _log("the process that this node was started for has ended")
                 return
             self._reap()
             self._start()
@@ -80,7 +80,7 @@ class Supervisor:
         argv = self._components[name].command
         log = f"/var/log/penstock/{name}.log"
         append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        _say(f"{name} starts")
+        _log(f"{name} starts")
         return os.posix_spawn(
             argv[0],
             argv,
@@ -109,7 +109,7 @@ class Supervisor:
                 if now - started > SETTLED:
                     self._delay[name] = RETRY_FIRST
                 self._waiting[name] = now + self._delay[name]
-                _say(f"{name} ended ({os.waitstatus_to_exitcode(status)})")
+                _log(f"{name} ended ({os.waitstatus_to_exitcode(status)})")
                 self._delay[name] = min(2 * self._delay[name], RETRY_LAST)
 
 
@@ -171,7 +171,7 @@ def _pidfd(owner: tuple[int, int]) -> int:
     return found
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), text, flush=True)
 
 

@@ -42,7 +42,7 @@ def operator(images: Images) -> list[Document]:
 
 
 def apply(target: Target, objects: Iterable[Document], *, force: bool = True) -> list[str]:
-    """Apply all; those that were not there are marked as the demo's. Returns what kubectl said.
+    """Apply all; new objects are marked as the demo's. Returns kubectl's output.
 
     The manifests win over fields that somebody else has set, unless `force` is false.
     """

@@ -36,7 +36,7 @@ def launch(layout: Layout, connect: Callable[[Process], None]) -> Process:
         if code != 0 or first is None:
             raise LocalError(f"The node cannot start:\n{tail(layout.logs / 'init.log')}")
         connect(first)
-        # Where it has ended already, who waits for its parts will say so.
+        # If it has ended already, the wait for its components fails with the reason.
         with contextlib.suppress(BrokenPipeError):
             if starter.stdin is not None:
                 starter.stdin.write(b"go\n")

@@ -33,7 +33,7 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of one Kubernetes node, as paths of the machine unless said otherwise.
+    """The files of one Kubernetes node, as paths of the machine unless noted.
 
     `name` is the cluster's. `further` is the node's, or empty for the first one, whose folder has
     the folders of all others.
@@ -62,7 +62,7 @@ class Layout:
 
     @property
     def volumes(self) -> Path:
-        """The volumes of claims, which all nodes of the cluster have."""
+        """The volumes of PVCs, which all nodes of the cluster share."""
         return state_dir() / self.name / "volumes"
 
     @property
@@ -72,7 +72,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held while the node goes up or down."""
+        """Locked while the node goes up or down."""
         return state_dir() / f".{self.name}.lock"
 
     @property

@@ -38,12 +38,12 @@ from penstock.local.starter import this_process
 
 DEFAULT_NAME = "penstock"
 FLEET_NODES = 100
-"""Simulated nodes of a fleet unless told otherwise."""
+"""Default number of simulated nodes of a fleet."""
 
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """What is there of one Kubernetes node of a cluster."""
+    """Observed state of one Kubernetes node of a cluster."""
 
     name: str
     state: str
@@ -54,7 +54,7 @@ class NodeStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """What is there of a cluster; `state` is its first node's."""
+    """Observed state of a cluster; `state` is its first node's."""
 
     name: str
     state: str
@@ -174,7 +174,7 @@ class Node:
         return found
 
     def status(self) -> Status:
-        """What is there now."""
+        """Read the observed state."""
         there = record.load(self._layout)
         if there is None:
             return Status(self.name, "dead" if self._layout.folder.exists() else "absent")
@@ -220,7 +220,7 @@ class Node:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig_path), "PATH": path}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Standard output of kubectl. Raises LocalError with what it said when it fails."""
+        """Standard output of kubectl. Raises LocalError with its error output if it fails."""
         done = subprocess.run(
             [str(self._layout.bin / "kubectl"), *arguments],
             input=stdin,
@@ -299,7 +299,7 @@ class Node:
         return first
 
     def _remove(self) -> None:
-        """Everything outside the folder goes before the record that tells of it.
+        """Remove everything outside the folder before the record that lists it.
 
         Further nodes go first: without the first one they run on without a network.
         """

@@ -110,7 +110,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Clocks that differ a little must not refuse a certificate made this second.
+        # A client whose clock differs a little must accept a certificate of this second.
         .not_valid_before(now - datetime.timedelta(minutes=5))
         .not_valid_after(now + LIFETIME)
     )

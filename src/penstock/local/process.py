@@ -1,4 +1,4 @@
-"""Processes that are ours, told from later ones that got the same number.
+"""Processes that are ours, distinguished from later ones with the same number.
 
 A process is its pid together with its start time (proc(5), /proc/pid/stat field 22, in clock
 ticks since boot): a pid alone may belong to somebody else by the time it is used.

@@ -18,7 +18,7 @@ def kubernetes(name: str) -> Program:
         package=f"k8s.io/kubernetes/cmd/{name}",
         requires={"k8s.io/kubernetes": f"v{KUBERNETES}"},
         staging=_STAGING,
-        # Without these the server calls itself v0.0.0 and charts refuse it.
+        # Without these the server reports v0.0.0, and charts reject it.
         variables={
             f"{version}.gitVersion": f"v{KUBERNETES}",
             f"{version}.gitMajor": "1",
@@ -58,7 +58,7 @@ HELM_PROGRAM = Program(
     requires={"helm.sh/helm/v3": f"v{HELM}"},
     variables={
         "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
-        # Without these `helm template` renders for Kubernetes v1.20, and charts refuse it.
+        # Without these `helm template` renders for Kubernetes v1.20, and charts reject it.
         "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
         "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": _MINOR,
         "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": "1",

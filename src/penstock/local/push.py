@@ -57,7 +57,7 @@ class Push:
         return reference(image.role, tag, str(self.prefix))
 
     def reach(self) -> None:
-        """Ask the registry for one image, so that a wrong login is said before anything is built.
+        """Ask the registry for one image, so that a wrong login fails before anything is built.
 
         Raises LocalError in words for a user.
         """

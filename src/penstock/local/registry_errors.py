@@ -53,7 +53,7 @@ _HELP: tuple[tuple[str, str], ...] = (
 
 
 def explain(output: str, prefix: ImagePrefix, name: str, username: str) -> str:
-    """One sentence or two for what skopeo said about an image; ends with its own words."""
+    """Explain skopeo's error about an image in one or two sentences; ends with its own words."""
     words = last_words(output)
     help_ = next((h for p, h in _HELP if re.search(p, words, re.IGNORECASE)), None)
     if help_ is None:
@@ -76,6 +76,6 @@ def last_words(output: str) -> str:
 
 
 def is_absent(output: str) -> bool:
-    """Whether a registry said that it has no such image."""
+    """Whether a registry answered that it has no such image."""
     words = last_words(output)
     return bool(re.search(r"manifest unknown|name unknown|not found|404", words, re.IGNORECASE))

@@ -41,7 +41,7 @@ class Rest:
         self._connection.close()
 
     def ready(self) -> bool:
-        """Whether the API server says it is ready."""
+        """Whether the API server's /readyz succeeds."""
         return self.ask("GET", "/readyz")[0] == http.HTTPStatus.OK
 
     def create(self, path: str, obj: dict[str, Any], deadline: float) -> None:

@@ -18,7 +18,7 @@ PACKAGES = (
     "runc",
     "util-linux",
 )
-"""kube-proxy wants conntrack and iptables, the kubelet mount; the rest is what it says."""
+"""Packages of the root folder. kube-proxy needs conntrack and iptables, and the kubelet mount."""
 
 
 def node_root() -> Path:

@@ -43,7 +43,7 @@ class Target(ABC):
 
     title: str
     arguments: tuple[str, ...] = ()
-    """What kubectl is told to find the cluster."""
+    """Arguments that make kubectl find the cluster."""
 
     @abstractmethod
     def up(self) -> None:
@@ -70,7 +70,7 @@ class Target(ABC):
         return [kubectl, *self.arguments, *arguments]
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Standard output of kubectl. Raises LocalError with what it said."""
+        """Standard output of kubectl. Raises LocalError with its error output."""
         done = subprocess.run(
             self.command(*arguments),
             input=stdin,
@@ -176,7 +176,7 @@ class Context(Target):
         self.kubectl("version")
 
     def load(self) -> Images:
-        """Build and push, or load into kind; else say which images have to be there."""
+        """Build and push, or load into kind; else print which images the cluster needs."""
         if self._registry:
             return self._push(self._registry)
         if self._context.startswith("kind-") and Kind.usable():

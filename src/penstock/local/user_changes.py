@@ -1,8 +1,8 @@
 """What users changed of objects that the demo made, by three values of each field.
 
 `declared` is what the demo declares now, `last` what it declared when it applied the object last,
-and `live` what is there. A field whose live value is not the last one was changed by somebody,
-and one that is gone was removed by somebody. A field that `last` lacks is new in this version.
+and `live` is the observed value. A user changed a field if its live value is not the last one, and
+removed it if it is absent. A field that `last` lacks is new in this version.
 """
 
 from __future__ import annotations
