@@ -58,16 +58,16 @@ class ClusterInputs:
     jwt_key_hash: str = ""
     """`secret_digest` of the JWT key's Secret; empty while it is not known."""
     identities: bool = False
-    """Whether tokens say who their user is, so that slurmctld need not look the user up."""
+    """Whether tokens carry the user's identity, so that slurmctld need not look the user up."""
     partitions: tuple[Partition, ...] = ()
     rejected_partitions: frozenset[str] = frozenset()
-    """Partitions of which the lines in `slurm_conf` stay: what is declared now was refused."""
+    """Partitions whose lines in `slurm_conf` stay: slurmctld rejected their new declaration."""
     slurm_conf: str = ""
     """The slurm.conf that is in effect, while there are such partitions."""
     in_effect: str = ""
     """A slurm.conf with the partitions in which jobs may be; empty where there can be none."""
     freed: frozenset[str] = frozenset()
-    """Those of its partitions of which slurmctld has said that no job is in them."""
+    """Those of its partitions of which slurmctld has reported that no job is in them."""
 
     @property
     def namespace(self) -> str:

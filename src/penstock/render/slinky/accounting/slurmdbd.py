@@ -55,7 +55,7 @@ class SlurmdbdInputs:
 
     @property
     def conf_hash(self) -> str:
-        """The hash that slurmdbd's container says of its files.
+        """Hash of the files of slurmdbd, which its container logs as well.
 
         The file has a password in it, so the hash is one that only who has the key can work out.
         """
@@ -99,8 +99,8 @@ def objects(accounting: Accounting, given: SlurmdbdInputs) -> list[Json]:
             owner(accounting),
             labels=labels,
             user=wish,
-            # The pod is not ready while its database is away. slurmctld is to hear that from
-            # slurmdbd, and to be answered as soon as the database is back.
+            # The pod is not ready while its database is away. slurmctld needs slurmdbd's answer
+            # meanwhile, and a connection as soon as the database is back.
             unready=True,
         ),
         {
@@ -123,7 +123,7 @@ def objects(accounting: Accounting, given: SlurmdbdInputs) -> list[Json]:
 
 
 def declared(accounting: Accounting, given: SlurmdbdInputs) -> WorkloadSpec:
-    """What is declared of slurmdbd's pod."""
+    """Desired pod of slurmdbd."""
     spec = accounting.spec
     secrets = [ref.name for ref in (spec.slurm_key_ref, spec.effective_jwt_key_ref) if ref]
     files = [spec.jwks_key_ref.name] if spec.jwks_key_ref else []
@@ -149,12 +149,12 @@ def declared(accounting: Accounting, given: SlurmdbdInputs) -> WorkloadSpec:
 
 
 def _storage(conf: str) -> str:
-    """Where the records are kept and with which password, as it is declared."""
+    """The lines of the database and its password, as declared."""
     return "\n".join(line for line in _lines(conf) if line.startswith("Storage"))
 
 
 def fits(given: SlurmdbdInputs, text: str) -> bool:
-    """Whether another operator's slurmdbd.conf says what ours does."""
+    """Whether another operator's slurmdbd.conf has the same meaning as ours."""
     return _lines(text) == _lines(given.conf)
 
 

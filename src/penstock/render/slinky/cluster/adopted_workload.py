@@ -1,9 +1,9 @@
-"""Workloads that another operator made: their pods stay as they are until what is declared changes.
+"""Adopted workloads: pods of another operator's workload stay until the desired state changes.
 
 slurm-operator's StatefulSets and Deployments have the names, selectors and meaning of ours, but
-other probes and side containers. Writing our template would restart each daemon for nothing. So a
-template of its own is left, with a note of what was declared then; ours comes with the next change
-of that, or when somebody asks for it.
+other probes and side containers. Writing our template would restart each daemon for nothing. So the
+workload keeps its template, with a hash of the desired pods at that time; ours comes with the next
+change of that hash, or on request.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Source = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What users say of the pods of one workload.
+    """Desired pods of one workload, as far as users declare them.
 
-    `containers` are their wishes by the container's usual name. `hashes` are of Secrets that the
-    daemon reads at its start only, by the pod annotation that both operators compute by the same
-    rule; `more` is whatever else it reads then. `sources` are the objects, by kind and name, that
-    are declared to be in the pod. `optional` containers may be missing in another operator's pod.
+    `containers` are the user's settings by the container's usual name. `hashes` are of Secrets that
+    the daemon reads at its start only, by the pod annotation that both operators compute by the
+    same rule; `more` is whatever else it reads then. `sources` are the objects, by kind and name,
+    that the pod must mount. `optional` containers may be missing in another operator's pod.
     """
 
     template: PodTemplate
@@ -69,7 +69,7 @@ class WorkloadSpec:
 
 
 def spec_hash(declared: WorkloadSpec) -> str:
-    """A hash of what is declared, and of nothing that another version of Penstock may change.
+    """Hash of the desired pods, without anything that another version of Penstock may change.
 
     It is over the same form that `satisfies` compares: what is empty, false or 0 is not in it.
     """
@@ -96,9 +96,9 @@ def is_older(noted: str) -> bool:
 
 
 def satisfies(declared: WorkloadSpec, live: Json) -> bool:
-    """Whether the pods of another operator's workload have all that is declared.
+    """Whether the pods of another operator's workload have everything that is desired.
 
-    What is empty, false or 0 counts as not said, since slurm-operator leaves it out.
+    A value that is empty, false or 0 counts as absent, since slurm-operator leaves it out.
     """
     theirs = live["spec"]["template"]
     have: Json = theirs.get("metadata") or {}
@@ -153,7 +153,7 @@ def _contained(name: str, declared: Json, spec: Json, *, missing: bool) -> bool:
 
 
 def _within(declared: Any, have: Any, *, under: str = "", amount: bool = False) -> bool:
-    """Whether everything that is said in one value, which is `understood`, holds in the other.
+    """Whether the other value has everything of a normalized one.
 
     `under` is the name of the field that has the value; only an `amount` is compared as a number.
     slurm-operator leaves out a label to select by that has no value, too.
@@ -175,7 +175,7 @@ def _within(declared: Any, have: Any, *, under: str = "", amount: bool = False) 
 
 
 def _sources(spec: Json) -> set[Source]:
-    """Kind and name of what the pod cannot do without: Secrets, ConfigMaps and claims."""
+    """Kind and name of what the pod cannot do without: Secrets, ConfigMaps and PVCs."""
     return {
         found
         for volume in cast("list[Json]", spec.get("volumes") or [])

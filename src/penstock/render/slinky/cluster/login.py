@@ -130,7 +130,7 @@ def declared(
     host_keys_hash: str = "",
     sssd_conf_hash: str = "",
 ) -> WorkloadSpec:
-    """What is declared of the login pods."""
+    """Desired login pods."""
     spec = loginset.spec
     secrets = [names.slurm_key_ref(cluster.controller).name, names.login_host_keys(loginset)]
     secrets += [spec.sssd_conf_ref.name] if spec.sssd_conf_ref else []
@@ -242,7 +242,7 @@ def _login(cluster: ClusterInputs, loginset: LoginSet) -> Json:
 
 
 def _ssh_port(loginset: LoginSet) -> int:
-    """Where sshd listens: a user's port named `login` says so, for the host's network."""
+    """Port of sshd: with `hostNetwork` a user's port named `login`."""
     for port in merge.items(loginset.spec.login.get("ports")):
         if port.get("name") == "login" and (number := port.get("containerPort")):
             return int(number)

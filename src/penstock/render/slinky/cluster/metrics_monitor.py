@@ -15,7 +15,7 @@ _PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/sc
 
 
 def requested(controller: Controller) -> ServiceMonitor | None:
-    """What is asked for; None when nothing is, or nothing would be there to read."""
+    """The requested ServiceMonitor; None without a request, or if slurmctld has no metrics."""
     metrics = controller.spec.metrics
     wish = metrics.service_monitor
     shown = metrics.enabled and not controller.spec.external

@@ -1,4 +1,4 @@
-"""Which release of Slurm a daemon's image has: by what it said of itself, else by its tag."""
+"""Slurm release of a daemon's image: as the daemon reported it, else from the image's tag."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def slurmctld_image(cluster: ClusterInputs) -> str:
 
 
 def of_slurmctld(cluster: ClusterInputs) -> Version | None:
-    """The release of the slurmctld that is declared; None when nobody has said it."""
+    """The release of the desired slurmctld; None if it is unknown."""
     declared, status = slurmctld_image(cluster), cluster.controller.status
     if status.slurm_version and status.slurm_image == declared:
         return versions.parse(status.slurm_version)

@@ -77,7 +77,7 @@ def objects(cluster: ClusterInputs, contents: Contents | None = None) -> list[Js
 
 
 def declared_pods(cluster: ClusterInputs) -> WorkloadSpec:
-    """What is declared of slurmctld's pods."""
+    """Desired pods of slurmctld."""
     spec = cluster.controller.spec
     wishes = {"slurmctld": spec.slurmctld, "reconfigure": spec.reconfigure, "logfile": spec.logfile}
     # slurm-operator has the reconfigure container only where inplaceReconfigure is true.
@@ -150,9 +150,9 @@ def _headless_service(cluster: ClusterInputs) -> Json:
 def slurmctld_services(cluster: ClusterInputs) -> list[Json]:
     """A Service for each slurmctld of several, which SlurmctldHost names.
 
-    Its name resolves whether the pod is there or not, and a connection to a pod that is absent, or
-    whose Kubernetes node is lost, is refused at once: kube-proxy rejects what has no endpoint that
-    is ready.
+    Its name resolves whether the pod is there or not. A connection to a pod that is absent, or
+    whose Kubernetes node is lost, fails at once: kube-proxy rejects traffic without a ready
+    endpoint.
     """
     if cluster.controller.spec.replicas == 1:
         return []
@@ -205,7 +205,7 @@ def stateful_set(cluster: ClusterInputs) -> Json:
     selector = app_labels.selector_labels("slurmctld", _instance(cluster))
     labels = app_labels.labels("slurmctld", _instance(cluster))
     if controller.spec.replicas == 1:
-        # The only one is the active one: the Service must not wait for the operator to say so.
+        # The only pod is the active one: the Service must not wait for the operator's label.
         pod_labels = labels | {slinky_labels.CONTROLLER_ACTIVE: app_labels.TRUE}
     else:
         pod_labels = labels

@@ -80,7 +80,7 @@ def objects(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -
 
 
 def declared(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) -> WorkloadSpec:
-    """What is declared of slurmrestd's pods, with `conf` as in `objects`."""
+    """Desired pods of slurmrestd, with `conf` as in `objects`."""
     conf = slurm_conf(cluster) if conf is None else conf
     return WorkloadSpec(
         restapi.spec.template,
@@ -92,7 +92,7 @@ def declared(cluster: ClusterInputs, restapi: RestApi, conf: str | None = None) 
 
 
 def _read_at_start(cluster: ClusterInputs, *, accounted: bool) -> dict[str, str]:
-    """What is declared of those lines of slurm.conf that slurmrestd reads once."""
+    """The desired lines of slurm.conf that slurmrestd reads only at its start."""
     spec, books = cluster.controller.spec, cluster.accounting if accounted else None
     return {
         "cluster": names.cluster_name(cluster.controller),

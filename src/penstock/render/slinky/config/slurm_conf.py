@@ -106,7 +106,7 @@ def _title(section: str) -> str:
 
 
 def identity(text: str) -> str:
-    """The lines of slurm.conf that say who slurmctld is and how it is spoken to.
+    """The lines of slurm.conf that identify slurmctld and the way to it.
 
     A client daemon that reads slurm.conf once (slurmrestd) needs a restart when these change, and
     only then. Source: slurm.conf(5), slurmrestd(8).
@@ -170,7 +170,7 @@ def node_count_of(text: str) -> int:
 
 
 def _workers(nodeset: NodeSet) -> int:
-    """Workers that are declared; in DaemonSet mode one for each machine that fits."""
+    """Desired number of workers; in DaemonSet mode one for each Kubernetes node that fits."""
     counted = nodeset.spec.scaling_mode == "StatefulSet"
     return (nodeset.spec.replicas if counted else nodeset.status.desired) or 0
 

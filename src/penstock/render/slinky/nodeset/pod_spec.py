@@ -91,7 +91,7 @@ def pin_to_node(spec: Json, kubernetes_node: str) -> None:
 
 
 def pvc_volumes(nodeset: NodeSet, called: Callable[[str], str]) -> list[Json]:
-    """One volume for each claim template, of the same name; its claim is `called` by that."""
+    """One volume for each claim template, of the same name; `called` gives the name of its PVC."""
     metadata: list[Json] = [
         template.get("metadata") or {} for template in nodeset.spec.volume_claim_templates or ()
     ]
@@ -126,7 +126,7 @@ _SSH_MOUNTS = {
 
 
 def container(cluster: ClusterInputs, nodeset: NodeSet) -> Json:
-    """The container of slurmd, with the user's wishes."""
+    """The container of slurmd, with the user's settings."""
     ports: list[Json] = [
         {"name": "slurmd", "containerPort": daemons.SLURMD_PORT, "protocol": "TCP"}
     ]
@@ -183,7 +183,7 @@ def _topology() -> list[Json]:
 
 
 def _keys(cluster: ClusterInputs) -> list[Json]:
-    """Where slurmd finds its keys, said each time that it starts.
+    """Where slurmd finds its keys, given at each start.
 
     It has its configuration elsewhere, and would go on with the file that it began with when
     another kind of file comes or goes. Source: slurmd(8), SLURM_SACK_JWKS and SLURM_SACK_KEY.
@@ -194,7 +194,7 @@ def _keys(cluster: ClusterInputs) -> list[Json]:
 
 
 def _limits(nodeset: NodeSet) -> list[Json]:
-    """What the pod may use of its machine; images derive CoreSpecCount and MemSpecLimit."""
+    """Limits of the pod; images derive CoreSpecCount and MemSpecLimit."""
     out: list[Json] = []
     if cpus := _limit(nodeset, "cpu"):
         out.append({"name": "POD_CPUS", "value": str(math.ceil(cpus))})

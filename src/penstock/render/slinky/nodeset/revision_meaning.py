@@ -30,9 +30,9 @@ _NOBODY = ClusterInputs(Controller(), Images("", "", "", "", ""))
 
 
 def normalize(value: Any) -> Any:
-    """The value without fields that say nothing, and with quantities as numbers.
+    """Drop fields that mean the same as their absence, and write quantities as numbers.
 
-    `false` and 0 say something. Whether a whole list or mapping says nothing is for the caller.
+    `false` and 0 have a meaning. Whether a whole list or mapping has one is for the caller.
     """
     return _with_amounts(empty.said(value))
 

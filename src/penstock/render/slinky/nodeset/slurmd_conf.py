@@ -1,4 +1,4 @@
-"""What a worker says of itself when it registers: `slurmd --conf`.
+"""Node parameters with which a worker registers: `slurmd --conf`.
 
 Source: slurmd(8), slurm.conf(5) NODE CONFIGURATION.
 """
@@ -13,10 +13,10 @@ _FEATURES = frozenset({"feature", "features"})
 
 
 def node_conf(nodeset: NodeSet) -> str:
-    """`Key=Value` words, sorted: the NodeSet's feature and what its extraConf says.
+    """`Key=Value` words, sorted: the NodeSet's feature and the words of its extraConf.
 
     A repeated key joins its values with commas. A word that is not `Key=Value` is left out (the
-    validation names it); so are comment and extra, which slurmctld is told. The topology is not
+    validation names it); so are comment and extra, which go to slurmctld. The topology is not
     among them: images add it from the environment, since an empty `Topology=` would swallow the
     word after it. Quotes are dropped: the images' entrypoint takes the whole apart at quotes and
     blanks.

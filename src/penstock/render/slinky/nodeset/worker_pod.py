@@ -42,7 +42,7 @@ def shared_objects(cluster: ClusterInputs) -> list[Json]:
     Every NodeSet of the cluster is an owner, none of them the managing one; no NodeSet, no objects.
     The budget forbids each eviction of a pod that carries the pod-protect label, so it is there
     whether or not a NodeSet asks for protection. Kubernetes takes `spec.replicas` for the number of
-    pods that there should be, which says nothing in DaemonSet mode: there a number is asked for
+    pods that there should be. In DaemonSet mode that has no meaning: there a number is required
     that is never reached. Source: Kubernetes documentation, "Specifying a Disruption Budget".
     """
     if not cluster.nodesets:
@@ -147,7 +147,7 @@ def pod(
     `revision_hash` is that of `revision(nodeset)`, which is taken when it is empty. `topology` is
     what is known of the pod's place before it is scheduled; the annotation may also be set later.
     `kubernetes_node` is the one that it must run on; any when it is empty. `sssd_conf_hash`
-    says with which sssd.conf the pod begins; a later one does not replace it.
+    is of the sssd.conf that the pod begins with; a later one does not replace it.
     """
     name = names.pod_name(nodeset, ordinal)
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
@@ -172,9 +172,9 @@ def node_pod(
     revision_hash: str,
     sssd_conf_hash: str = "",
 ) -> Json:
-    """The pod of a Kubernetes node, `machine`, in DaemonSet mode.
+    """The pod of a Kubernetes node in DaemonSet mode.
 
-    `host` is what its Slurm node is called, unless it is in the host's network.
+    `slurm_node` is the name of its Slurm node, unless the pod has `hostNetwork`.
     """
     spec = merge.pod_spec(pod_spec(cluster, nodeset), nodeset.spec.template.spec)
     called = partial(names.node_pvc, nodeset, slurm_node=slurm_node)
@@ -209,7 +209,7 @@ def _pod(
         slinky_labels.REVISION_HASH: revision_hash or revision(nodeset).hash,
     }
     if spec.get("hostNetwork"):
-        # The pod is called as the machine that it will run on.
+        # The hostname is that of the Kubernetes node.
         spec.pop("hostname", None)
     else:
         spec["hostname"] = host
