@@ -29,6 +29,7 @@ from penstock.controllers.slurm_node import actor as act_slurm
 from penstock.decide.action import DeletionGround, DrainNode
 from penstock.decide.auth import key_rotation as key_ring
 from penstock.decide.config.acknowledgement import Acks
+from penstock.decide.config.start import StartResult
 from penstock.decide.config.transaction import ConfigView, Decision
 from penstock.decide.drain import deletion_guard as guard
 from penstock.decide.drain import resume
@@ -65,7 +66,7 @@ real = guard.can_delete
 def always(value: Any) -> Callable[..., Any]:
     """A function that gives this, whatever it is asked."""
 
-    def give(*_: object) -> Any:
+    def give(*_: object, **__: object) -> Any:
         return value
 
     return give
@@ -304,7 +305,7 @@ def refused_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
 
 def restarts_are_not_judged(patch: pytest.MonkeyPatch) -> None:
     """A slurmctld that does not come up keeps its files."""
-    patch.setattr(ConfigTransaction, "_down", always(""))
+    patch.setattr(config, "observe", always(StartResult()))
 
 
 def files_that_are_read_count_as_served_with(patch: pytest.MonkeyPatch) -> None:
