@@ -94,7 +94,6 @@ HUNTS = {
     "configuration_restarts_slurmctld": hunt(1, "configure"),
     "refused_configuration_is_delivered": hunt(1, "misconfigure", "restart_slurmctld"),
     "refused_configuration_is_not_put_back": hunt(1, "misconfigure", "restart_slurmctld"),
-    "restarts_are_not_judged": hunt(1, "rebind"),
     "files_that_are_read_count_as_served_with": hunt(1, "rebind"),
     "trials_without_a_verdict_are_taken": hunt(1, "configure", "unsure"),
     "unheard_files_go_untried": hunt(1, "configure", "unheard"),

@@ -501,7 +501,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     configuration_restarts_slurmctld,
     refused_configuration_is_delivered,
     refused_configuration_is_not_put_back,
-    restarts_are_not_judged,
     files_that_are_read_count_as_served_with,
     trials_without_a_verdict_are_taken,
     unheard_files_go_untried,
