@@ -11,7 +11,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import drain_reason
 from penstock.local.recipes import ROOT
-from penstock.simulation.slurm.rest_replies import JSON, TEXT, Asked
+from penstock.simulation.slurm.rest_replies import JSON, TEXT, RestRequest
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmNode
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.rest.http import Answer
@@ -65,7 +65,7 @@ class FleetSlurm(SimulatedSlurmrestd):
         """Each node as slurmrestd writes it."""
         return [self._bytes(node) for node in self.slurmctld.nodes.values()]
 
-    def _get_nodes(self, asked: Asked, _: str) -> Answer:
+    def _get_nodes(self, asked: RestRequest, _: str) -> Answer:
         if self._unchanged(asked):
             return Answer(304, TEXT, b"")
         nodes = b",".join(self.records())

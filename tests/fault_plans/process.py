@@ -124,7 +124,7 @@ class Process:
         self._clock.pause(seconds)
         stopped = Trouble(slow=seconds, times=sys.maxsize)
         self.connection.trouble(stopped)
-        self.connection.hold_events()
+        self.connection.delay_events()
 
         def go_on() -> None:
             if stopped in self.connection.troubles:

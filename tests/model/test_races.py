@@ -14,7 +14,7 @@ from penstock.controllers.partition.changes import AppliedPartitions, PartitionC
 from penstock.kube.client.transport import Request
 from penstock.simulation.apiserver import Trouble
 from penstock.simulation.slurm.cluster import Knowledge
-from penstock.simulation.slurm.rest_replies import Asked, SlurmAnswers
+from penstock.simulation.slurm.rest_replies import RestRequest, SlurmAnswers
 from support.stories import story, well
 
 
@@ -53,10 +53,10 @@ def test_a_drain_that_a_request_of_the_same_moment_left_alone_is_still_asked_for
         now = asyncio.get_running_loop().time()
         knew = Knowledge(listed_at=now - 0.02, sent_at=now - 0.01)
         world.slurm.drained_by_hand(node, "bad disk")
-        comment = Asked("POST", path, token="any", body=b'{"comment":"something"}')
+        comment = RestRequest("POST", path, token="any", body=b'{"comment":"something"}')
         world.promises.heard(SPACE, comment, answers.answer, knew)
         assert world.slurm.drains == {node: "bad disk"}
-        undrain = Asked("POST", path, token="any", body=b'{"state":["UNDRAIN"]}')
+        undrain = RestRequest("POST", path, token="any", body=b'{"state":["UNDRAIN"]}')
         world.promises.heard(SPACE, undrain, answers.answer, knew)
         assert world.slurm.drains == {}
         assert world.promises.broken == []

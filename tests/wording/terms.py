@@ -80,7 +80,7 @@ TERMS = (
         "refuse",
         "reject",
         r"(?<!connection )(?<!connections )(?<!connection is )\brefus(e|es|ed|al|als|ing)\b"
-        r"(?! connections?)",
+        r"(?!( the)? connections?)",
         ("refuse", "refused", "refuses", "refusal", "refusals"),
     ),
     Term(

@@ -4,8 +4,8 @@
         --upstream URL --control-port 6821
 
 `PUT http://<host>:6821/mode/<mode>` switches (see `faults.Fault` for the modes; `pass` is none),
-`GET /mode` tells the mode, `GET /calls` how many requests came since the last `DELETE /calls`.
-`refuse` closes the listening socket, so that clients see a real refusal.
+`GET /mode` returns the mode, `GET /calls` the number of requests since the last `DELETE /calls`.
+`refuse` closes the listening socket, so that clients see a real "connection refused".
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class ManualClock:
         return due
 
     async def advance(self, seconds: float) -> None:
-        """Let that time pass; each timer runs at its time and what it wakes runs on."""
+        """Let that time pass; each timer runs at its time, and its callbacks run to the end."""
         end = self.now + seconds
         await settle()
         while self._due and self._due[0].when <= end:

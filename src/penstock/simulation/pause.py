@@ -1,4 +1,4 @@
-"""A process that stands still for a while: SIGSTOP, a machine that swaps, a suspended laptop."""
+"""A process that stops for a while: SIGSTOP, heavy swapping, a suspended laptop."""
 
 from __future__ import annotations
 

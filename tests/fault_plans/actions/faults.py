@@ -79,7 +79,7 @@ def isolate(world: World, seconds: float) -> None:
     for process in world.processes[:1]:
         trouble = Trouble(cut=True, times=sys.maxsize)
         process.connection.trouble(trouble)
-        process.connection.hold_events()
+        process.connection.delay_events()
         world.later(seconds, partial(_rejoin, process.connection, trouble))
 
 
@@ -92,14 +92,14 @@ def _rejoin(connection: Connection, trouble: Trouble) -> None:
 def hold(world: World, seconds: float) -> None:
     """Watches show nothing for a while: the operator lives in the past."""
     for process in world.processes:
-        process.connection.hold_events()
+        process.connection.delay_events()
         world.later(seconds, process.connection.release_events)
 
 
 def skew(world: World, seconds: float, plural: str) -> None:
     """The watch of one resource is late for a while, the others are not: events out of order."""
     for process in world.processes:
-        process.connection.hold_events(plural)
+        process.connection.delay_events(plural)
         world.later(seconds, process.connection.release_events)
 
 

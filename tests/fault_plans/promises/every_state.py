@@ -24,7 +24,7 @@ from penstock.simulation.kubelet.kubelet import SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import PODS, node_name
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import rejection
-from penstock.simulation.slurm.rest_replies import Asked
+from penstock.simulation.slurm.rest_replies import RestRequest
 from penstock.slurm.rest.http import Answer
 from penstock.translate.slinky.worker_set import MARKS
 
@@ -196,8 +196,8 @@ class Promises:
     def heard(
         self,
         space: str,
-        asked: Asked,
-        answer: Callable[[Asked], Answer],
+        asked: RestRequest,
+        answer: Callable[[RestRequest], Answer],
         knew: Knowledge,
     ) -> Answer:
         """Drains of others are never cleared or reworded, records in use never deleted.

@@ -250,7 +250,7 @@ class TestApply:
 class TestWatch:
     """A cache on top of a watch that is treated badly."""
 
-    @pytest.mark.parametrize("fault", ["cut", "expire", "duplicate", "hold_events", "end"])
+    @pytest.mark.parametrize("fault", ["cut", "expire", "duplicate", "delay_events", "end"])
     def test_a_cache_becomes_what_the_server_has(self, fault: str) -> None:
         async def tell(site: Site) -> None:
             cache = Cache[ConfigMap](site.client, CONFIG_MAPS)
@@ -265,7 +265,7 @@ class TestWatch:
                 getattr(site.connection, fault)()
             await site.client.create(CONFIG_MAPS, config_map("after"))
             await site.client.delete(CONFIG_MAPS, "a", "before")
-            if fault == "hold_events":
+            if fault == "delay_events":
                 await asyncio.sleep(30)
                 assert cache.get("a/before") is not None
                 site.connection.release_events()

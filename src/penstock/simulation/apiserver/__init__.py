@@ -2,7 +2,7 @@
 
 `ApiServer` holds the objects and does what kube-apiserver and its garbage collector do with them.
 `Connection` is the way of one client to it: a `penstock.kube.client.transport.Transport` that can
-be slow, cut, stale or dead. Nothing here needs a network, a thread or the machine's clock.
+be slow, cut, stale or dead. Nothing here needs a network, a thread or the system's clock.
 """
 
 from penstock.simulation.apiserver.connection import Connection, Trouble

@@ -21,14 +21,14 @@ from penstock.simulation.apiserver.status import StatusError, failure, status_bo
 from penstock.simulation.apiserver.store import Change, line
 
 BOOKMARK_S = 60.0
-"""How often kube-apiserver tells a watch how far it is."""
+"""How often kube-apiserver sends a bookmark to a watch."""
 
 
 @dataclass
 class Trouble:
     """What happens to the next `times` requests that fit.
 
-    With `status` they are refused; `cut` ends the connection before anything was done, `lost` does
+    With `status` they fail; `cut` ends the connection before anything was done, `lost` does
     it and cuts the answer, `slow` waits that many seconds first. `late` lets a request arrive so
     many seconds after it was sent, also when its sender has given up or died meanwhile, and cuts
     the answer. A watch counts as a request.
@@ -85,12 +85,12 @@ class Connection:
         """Have requests to come go wrong."""
         self.troubles += troubles
 
-    def hold_events(self, plural: str = "*") -> None:
+    def delay_events(self, plural: str = "*") -> None:
         """Deliver no event of that resource until `release`: the client's view grows stale."""
         self._delayed = plural
 
     def release_events(self) -> None:
-        """Deliver what was held back, and go on."""
+        """Deliver the delayed events, and continue."""
         self._delayed = ""
         for watch in self._watches:
             watch.flush()
@@ -159,8 +159,8 @@ class Connection:
     async def close(self) -> None:
         """Nothing to give back."""
 
-    def is_holding_events(self, resource: str) -> bool:
-        """Whether events of a resource are held back now."""
+    def is_delaying_events(self, resource: str) -> bool:
+        """Whether events of a resource are delayed now."""
         return self._delayed in {"*", resource.rpartition("/")[2]}
 
     def lag(self) -> float:
@@ -182,7 +182,7 @@ class Connection:
             if trouble.slow:
                 await asyncio.sleep(trouble.slow)
         if self.dead or (trouble is not None and trouble.cut):
-            raise UnreachableError(f"{request.method} {request.path}: refused")
+            raise UnreachableError(f"{request.method} {request.path}: connection refused")
         return trouble
 
 
@@ -200,7 +200,7 @@ class _Watch:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._coming: deque[tuple[float, float, bytes | None]] = deque()
-        """When each line is due, when what it tells happened, and the line."""
+        """When each line is due, the time of its change, and the line."""
         self._begins: float | None = connection.shown(self._address.resource)
         """When that may have happened with which it begins; None when it has begun."""
         self._ended_at = float("inf")
@@ -279,7 +279,7 @@ class _Watch:
             yield text
 
     def _is_delayed(self) -> bool:
-        return self._connection.is_holding_events(self._address.resource)
+        return self._connection.is_delaying_events(self._address.resource)
 
     def _arm(self) -> None:
         if self._timer is None and self._coming and not self._is_delayed():

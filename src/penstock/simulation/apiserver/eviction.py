@@ -18,8 +18,8 @@ Scale = Callable[[Json, str], int | None]
 def rejection(pod: Json, budgets: Iterable[Json], pods: Iterable[Json], scale: Scale) -> str | None:
     """Why the pod may not be evicted; None when it may.
 
-    `scale` says how many pods the controller of one shall have, None when that is not known. What
-    may be unavailable is counted from there, not from the pods that there are.
+    `scale` returns the desired number of pods of a controller, None if it is unknown. What may be
+    unavailable is counted from that number, not from the present pods.
     """
     mates = list(pods)
     for budget in budgets:

@@ -38,7 +38,7 @@ ATOMIC = frozenset(
 
 
 def merge_keys(name: str, items: list[Any]) -> tuple[str, ...]:
-    """By which fields the items of the list `name` are told apart; empty for an atomic list."""
+    """Fields that identify the items of the list `name`; empty for an atomic list."""
     if name == "ports":
         # Of containers and of Services; both default the protocol, which is then no key here.
         first: Any = items[0] if items else None

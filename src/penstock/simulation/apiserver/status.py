@@ -24,7 +24,7 @@ REASONS = {
 
 
 class StatusError(Exception):
-    """The request is refused with this HTTP status and reason."""
+    """The request fails with this HTTP status and reason."""
 
     def __init__(self, code: int, message: str, reason: str = "", field: str = "") -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class StatusError(Exception):
 def failure(
     code: int, message: str, reason: str = "", retry_after: float | None = None
 ) -> Response:
-    """An error as kube-apiserver tells it."""
+    """An error as kube-apiserver formats it."""
     return Response(code, status_body(code, message, reason), retry_after)
 
 

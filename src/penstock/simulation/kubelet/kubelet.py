@@ -1,4 +1,4 @@
-"""Simulated machines: a scheduler and kubelets beside the simulated API server.
+"""Simulated Kubernetes nodes: a scheduler and kubelets beside the simulated API server.
 
 Pods are bound, start after a while, become ready, end when they are deleted and are gone a while
 later. Worker pods bring a slurmd that registers with the simulated slurmctld; the pods of slurmctld
@@ -48,18 +48,18 @@ from penstock.translate.slinky.worker_set import MARKS
 
 NODES = "/nodes"
 MISSING = "missing:1"
-"""An image that no machine can pull."""
+"""An image that no node can pull."""
 LABELS = {"slurm": "worker"}
-"""What machines have beside the labels that a kubelet gives."""
+"""Labels of Kubernetes nodes beside those that a kubelet sets."""
 DAEMONS = ("slurmctld", "slurmrestd", "slurmdbd")
 
 
 class SimulatedNodes:
-    """The machines of a cluster, each a Kubernetes Node, and what runs on them.
+    """The Kubernetes nodes of a cluster, and what runs on them.
 
-    `slurms` are the Slurm clusters by namespace. Machines in `silent` have a kubelet that does
-    nothing; what runs there goes on. The kubelet of one in `lazy` brings files up to date in its
-    full pass only.
+    `slurms` are the Slurm clusters by namespace. Nodes in `silent` have a kubelet that does
+    nothing; what runs there goes on. The kubelet of one in `lazy` updates files in its periodic
+    sync only.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SimulatedNodes:
         self.silent: set[str] = set()
         self.lazy: set[str] = set()
         self.unreadable_logs: dict[str, int] = {}
-        """By namespace the HTTP status with which logs of reconfigure containers are refused."""
+        """By namespace the HTTP status of a request for the log of a reconfigure container."""
         self._random_source = random_source
         self._pace = pace or Pace()
         self._loop = asyncio.get_running_loop()
@@ -102,14 +102,14 @@ class SimulatedNodes:
             slurm.ctld.rereads = partial(self.mounts.reread, space)
 
     def add(self, name: str) -> None:
-        """A machine joins the cluster."""
+        """A Kubernetes node joins the cluster."""
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         known = {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
         machine: Json = {"kind": "Node", "metadata": {"name": name, "labels": LABELS | known}}
         self.server.ask("POST", "/api/v1/nodes", {**machine, "status": {"conditions": [ready]}})
 
     def remove(self, name: str) -> None:
-        """A machine leaves the cluster; what runs there is collected a while later."""
+        """A Kubernetes node leaves the cluster; its pods are collected a while later."""
         self.server.ask("DELETE", f"/api/v1/nodes/{name}", {})
         self._loop.call_later(self._random_source(*self._pace.collect), self._collect, name)
 
@@ -148,7 +148,7 @@ class SimulatedNodes:
                 self._set_ready(pod, ready=answers)
 
     def fall_silent(self, name: str) -> None:
-        """The kubelet of a machine stops; the node controller says so."""
+        """The kubelet of a node stops, and the node controller sets Ready to Unknown."""
         self.silent.add(name)
         self._report_ready(name, "Unknown", "NodeStatusUnknown")
         for pod in self.on(name):
@@ -228,7 +228,7 @@ class SimulatedNodes:
             self._write_status(pod, again)
 
     def taint(self, name: str, effect: str | None) -> None:
-        """Taint a machine, or take the taint back; `NoExecute` also ends the pods on it.
+        """Taint a Kubernetes node, or remove the taint; `NoExecute` also evicts its pods.
 
         Source: Kubernetes documentation, "Taints and Tolerations".
         """
@@ -241,7 +241,7 @@ class SimulatedNodes:
                 self.server.ask("DELETE", path, {}, user="taint-eviction")
 
     def on(self, name: str) -> list[Json]:
-        """The pods of a machine."""
+        """The pods of a Kubernetes node."""
         return [pod for pod in self.server.objects(PODS) if pod["spec"].get("nodeName") == name]
 
     def _accounts(self, space: str) -> bool:
@@ -397,9 +397,9 @@ class SimulatedNodes:
     def _slurm(self, pod: Json) -> SimulatedSlurm:
         return self.slurms[pod["metadata"]["namespace"]]
 
-    def _report_ready(self, machine: str, status: str, reason: str) -> None:
+    def _report_ready(self, kubernetes_node: str, status: str, reason: str) -> None:
         ready = {"type": "Ready", "status": status, "reason": reason}
-        path = f"/api/v1/nodes/{machine}/status"
+        path = f"/api/v1/nodes/{kubernetes_node}/status"
         body = {"status": {"conditions": [ready]}}
         self.server.ask("PATCH", path, body, kind="strategic", user="kubelet")
 

@@ -116,7 +116,7 @@ class Mounts:
         return life.sidecar.etc if life.sidecar is not None else {}
 
     def reread(self, namespace: str) -> None:
-        """Slurmctld reads the files that its pod has, and forgets what it was told since."""
+        """Slurmctld reads the files that its pod has, and drops all changes made by requests."""
         for key, life in self._lifecycles.items():
             if life.sidecar is not None and key.startswith(f"{namespace}/"):
                 self._read(namespace, life.sidecar.etc)
@@ -130,7 +130,7 @@ class Mounts:
         return mounted(pod, LOGIN_KEYS, data) or mounted(pod, ETC, data)
 
     def _read(self, space: str, files: Files) -> None:
-        """Slurmctld reads its files, and one that runs tells its slurmds to read theirs.
+        """Slurmctld reads its files, and a running one makes its slurmds read theirs.
 
         What that does is only of interest where keys change.
         """
@@ -193,7 +193,7 @@ class Mounts:
     def _try_configuration(self, key: str, uid: str) -> None:
         """The reconfigure container sees the files; it comes back to a slurmctld that is away.
 
-        Each look sets one timer at most: two that each set two more would be without end.
+        Each run sets one timer at most: two that each set two more would be without end.
         """
         going_on = self._lifecycles.going_on(key, uid)
         if going_on is None or (sidecar := going_on[1].sidecar) is None:

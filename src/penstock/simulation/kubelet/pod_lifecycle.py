@@ -32,7 +32,7 @@ class Pace:
     resync: tuple[float, float] = (60.0, 90.0)
     try_: tuple[float, float] = (0.1, 0.5)
     again: tuple[float, float] = (8.0, 30.0)
-    """Until a trial without a verdict is made again."""
+    """Until a trial without a verdict is repeated."""
     reconfigure: tuple[float, float] = (0.3, 3.0)
     back_off: tuple[float, float] = (10.0, 40.0)
     """Until a container that ended by itself is started again."""
@@ -95,10 +95,10 @@ def key_of(pod: Json) -> str:
 
 
 def app_of(pod: Json) -> str:
-    """Which of Slurm's daemons runs in a pod, as its label says."""
+    """The Slurm daemon of a pod, by its label."""
     return pod["metadata"].get("labels", {}).get(app_labels.APP_NAME, "")
 
 
 def node_name(pod: Json) -> str:
-    """Name under which the pod's slurmd registers, if it is not in the host's network."""
+    """Name under which the pod's slurmd registers, unless the pod has `hostNetwork`."""
     return pod["spec"].get("hostname") or pod["metadata"]["name"]

@@ -15,7 +15,7 @@ TEMPLATE = "test.penstock.dev/template"
 
 @dataclass(frozen=True, slots=True)
 class NodeConf:
-    """What a slurmd says of its node when slurmctld makes a record of it."""
+    """Parameters with which a slurmd registers a dynamic node."""
 
     features: tuple[str, ...] = ()
     weight: int = live_conf.USUAL_WEIGHT
@@ -28,7 +28,7 @@ class NodeConf:
 
 
 SILENT = NodeConf()
-"""Of a slurmd that says nothing."""
+"""Of a slurmd without parameters."""
 
 
 def node_conf(pod: Json) -> NodeConf:

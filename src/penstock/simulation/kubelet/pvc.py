@@ -16,21 +16,21 @@ PROTECTION = "kubernetes.io/pvc-protection"
 
 
 def pvcs_of(pod: Json) -> list[str]:
-    """Names of the claims that a pod mounts."""
+    """Names of the PVCs that a pod mounts."""
     volumes: list[Json] = pod["spec"].get("volumes") or []
     found: list[Json] = [one.get("persistentVolumeClaim") or {} for one in volumes]
     return [one["claimName"] for one in found if one]
 
 
 def mountable(server: ApiServer, pod: Json) -> bool:
-    """Whether a scheduler may place a pod, by its claims: each is there and stays."""
+    """Whether a scheduler may place a pod, by its PVCs: each exists and is not terminating."""
     space = pod["metadata"]["namespace"]
     found = [server.find(CLAIMS, space, name) for name in pvcs_of(pod)]
     return all(one is not None and "deletionTimestamp" not in one["metadata"] for one in found)
 
 
 class Volumes:
-    """The controller that protects claims. `pause` gives the seconds that it takes each time."""
+    """The controller that protects PVCs. `pause` gives the seconds that it takes each time."""
 
     def __init__(self, server: ApiServer, pause: Callable[[], float] = lambda: 0.5) -> None:
         self._server = server

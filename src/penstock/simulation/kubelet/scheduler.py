@@ -9,9 +9,9 @@ from penstock.api.kubernetes.meta import Json
 from penstock.model.worker_set import Toleration
 
 
-def takes(machine: Json, pod: Json) -> bool:
-    """Whether a scheduler may put a pod on a machine, by its name, its taints and its cordon."""
-    spec, meta = machine.get("spec", {}), machine["metadata"]
+def takes(kubernetes_node: Json, pod: Json) -> bool:
+    """Whether a scheduler may bind a pod to a Kubernetes node, by its name, taints and cordon."""
+    spec, meta = kubernetes_node.get("spec", {}), kubernetes_node["metadata"]
     affinity: Json = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     required: Json = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
     terms: list[Json] = required.get("nodeSelectorTerms", [])

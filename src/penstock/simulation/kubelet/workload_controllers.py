@@ -1,6 +1,6 @@
 """The StatefulSet and Deployment controllers, beside the simulated API server.
 
-They do as little as an operator can tell from the real ones: pods are numbered, and a workload
+They do only what an operator can observe of the real ones: pods are numbered, and a workload
 whose template changes has its pods replaced.
 """
 

@@ -1,7 +1,7 @@
 """A simulated Slurm: slurmctld with its slurmds, jobs that come and go, and slurmrestd.
 
-What it knows is the truth that promises are checked against. What an operator hears of it comes
-through `SlurmLine`, which can be cut, slow or wrong.
+Its state is the truth that promises are checked against. An operator observes it through
+`SlurmLine`, which can be cut, slow or wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.simulation import faults
 from penstock.simulation.faults import Fault
 from penstock.simulation.kubelet.pod_manifests import SILENT, NodeConf
 from penstock.simulation.slurm.auth_keys import Keys, read, understand
-from penstock.simulation.slurm.rest_replies import JSON, Asked
+from penstock.simulation.slurm.rest_replies import JSON, RestRequest
 from penstock.simulation.slurm.slurmctld import (
     UNFINISHED,
     SimulatedJob,
@@ -41,20 +41,20 @@ UNSAVED_S = 5.0
 class Knowledge:
     """What the sender of a request can know, in seconds of the running loop.
 
-    `listed_at` is when it was last told all nodes, `sent_at` when it sent the request.
+    `listed_at` is when it last received all nodes, `sent_at` when it sent the request.
     """
 
     listed_at: float = float("-inf")
     sent_at: float = 0.0
 
 
-OnRequest = Callable[[Asked, Callable[[Asked], Answer], Knowledge], Answer]
+OnRequest = Callable[[RestRequest, Callable[[RestRequest], Answer], Knowledge], Answer]
 """Called with a request, with what answers it, and with what its sender knew."""
 
 
 @dataclass
 class Slurmd:
-    """A slurmd that runs: in which pod, since when (Unix seconds), and what it says of its node."""
+    """A running slurmd: its pod, its start (Unix seconds), and the parameters of its node."""
 
     pod_uid: str
     started: int
@@ -108,7 +108,7 @@ class SimulatedSlurm:
         keys: Keys | None = None,
         address: str = "",
     ) -> None:
-        """A slurmd runs; `registers` tells slurmctld of it."""
+        """A slurmd runs; `registers` makes it known to slurmctld."""
         self.slurmds[name] = Slurmd(pod_uid, int(self._clock()), conf, keys, address)
 
     def runs_slurmd(self, name: str, pod_uid: str) -> bool:
@@ -117,7 +117,7 @@ class SimulatedSlurm:
         return slurmd is not None and slurmd.pod_uid == pod_uid
 
     def rereads(self, name: str, keys: Keys | None) -> bool:
-        """Slurmctld tells a slurmd to read its files: whether there is a new process of it now."""
+        """Slurmctld makes a slurmd read its files: whether there is a new process of it now."""
         slurmd = self.slurmds.get(name)
         if slurmd is None or not self.up or not self.trusts(slurmd) or name not in self.ctld.nodes:
             return False
@@ -305,7 +305,7 @@ class SimulatedSlurm:
         return _loop_time() - newest < UNSAVED_S
 
     def start(self, *, lost: Callable[[SimulatedSlurmNode], bool] = lambda _: False) -> None:
-        """Slurmctld starts: all nodes have to be heard of again; `lost` are not in its state."""
+        """Slurmctld starts: all nodes have to register again; `lost` are not in its state."""
         self.up = True
         self.ctld.began = int(self._clock())
         for callback in self.starting:
@@ -325,7 +325,7 @@ class SimulatedSlurm:
         self.up = False
 
     def died(self) -> None:
-        """It ended by itself: jobs are lost of a partition that it was told and its file lacks."""
+        """It ended by itself: jobs of a partition that it has and its file lacks are lost."""
         for job in self.ctld.jobs.values():
             unsaved = job.partition and self.ctld.in_file.isdisjoint(job.partition.split(","))
             if job.state & UNFINISHED and unsaved:
@@ -376,7 +376,7 @@ class _ObservedSlurmrestd(InMemorySlurmrestd):
         """When all nodes were last listed, in seconds of the running loop."""
         self._on_request = on_request
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: RestRequest) -> Answer:
         knowledge = Knowledge(self.listed_at, sent_at.get())
         if asked.method == "GET" and asked.path.endswith("/nodes/"):
             self.listed_at = _loop_time()

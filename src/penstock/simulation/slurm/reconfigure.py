@@ -1,9 +1,9 @@
-"""The reconfigure container of slurmctld's pod, as far as the operator can tell.
+"""The reconfigure container of slurmctld's pod, as far as the operator can observe it.
 
-It does not run the script: it says what the script says (render/shell/reconfigure.sh). Which files
-slurmctld refuses is told by one word: a line of slurm.conf that begins with `Bogus`. What no trial
-sees, and it does not start with, are options `Ends` and `Hangs` of CommunicationParameters, beside
-one that takes effect by a restart.
+It does not run the script: it logs the script's lines (render/shell/reconfigure.sh). slurmctld
+rejects files with a line of slurm.conf that begins with `Bogus`. No trial sees the options `Ends`
+and `Hangs` of CommunicationParameters; slurmctld does not start with them, beside an option that
+takes effect by a restart.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Data = Callable[[str, str], "Files | None"]
 
 
 def rejection(files: Files) -> str | None:
-    """What slurmctld says of files that it refuses."""
+    """Slurmctld's message about files that it rejects."""
     for line in files.get("slurm.conf", "").splitlines():
         if line.startswith("Bogus"):
             key = line.partition("=")[0]
@@ -122,7 +122,7 @@ class Sidecar:
     up: Callable[[], bool] = lambda: True
     """Whether slurmctld runs."""
     spend: Callable[[Callable[[], None]], None] = lambda end: end()
-    """Calls what it is given when slurmctld has read its files: what it was told since is gone."""
+    """Called when slurmctld has read its files: changes that were made by requests are gone."""
     _busy: bool = False
     _lives: int = 0
     _tried: str = ""
@@ -167,7 +167,7 @@ class Sidecar:
             self._try(proposed)
         asked = self.asked if self.asked != self._done else ""
         if wanted not in (self._applied, self._rejected) and self.live == wanted and self._applied:
-            # slurmctld was told already.
+            # slurmctld has the change already, by a request.
             self.has(self.etc)
             self._takes(wanted)
         elif wanted not in (self._applied, self._rejected) and self.restarts == wanted:
@@ -243,7 +243,7 @@ def _verdict(words: str | None) -> str:
 
 
 class Sidecars:
-    """Those of an API server without machines: each sees at once what is there when it is asked."""
+    """Containers of an API server without kubelets: each sees the present files at each request."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ USER_HEADER = "X-SLURM-USER-TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RestRequest:
     """One request; `path` as it came, quoted, without its query."""
 
     method: str
@@ -61,8 +61,8 @@ class SlurmAnswers:
     """Answers requests from the records of `slurmctld`.
 
     With `key`, tokens are verified with it; without, any token will do. `calls` has every request
-    as `METHOD path?query`. Set `fault` to make the answers wrong; refusing, hanging and being slow
-    are the business of whoever carries them.
+    as `METHOD path?query`. Set `fault` to make the answers wrong. The transport simulates refused
+    connections, and answers that hang or are slow.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SlurmAnswers:
         self.key = key
         self._signed = (b"", "")
         self._claims: dict[str, Any] = {}
-        self._handlers: dict[tuple[str, str, bool], Callable[[Asked, str], Answer]] = {
+        self._handlers: dict[tuple[str, str, bool], Callable[[RestRequest, str], Answer]] = {
             ("GET", "nodes", False): self._get_nodes,
             ("GET", "node", True): self._get_node,
             ("POST", "node", True): self._post_node,
@@ -101,8 +101,8 @@ class SlurmAnswers:
             ("DELETE", "reservation", True): self._delete_reservation,
         }
 
-    def answer(self, asked: Asked) -> Answer:
-        """The answer, spoilt as `fault` says."""
+    def answer(self, asked: RestRequest) -> Answer:
+        """The answer, spoilt by `fault`."""
         parts = asked.path.strip("/").split("/")
         if not asked.token:
             return Answer(401, TEXT, b"Authentication failure")
@@ -139,7 +139,7 @@ class SlurmAnswers:
 
     @property
     def release(self) -> str:
-        """What slurmrestd says that it is: the release of its best parser."""
+        """The release that slurmrestd reports: that of its best parser."""
         version = of_parser(max(self.offered, default=""))
         return f"{version}.5" if version is not None else "26.05.5"
 
@@ -163,14 +163,14 @@ class SlurmAnswers:
         parsers = [{"plugin": parser, "flags": ["NONE"]} for parser in self.offered]
         return _json({"info": {"x-slurm": {"data_parsers": parsers, "release": self.release}}})
 
-    def _unchanged(self, asked: Asked) -> bool:
+    def _unchanged(self, asked: RestRequest) -> bool:
         since = int(asked.query.get("update_time", "0"))
         return since - 1 >= self.slurmctld.changed
 
     def _now(self) -> dict[str, Any]:
         return _number(int(self.slurmctld.clock()))
 
-    def _get_nodes(self, asked: Asked, _: str) -> Answer:
+    def _get_nodes(self, asked: RestRequest, _: str) -> Answer:
         if self._unchanged(asked):
             return Answer(304, TEXT, b"")
         shown = list(self.slurmctld.nodes.values())
@@ -179,14 +179,14 @@ class SlurmAnswers:
         nodes = [self._node(node, asked) for node in shown]
         return self._reply(nodes=nodes, last_update=self._now())
 
-    def _get_node(self, asked: Asked, name: str) -> Answer:
+    def _get_node(self, asked: RestRequest, name: str) -> Answer:
         node = self.slurmctld.nodes.get(name)
         if node is None:
             why = f"Failure to query node {name}"
             return _json(faults.error(0, "No error", why, "_dump_nodes"))
         return self._reply(nodes=[self._node(node, asked)], last_update=self._now())
 
-    def _post_node(self, asked: Asked, name: str) -> Answer:
+    def _post_node(self, asked: RestRequest, name: str) -> Answer:
         values: dict[str, Any] = msgspec.json.decode(asked.body)
         if not _has(asked, TOPOLOGY_SINCE):
             # What a parser does not have is left out with a warning.
@@ -196,28 +196,28 @@ class SlurmAnswers:
         self.slurmctld.update_nodes(name, states, values)
         return self._reply()
 
-    def _new_node(self, asked: Asked, _: str) -> Answer:
+    def _new_node(self, asked: RestRequest, _: str) -> Answer:
         if not asked.path.rstrip("/").endswith("/new/node") or _parser(asked) < "v0.0.44":
             return NO_ENDPOINT
         self.slurmctld.new_node(msgspec.json.decode(asked.body)["node_conf"])
         return self._reply()
 
-    def _delete_node(self, _: Asked, name: str) -> Answer:
+    def _delete_node(self, _: RestRequest, name: str) -> Answer:
         self.slurmctld.delete_nodes(name)
         return self._reply()
 
-    def _get_jobs(self, asked: Asked, _: str) -> Answer:
+    def _get_jobs(self, asked: RestRequest, _: str) -> Answer:
         if self._unchanged(asked):
             return self._reply(jobs=[], last_update=_number(0))
         jobs = [_job(job) for job in self.slurmctld.jobs.values()]
         return self._reply(jobs=jobs, last_update=self._now())
 
-    def _delete_job(self, _: Asked, job_id: str) -> Answer:
+    def _delete_job(self, _: RestRequest, job_id: str) -> Answer:
         if int(job_id) in self.slurmctld.jobs:
             self.slurmctld.cancel(int(job_id))
         return self._reply(status=[])
 
-    def _ping(self, asked: Asked, _: str) -> Answer:
+    def _ping(self, asked: RestRequest, _: str) -> Answer:
         pings: list[dict[str, Any]] = []
         for number, host in enumerate(self.slurmctld.hosts):
             up = self.slurmctld.responding and host not in self.slurmctld.deaf
@@ -228,14 +228,14 @@ class SlurmAnswers:
             pings.append(ping)
         return self._reply(pings=pings)
 
-    def _get_clusters(self, _: Asked, __: str) -> Answer:
+    def _get_clusters(self, _: RestRequest, __: str) -> Answer:
         ctld = self.slurmctld
         if not ctld.slurmdbd():
             raise SlurmctldError(7000, "Unable to connect to database")
         there = {"host": "10.0.0.1", "port": 6817} if ctld.registered else {"host": "", "port": 0}
         return self._reply(clusters=[{"name": ctld.cluster_name, "controller": there}])
 
-    def _diag(self, _: Asked, __: str) -> Answer:
+    def _diag(self, _: RestRequest, __: str) -> Answer:
         running = sum("RUNNING" in job.state for job in self.slurmctld.jobs.values())
         statistics = {
             "server_thread_count": 1,
@@ -245,12 +245,12 @@ class SlurmAnswers:
         }
         return self._reply(statistics=statistics)
 
-    def _reconfigure(self, _: Asked, __: str) -> Answer:
+    def _reconfigure(self, _: RestRequest, __: str) -> Answer:
         self.slurmctld.reconfigured += 1
         self.slurmctld.rereads()
         return self._reply()
 
-    def _get_partitions(self, asked: Asked, name: str) -> Answer:
+    def _get_partitions(self, asked: RestRequest, name: str) -> Answer:
         found = [
             _partition(p, asked)
             for n, p in self.slurmctld.partitions.items()
@@ -258,25 +258,25 @@ class SlurmAnswers:
         ]
         return self._reply(partitions=found, last_update=self._now())
 
-    def _post_partitions(self, asked: Asked, _: str) -> Answer:
+    def _post_partitions(self, asked: RestRequest, _: str) -> Answer:
         body: dict[str, Any] = msgspec.json.decode(asked.body)
         for partition in body["partitions"]:
             self.slurmctld.update_partition(partition)
         return self._reply()
 
-    def _delete_partition(self, _: Asked, name: str) -> Answer:
+    def _delete_partition(self, _: RestRequest, name: str) -> Answer:
         self.slurmctld.delete_partition(name)
         return self._reply()
 
-    def _get_reservations(self, _: Asked, name: str) -> Answer:
+    def _get_reservations(self, _: RestRequest, name: str) -> Answer:
         found = [r for n, r in self.slurmctld.reservations.items() if name in {"reservations", n}]
         return self._reply(reservations=found, last_update=self._now())
 
-    def _post_reservation(self, asked: Asked, _: str) -> Answer:
+    def _post_reservation(self, asked: RestRequest, _: str) -> Answer:
         self.slurmctld.update_reservation(msgspec.json.decode(asked.body))
         return self._reply()
 
-    def _delete_reservation(self, _: Asked, name: str) -> Answer:
+    def _delete_reservation(self, _: RestRequest, name: str) -> Answer:
         self.slurmctld.delete_reservation(name)
         return self._reply()
 
@@ -284,7 +284,7 @@ class SlurmAnswers:
         meta = {"slurm": {"release": self.release}}
         return _json({**content, "meta": meta, "errors": [], "warnings": []})
 
-    def _node(self, node: SimulatedSlurmNode, asked: Asked | None = None) -> dict[str, Any]:
+    def _node(self, node: SimulatedSlurmNode, asked: RestRequest | None = None) -> dict[str, Any]:
         placed = asked is None or _has(asked, TOPOLOGY_SINCE)
         topology = {"topology": node.topology} if placed else {}
         return topology | {
@@ -307,17 +307,17 @@ class SlurmAnswers:
         }
 
 
-def _parser(asked: Asked) -> str:
+def _parser(asked: RestRequest) -> str:
     return asked.path.strip("/").split("/")[1]
 
 
-def _has(asked: Asked, since: Version) -> bool:
+def _has(asked: RestRequest, since: Version) -> bool:
     """Whether the parser of a request has what came with a release."""
     version = of_parser(_parser(asked))
     return version is None or version >= since
 
 
-def _partition(record: dict[str, Any], asked: Asked) -> dict[str, Any]:
+def _partition(record: dict[str, Any], asked: RestRequest) -> dict[str, Any]:
     """A partition as the parser of a request shows it."""
     if _has(asked, PARTITION_CALLS_SINCE):
         return record

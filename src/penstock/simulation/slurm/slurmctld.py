@@ -1,6 +1,6 @@
 """A small slurmctld for tests: node, job and partition records, and what requests do to them.
 
-It schedules nothing: tests say when nodes register and jobs start and end. Its errors and the
+It schedules nothing: tests decide when nodes register and jobs start and end. Its errors and the
 effect of each state request are those that Slurm 26.05 showed.
 """
 
@@ -122,7 +122,7 @@ class SimulatedSlurmctld:
         """Whether jobs wait that take one of each generic resource in the first moment."""
         self.responding = True
         self.hosts: tuple[str, ...] = ("slurmctld-0",)
-        """Names of the machines on which a slurmctld runs."""
+        """Hostnames on which a slurmctld runs."""
         self.deaf: set[str] = set()
         """Those of them that do not answer."""
         self.future: dict[str, SimulatedSlurmNode] = {}

@@ -1,7 +1,7 @@
-"""What the container of slurmdbd says: the lines of render/shell/slurmdbd.sh, not the script.
+"""Log of slurmdbd's container: the lines of render/shell/slurmdbd.sh, not the script.
 
-It sees at once what is in the Secrets. A line of slurmdbd.conf that begins with `Bogus` is refused.
-In namespaces in `deaf` it does not look at its files, and in those in `lost` its database is away.
+It sees each change of the Secrets at once. It rejects a slurmdbd.conf with a line that begins with
+`Bogus`. In namespaces in `deaf` it does not read its files; in `lost` its database is away.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from aiohttp import web
 
 from penstock.simulation.faults import Fault
-from penstock.simulation.slurm.rest_replies import USER_HEADER, Asked, SlurmAnswers
+from penstock.simulation.slurm.rest_replies import USER_HEADER, RestRequest, SlurmAnswers
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.slurm.rest.http import Answer, unfenced
 
@@ -17,7 +17,7 @@ from penstock.slurm.rest.http import Answer, unfenced
 class SimulatedSlurmrestd(SlurmAnswers):
     """Use as `async with SimulatedSlurmrestd() as rest:`; it listens at `rest.url`.
 
-    Set `fault` to make it misbehave, `delay_s` to say how slow a slow one is.
+    Set `fault` to make it misbehave, and `delay_s` to the delay of a slow one.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SimulatedSlurmrestd(SlurmAnswers):
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Stop listening; connections are refused from now on."""
+        """Stop listening; connections fail from now on."""
         self._release.set()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -88,7 +88,9 @@ class SimulatedSlurmrestd(SlurmAnswers):
         token = request.headers.get(USER_HEADER, "")
         query = dict(request.query)
         found = self.answer(
-            Asked(request.method, request.rel_url.raw_path, query, token, await request.read())
+            RestRequest(
+                request.method, request.rel_url.raw_path, query, token, await request.read()
+            )
         )
         if found.status == 304:
             return web.Response(status=304)
@@ -136,4 +138,6 @@ class InMemorySlurmrestd(SlurmAnswers):
             await asyncio.get_running_loop().create_future()
         fence()
         query = dict(parse_qsl(parts.query))
-        return self.answer(Asked(method, parts.path, query, headers.get(USER_HEADER, ""), body))
+        return self.answer(
+            RestRequest(method, parts.path, query, headers.get(USER_HEADER, ""), body)
+        )

@@ -1,7 +1,7 @@
 """What slurm-operator leaves in the API server for given objects of the kinds, in our own words.
 
-Names, labels, hashes, owners and the forms of pods as it makes them, as far as a switch-over can
-tell: what a field of it means is in the documentation of `slinky.slurm.net`. Fixture F31.
+Names, labels, hashes, owners and the forms of pods as it makes them, as far as a switch-over
+depends on them: each field is explained in the documentation of `slinky.slurm.net`. Fixture F31.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class Cluster:
         select: Json,
         pod: Json,
         *,
-        claims: list[Json] | None = None,
+        pvcs: list[Json] | None = None,
         policy: str = "OrderedReady",
     ) -> Json:
         """A StatefulSet."""
@@ -175,8 +175,8 @@ class Cluster:
             "selector": {"matchLabels": dict(select)},
             "template": self._named(pod, name),
         }
-        if claims:
-            spec["volumeClaimTemplates"] = claims
+        if pvcs:
+            spec["volumeClaimTemplates"] = pvcs
         daemon = select["app.kubernetes.io/name"]
         return self.owned(of, "apps/v1", "StatefulSet", name, daemon, spec=spec)
 

@@ -83,7 +83,7 @@ class Daemons(Files):
             },
         )
         workload = self.stateful(
-            self.controller, name, f"{name}-internal", select, pod, claims=claims
+            self.controller, name, f"{name}-internal", select, pod, pvcs=claims
         )
         return [
             self.service(

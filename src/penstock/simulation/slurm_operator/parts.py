@@ -96,7 +96,7 @@ def logfile(daemon: str, user: Json, beside: Json) -> Json:
 
 
 def spoken(value: Any) -> Any:
-    """Without what it takes for nothing said: null, "", 0, false, {} and mappings of these."""
+    """Without values that it treats as absent: null, "", 0, false, {} and mappings of these."""
     if not isinstance(value, dict):
         return value
     found = {key: spoken(one) for key, one in cast("Json", value).items()}
@@ -139,6 +139,6 @@ def port(name: str, number: int) -> Json:
 
 
 def apart(selector: Json) -> Json:
-    """Affinity that keeps pods on machines of their own."""
+    """Affinity that keeps pods on Kubernetes nodes of their own."""
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
