@@ -89,7 +89,7 @@ class Process:
             Settings(),
             url_of=_url,
             exchange=self._exchange,
-            dial=self._dial,
+            connect=self._dial,
         )
         self._task = asyncio.create_task(self._manager.run())
         self._task.add_done_callback(lambda _: None if self._dead else ended(self))

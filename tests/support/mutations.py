@@ -10,20 +10,21 @@ from typing import Any, cast
 import pytest
 
 from penstock.api.cluster.marks import CONFIG_HASH
-from penstock.api.kubernetes.kinds import PODS, Pod
+from penstock.api.kubernetes.kinds import NODES, PODS, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.labels import REVISION_HASH, SLURMDBD_CONF_HASH
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.controllers import operator
 from penstock.controllers.config import transaction as config
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.nodeset import actor as act
+from penstock.controllers.observed.references import accountings_using_secret, tokens_using_secret
 from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.runtime import reconciler as loop
 from penstock.controllers.runtime import slurm_connections as links
-from penstock.controllers.slinky.references import References
+from penstock.controllers.slinky.accounting import AccountingReconciler
+from penstock.controllers.slinky.nodeset import NodeSetReconciler
 from penstock.controllers.slinky.token import TokenReconciler
 from penstock.controllers.slurm_node import actor as act_slurm
 from penstock.decide.action import DeletionGround, DrainNode
@@ -70,6 +71,13 @@ def always(value: Any) -> Callable[..., Any]:
         return value
 
     return give
+
+
+def _ignore(patch: pytest.MonkeyPatch, reconciler: Any, keys: object) -> None:
+    """Take the watch with this key function from a reconciler."""
+    left = tuple(one for one in reconciler.watches if one.keys is not keys)
+    assert len(left) == len(reconciler.watches) - 1
+    patch.setattr(reconciler, "watches", left)
 
 
 def _judge(patch: pytest.MonkeyPatch, blind_to: frozenset[str]) -> None:
@@ -249,7 +257,7 @@ def settled_objects_are_written(patch: pytest.MonkeyPatch) -> None:
         if (obj := self._cache.get(key)) is not None:
             meta = obj.metadata
             body = {"metadata": {"uid": meta.uid}}
-            await self.client.patch(self._resource, meta.namespace, meta.name, body)
+            await self.client.patch(self.resource, meta.namespace, meta.name, body)
         return Result(requeue_after=20.0)
 
     patch.setattr(loop.Reconciler, "reconcile", each)
@@ -356,7 +364,14 @@ def partitions_are_not_proven(patch: pytest.MonkeyPatch) -> None:
 
 def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
     """A machine that is for workers again gets none."""
-    patch.setattr(operator, "machine_matters", always(False))
+    watches = NodeSetReconciler.watches
+    patch.setattr(
+        NodeSetReconciler,
+        "watches",
+        tuple(
+            replace(one, changed=always(False)) if one.resource is NODES else one for one in watches
+        ),
+    )
 
 
 def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
@@ -417,7 +432,7 @@ def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
 
 def passwords_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
     """A changed password is found when something else has the Accounting looked at."""
-    patch.setattr(References, "accountings_of_secret", always([]))
+    _ignore(patch, AccountingReconciler, accountings_using_secret)
 
 
 def slurmdbd_restarts_for_its_file(patch: pytest.MonkeyPatch) -> None:
@@ -437,7 +452,7 @@ def slurmdbd_restarts_for_its_file(patch: pytest.MonkeyPatch) -> None:
 
 def tokens_outlive_their_key(patch: pytest.MonkeyPatch) -> None:
     """A Token is not looked at when its key changes."""
-    patch.setattr(References, "tokens_of_secret", always([]))
+    _ignore(patch, TokenReconciler, tokens_using_secret)
 
 
 def tokens_of_users_end(patch: pytest.MonkeyPatch) -> None:

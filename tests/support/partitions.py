@@ -85,7 +85,7 @@ async def effective(lab_: Lab) -> None:
 
 def poke(lab_: Lab, running: Running) -> None:
     """Have slurmctld asked for its partitions now."""
-    link = running.operator._connections.get(f"{lab_.namespace}/slurm")  # pyright: ignore[reportPrivateUsage]
+    link = running.operator.connections.get(f"{lab_.namespace}/slurm")
     assert link is not None
     link.partitions.poll_soon()
 

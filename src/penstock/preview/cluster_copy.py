@@ -19,7 +19,8 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
-from penstock.controllers.runtime.caches import World, cluster_keys
+from penstock.controllers.observed.members import cluster_keys
+from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.settings import Settings, Webhooks, parse
 from penstock.controllers.runtime.slurm_connections import Tokens, oldest_restapi
 from penstock.kube import (

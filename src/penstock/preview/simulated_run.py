@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.observed.members import cluster_keys
 from penstock.controllers.operator import REPORTER, Operator
-from penstock.controllers.runtime.caches import World, cluster_keys
+from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import INTERNAL_ERROR
 from penstock.kube import Client, Manager, Recorder
 from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
@@ -111,7 +112,7 @@ async def _simulate_operator(
         live.settings,
         url_of=_url,
         exchange=_Exchange(slurms).exchange,
-        dial=_connected,
+        connect=_connected,
     )
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(LONG_S)

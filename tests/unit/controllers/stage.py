@@ -23,6 +23,7 @@ from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.cache.store import Entry
+from penstock.kube.runtime.declaration import Signals
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.mirror.accounting_registration import RegistrationMirror
@@ -106,8 +107,16 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     api = FakeApi()
     client = Client(api)
     world = World(Manager(client), Settings())
-    events = Events(Recorder(client, "test", "test"), NODESETS)
-    tools = Context(client, world, ObjectStore(client, world), PortProbe(client.clock))
+    recorder = Recorder(client, "test", "test")
+    events = Events(recorder, NODESETS)
+    tools = Context(
+        client,
+        world,
+        ObjectStore(client, world),
+        PortProbe(client.clock),
+        recorder,
+        Signals(),
+    )
     actor = Actor(tools, events, Expectations(world.pods, client.clock))
     async with SimulatedSlurmrestd() as rest:
         for name in nodes:

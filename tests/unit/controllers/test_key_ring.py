@@ -14,8 +14,11 @@ from penstock.api.kubernetes.kinds import Secret
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
+from penstock.controllers.observed.references import (
+    accountings_using_secret,
+    controllers_using_secret,
+)
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.slinky.references import References
 from penstock.render.config.content import config_hash, files, mounted
 from penstock.slurm.auth.key_rotation import Phase, Ring
 from unit.controllers.stage import put, world_of
@@ -87,5 +90,5 @@ def test_slurmdbd_goes_along_with_all_clusters_that_have_its_key() -> None:
     assert found.rings_of(made(Accounting, "records")) == []
     ring = Secret(metadata=meta(f"{every[0].metadata.name}-auth-slurm-ring"))
     put(found.accountings, records)
-    assert References(found).accountings_of_secret(ring) == ["slurm/records"]
-    assert References(found).controllers_using_secret(ring) == ["slurm/b"]
+    assert accountings_using_secret(ring, found.caches) == ["slurm/records"]
+    assert controllers_using_secret(ring, found.caches) == ["slurm/b"]

@@ -17,6 +17,7 @@ from penstock.api.kubernetes.spec_parts import ServiceSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.runtime.slurm_connections import (
     LIFETIME_S,
     SlurmConnection,
@@ -26,6 +27,7 @@ from penstock.controllers.runtime.slurm_connections import (
     service_url,
 )
 from penstock.kube.client.clock import SystemClock
+from penstock.kube.runtime.declaration import Signals
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.auth import jwt
 from penstock.slurm.known import Known, Unknown
@@ -72,9 +74,9 @@ class Cluster:
         self.world: World = world_of(FakeApi())
         self.asked: list[str] = []
         self.told: list[str] = []
-        self.links = SlurmConnections(
-            self.world, self.told.append, self._url, SystemClock(), exchange
-        )
+        signals = Signals()
+        signals.on(SLURM, lambda key, _: self.told.append(key))
+        self.links = SlurmConnections(self.world, signals, self._url, SystemClock(), exchange)
         put(self.world.controllers, CONTROLLER)
 
     def _url(self, restapi: RestApi) -> str:

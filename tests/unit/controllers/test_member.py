@@ -12,10 +12,10 @@ from penstock.api.kubernetes.kinds import ConfigMap, Secret
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.observed.references import controllers_using_config_map
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.slinky import missing
 from penstock.controllers.slinky.prerequisites import require_cluster
-from penstock.controllers.slinky.references import References
 from penstock.render.config.content import config_hash
 from penstock.render.slinky.inputs import ClusterInputs
 from unit.controllers.stage import put, world_of
@@ -86,7 +86,7 @@ def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> Non
     found, controller, _ = world(JWKS)
     keys = files(3, **{"jwks.json": "{}"})
     put(found.config_maps, keys)
-    assert References(found).controllers_using_config_map(keys) == ["slurm/slurm"]
+    assert controllers_using_config_map(keys, found.caches) == ["slurm/slurm"]
     before = config_hash(found.cluster(controller))
     put(found.config_maps, files(4, **{"jwks.json": '{"keys": []}'}))
     assert config_hash(found.cluster(controller)) != before

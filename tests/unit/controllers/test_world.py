@@ -17,7 +17,7 @@ from penstock.api.kubernetes.meta import (
 )
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.runtime.caches import owned_by, shared_by
+from penstock.controllers.runtime.watching import owner_of, owners_of
 from penstock.render.config.content import content_hash
 from support import nodesets
 from unit.controllers.stage import put, world_of
@@ -77,8 +77,9 @@ def test_owners_match_by_group_and_kind():
             "v1",
         )
     )
-    for key_of in (owned_by(NODESETS), shared_by(NODESETS)):
-        assert key_of(KubeObject(metadata=ours)) == ["slurm/worker"]
-        assert key_of(KubeObject(metadata=former)) == ["slurm/worker"]
-        assert key_of(KubeObject(metadata=theirs)) == []
-        assert key_of(KubeObject(metadata=core)) == []
+    lookup = world_of(FakeApi()).caches
+    for key_of in (owner_of(NODESETS), owners_of(NODESETS)):
+        assert key_of(KubeObject(metadata=ours), lookup) == ["slurm/worker"]
+        assert key_of(KubeObject(metadata=former), lookup) == ["slurm/worker"]
+        assert key_of(KubeObject(metadata=theirs), lookup) == []
+        assert key_of(KubeObject(metadata=core), lookup) == []

@@ -9,18 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.advice.overridden_fields import set_back, told
-from penstock.kube import Cache, Client
 
 
 class OverriddenFieldDetector:
     """Looks at each new generation of what is in a cache with JSON; silent while not leading."""
 
-    def __init__(self, client: Client, cache: Cache[Any], events: Events) -> None:
-        self._client = client
-        self._cache = cache
-        self._events = events
+    def __init__(self, context: Context, resource: Resource[Any]) -> None:
+        self._client = context.client
+        self._cache = cache = context.world.caches.of(resource, raw=True)
+        self._events = Events(context.recorder, resource)
         self._seen: dict[str, Json] = {}
         """The object of a key as it was seen last."""
         cache.subscribe(self._look)

@@ -20,6 +20,7 @@ from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.partition.worker_labels import workers
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_PENDING
 from penstock.controllers.runtime.slurm_connections import (
     UNCONNECTED,
     SlurmConnection,
@@ -32,6 +33,7 @@ from penstock.decide.partition.drift import told as said
 from penstock.decide.partition.hold import empty
 from penstock.decide.partition.hold import finding as held_finding
 from penstock.kube.client.clock import Clock
+from penstock.kube.runtime.declaration import Signals
 from penstock.render.config import partition as render
 from penstock.render.slinky.config.slurm_conf import (
     retained_partitions,
@@ -65,16 +67,17 @@ HELD_S = 5.0
 
 
 class PartitionChanges:
-    """The changes of all clusters. `again(key, seconds)` has a Controller looked at once more."""
+    """The changes of all clusters. Signals requeue the Controller and report what was sent."""
 
-    def __init__(self, world: World, connections: SlurmConnections, clock: Clock) -> None:
+    def __init__(
+        self, world: World, connections: SlurmConnections, clock: Clock, signals: Signals
+    ) -> None:
         self._world = world
         self._connections = connections
         self._clock = clock
+        self._signals = signals
         self._states: dict[str, State] = {}
         self._judged: set[str] = set()
-        self.again: Callable[[str, float], None] = lambda _key, _seconds: None
-        self.done: Callable[[str], None] = lambda _key: None
         self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
         """Whether what somebody changed of a partition in Slurm is to be declared so."""
         self.reads: Callable[[str], bool] = lambda _key: False
@@ -128,8 +131,8 @@ class PartitionChanges:
             words = f"slurmctld had read its files meanwhile: told again of {', '.join(back)}"
             events.normal(controller, "PartitionUpdated", words, "Configure")
         if self._proof.waits(key):
-            self.again(key, SOON_S)
-        self.done(key)
+            self._requeue(key, SOON_S)
+        self._signals.emit(PARTITIONS_APPLIED, key)
 
     async def revert(
         self,
@@ -228,13 +231,13 @@ class PartitionChanges:
             # This process has not heard of slurmrestd yet: the file can wait that long.
             names = invalid | {one.name for one in changed}
             world.kept_partitions[uid] = names, old
-            self.again(key, SOON_S)
+            self._requeue(key, SOON_S)
             return self._keeping(controller, cluster, old)
         self._judged.add(key)
         if changed and live_only(old, wanted) and self._reads_soon(controller):
             names = invalid | state.refused.keys() | {one.name for one in changed}
             world.kept_partitions[uid] = names, state.base(old)
-            self.again(key, SOON_S)
+            self._requeue(key, SOON_S)
             return self._keeping(controller, cluster, old)
         members: Mapping[str, frozenset[str]] = {}
         held = retained_partitions(cluster)
@@ -245,7 +248,7 @@ class PartitionChanges:
             members = marked.members
             if marked.trouble:
                 state.by_file = marked.trouble
-                self.again(key, AGAIN_S)
+                self._requeue(key, AGAIN_S)
         if changed and not live_only(old, wanted):
             state.by_file = ""
         elif changed:
@@ -255,11 +258,11 @@ class PartitionChanges:
             partition_gone.tell(world, events, controller, (before, wanted), only=done)
         world.kept_partitions[uid] = invalid | state.refused.keys(), state.base(old)
         if state.refused:
-            self.again(key, AGAIN_S)
+            self._requeue(key, AGAIN_S)
         if held:
-            self.again(key, HELD_S)
+            self._requeue(key, HELD_S)
         if changed:
-            self.done(key)
+            self._signals.emit(PARTITIONS_APPLIED, key)
         return self._keeping(controller, cluster, old)
 
     async def _free(
@@ -322,8 +325,11 @@ class PartitionChanges:
         told = f"Deleted partition {', '.join(gone)}: it is declared no more and has no job"
         events.normal(controller, "PartitionUpdated", told, "Configure")
         link.partitions.poll_soon()
-        self.done(key)
+        self._signals.emit(PARTITIONS_APPLIED, key)
         return True
+
+    def _requeue(self, key: str, after_s: float) -> None:
+        self._signals.emit(PARTITIONS_PENDING, key, after_s)
 
     def _reads_soon(self, controller: Controller) -> bool:
         """Whether slurmctld would forget what it is told now: it reads its files, or ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from penstock.api.penstock.partition import Partition
@@ -13,11 +13,13 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POLLED
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
 from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
 from penstock.decide.partition.drift import into_spec, told
-from penstock.kube import Client
+from penstock.kube import Client, Recorder
+from penstock.kube.runtime.declaration import Signals
 from penstock.render.config.content import content_hash, mounted
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.hostlist import HostListError
@@ -33,7 +35,7 @@ Owner: TypeAlias = Controller | NodeSet | Partition
 
 
 class PartitionDrift:
-    """The partitions of all clusters. `changed(key)` is called when what differs changes."""
+    """The partitions of all clusters. A signal reports that other ones differ."""
 
     def __init__(
         self,
@@ -41,16 +43,18 @@ class PartitionDrift:
         world: World,
         connections: SlurmConnections,
         changes: PartitionChanges,
-        events: Mapping[str, Events],
+        signals: Signals,
+        recorder: Recorder,
     ) -> None:
         self._client = client
         self._world = world
         self._connections = connections
         self._changes = changes
-        self._events = events
+        self._signals = signals
+        self._recorder = recorder
         self._watches: dict[str, Watch] = {}
         changes.adopts = self._adopts
-        self.changed: Callable[[str], None] = lambda _key: None
+        signals.on(PARTITIONS_POLLED, lambda key, _: self.heard(key))
 
     def forget(self, uid: str) -> None:
         """Drop the differences of a Controller that is gone."""
@@ -79,7 +83,10 @@ class PartitionDrift:
         for name, differences in fresh.items():
             self._tell(controller, name, differences)
         if watch.found != before or watch.due(self._client.clock.monotonic()):
-            self.changed(key)
+            self._signals.emit(PARTITION_DRIFT, key)
+
+    def _events(self, owner: Owner) -> Events:
+        return Events(self._recorder, resource_of(owner))
 
     def rejected(self, key: str) -> Mapping[str, str]:
         """By partition the words with which slurmctld rejects its declaration."""
@@ -112,7 +119,7 @@ class PartitionDrift:
     async def _revert(
         self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, watch: Watch, due: Found
     ) -> None:
-        events = self._events[_kind(owner)]
+        events = self._events(owner)
         for name, differences in due.items():
             why = await self._changes.revert(cluster, link, name, differences)
             watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
@@ -137,7 +144,7 @@ class PartitionDrift:
             watch.tried(name, now, f"not adopted: {why}" if why else "")
             if not why:
                 note = f"Declared as it is in Slurm: {told(name, differences)}"
-                self._events[_kind(owner)].normal(owner, "PartitionAdopted", note, "Adopt")
+                self._events(owner).normal(owner, "PartitionAdopted", note, "Adopt")
 
     def _adoption(
         self, owner: Owner, cluster: ClusterInputs, link: SlurmConnection, due: Found
@@ -159,7 +166,7 @@ class PartitionDrift:
         words = told(name, differences)
         if not is_told(words, owner.status.conditions):
             note = words[:1].upper() + words[1:]
-            self._events[_kind(owner)].warning(owner, "PartitionDrifted", note, "Observe")
+            self._events(owner).warning(owner, "PartitionDrifted", note, "Observe")
 
     def _owner(self, controller: Controller, name: str) -> Owner:
         """Who declares a partition: of several lines the last one counts, that of extraConf."""
@@ -205,10 +212,6 @@ class PartitionDrift:
         except HostListError:
             return None
         return {name: many for name, many in found.items() if name not in coming}
-
-
-def _kind(owner: Owner) -> str:
-    return type(owner).__name__
 
 
 def _same(one: Owner, other: Owner) -> bool:

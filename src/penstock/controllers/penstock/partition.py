@@ -13,16 +13,19 @@ import msgspec
 from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.penstock.partition import PARTITIONS, Partition, PartitionStatus
-from penstock.controllers.partition.changes import PartitionChanges
-from penstock.controllers.partition.drift import PartitionDrift
+from penstock.api.slinky.controller import CONTROLLERS
+from penstock.api.slinky.nodeset import NODESETS
+from penstock.controllers.observed.members import PARTITIONS_BY_CLUSTER, cluster_keys, members_of
+from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.worker_labels import workers
-from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_POLLED
+from penstock.controllers.runtime.watching import indexed, own_key, spec_changed
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.drift import findings as drift_finding
 from penstock.decide.partition.conditions import Live, PartitionView, findings
 from penstock.kube import Result
+from penstock.kube.runtime.declaration import Signal, Watch
 from penstock.render.config import partition as render
 from penstock.render.slinky.config.slurm_conf import slurm_conf
 from penstock.render.slinky.inputs import ClusterInputs
@@ -40,18 +43,25 @@ HEARD_S = 15.0
 class PartitionReconciler(Reconciler[Partition]):
     """Says how Partitions are doing."""
 
-    def __init__(
-        self,
-        context: Context,
-        events: Events,
-        connections: SlurmConnections,
-        changes: PartitionChanges,
-        drift: PartitionDrift,
-    ) -> None:
-        super().__init__(context, PARTITIONS, context.world.partitions, events)
-        self._connections = connections
-        self._changes = changes
-        self._drift = drift
+    name = "partition"
+    resource = PARTITIONS
+    watches = (
+        Watch(PARTITIONS, own_key),
+        Watch(CONTROLLERS, indexed(PARTITIONS_BY_CLUSTER, own_key), spec_changed),
+        Watch(NODESETS, indexed(PARTITIONS_BY_CLUSTER, cluster_keys), spec_changed),
+        # Which of two Partitions has a name, or has it next, is decided among all of a cluster.
+        Watch(PARTITIONS, indexed(PARTITIONS_BY_CLUSTER, cluster_keys), spec_changed),
+    )
+    signals = (
+        Signal(PARTITIONS_APPLIED, members_of(PARTITIONS_BY_CLUSTER)),
+        Signal(PARTITIONS_POLLED, members_of(PARTITIONS_BY_CLUSTER)),
+    )
+
+    def __init__(self, context: ClusterContext) -> None:
+        super().__init__(context)
+        self._connections = context.connections
+        self._changes = context.changes
+        self._drift = context.drift
         self._started = self.client.clock.monotonic()
 
     async def reconcile(self, key: str) -> Result:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -31,22 +31,34 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector, SecretKeySelector
-from penstock.api.penstock.partition import PARTITIONS, Partition
+from penstock.api.penstock.partition import PARTITIONS
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS, Controller
-from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.api.slinky.loginset import LOGINSETS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
-from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.api.slinky.restapi import RESTAPIS
 from penstock.api.slinky.token import TOKENS, Token
+from penstock.controllers.observed.members import (
+    LOGINSETS_BY_CLUSTER,
+    NODESETS_BY_CLUSTER,
+    PARTITIONS_BY_CLUSTER,
+    RESTAPIS_BY_CLUSTER,
+    ClusterMember,
+    cluster_keys,
+    same_namespace,
+    worker_of,
+)
+from penstock.controllers.observed.references import controllers_accepting_token, sharing_key
+from penstock.controllers.runtime.cache_store import CacheStore
 from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.settings import Settings
+from penstock.controllers.runtime.watching import PODS_BY_NODE
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import APPLIED
 from penstock.kube import Cache, Manager
-from penstock.kube.cache.own_writes import OwnWrites
-from penstock.render.config.content import config_hash, config_maps_read, files, mounted
+from penstock.render.config.content import config_hash, config_maps_named, files, mounted
 from penstock.render.parts.digest import digest, secret_digest
 from penstock.render.slinky.config.slurm_conf import extra_conf_of, node_count_of
 from penstock.render.slinky.inputs import ClusterInputs
@@ -56,10 +68,6 @@ from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.partition.declaration import live_only
 
 T = TypeVar("T", bound=KubeObject)
-ClusterMember = NodeSet | RestApi | LoginSet | Partition
-"""A kind that belongs to a Controller."""
-
-OURS = f"{app_labels.APP_NAME} in ({','.join(app_labels.COMPONENTS)})"
 
 
 class World:
@@ -67,41 +75,40 @@ class World:
 
     def __init__(self, manager: Manager, settings: Settings) -> None:
         self.settings = settings
-        self._manager = manager
-        self.controllers = manager.cache(CONTROLLERS, raw=True)
-        self.nodesets = manager.cache(NODESETS, raw=True)
-        self.restapis = manager.cache(RESTAPIS, raw=True)
-        self.loginsets = manager.cache(LOGINSETS, raw=True)
-        self.accountings = manager.cache(ACCOUNTINGS, raw=True)
-        self.tokens = manager.cache(TOKENS)
-        self.partitions = manager.cache(PARTITIONS)
-        self.pods = manager.cache(PODS, labels=OURS)
-        self.nodes = manager.cache(NODES)
-        self.claims = manager.cache(CLAIMS, labels=f"{app_labels.APP_NAME}=slurmd")
-        self.secrets = manager.cache(SECRETS)
+        self.caches = caches = CacheStore(manager)
+        self.controllers = caches.of(CONTROLLERS, raw=True)
+        self.nodesets = caches.of(NODESETS, raw=True)
+        self.restapis = caches.of(RESTAPIS, raw=True)
+        self.loginsets = caches.of(LOGINSETS, raw=True)
+        self.accountings = caches.of(ACCOUNTINGS, raw=True)
+        self.tokens = caches.of(TOKENS)
+        self.partitions = caches.of(PARTITIONS)
+        self.pods = caches.of(PODS)
+        self.nodes = caches.of(NODES)
+        self.claims = caches.of(CLAIMS)
+        self.secrets = caches.of(SECRETS)
         self.secrets_of = self.secrets.index(_owner_uid)
-        self.config_maps = manager.cache(CONFIG_MAPS, raw=True)
-        self.services = manager.cache(SERVICES, raw=True)
-        self.stateful_sets = manager.cache(STATEFUL_SETS, raw=True)
-        self.deployments = manager.cache(DEPLOYMENTS, raw=True)
-        self.budgets = manager.cache(BUDGETS, raw=True)
-        self.revisions = manager.cache(REVISIONS)
-        self.monitors = manager.cache(SERVICE_MONITORS, labels=OURS, raw=True)
-        self.nodesets_of = self.nodesets.index(cluster_keys)
-        self.nodesets_on_machines = self.nodesets.index(_minds_machines)
-        self.restapis_of = self.restapis.index(cluster_keys)
-        self.loginsets_of = self.loginsets.index(cluster_keys)
-        self.partitions_of = self.partitions.index(cluster_keys)
+        self.config_maps = caches.of(CONFIG_MAPS, raw=True)
+        self.services = caches.of(SERVICES, raw=True)
+        self.stateful_sets = caches.of(STATEFUL_SETS, raw=True)
+        self.deployments = caches.of(DEPLOYMENTS, raw=True)
+        self.budgets = caches.of(BUDGETS, raw=True)
+        self.revisions = caches.of(REVISIONS)
+        self.monitors = caches.of(SERVICE_MONITORS, raw=True)
+        self.nodesets_of = caches.index(NODESETS_BY_CLUSTER)
+        self.restapis_of = caches.index(RESTAPIS_BY_CLUSTER)
+        self.loginsets_of = caches.index(LOGINSETS_BY_CLUSTER)
+        self.partitions_of = caches.index(PARTITIONS_BY_CLUSTER)
         self.pods_of = self.pods.index(_owner_uid)
         self.pods_called = self.pods.index(lambda pod: [_stem(pod)])
         self.pods_called_of = self.pods.index(
             lambda pod: [f"{_stem(pod)} {uid}" for uid in _owner_uid(pod)]
         )
         self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
-        self.pods_on = self.pods.index(lambda pod: [pod.spec.node_name or ""])
+        self.pods_on = caches.index(PODS_BY_NODE)
         self.claims_of = self.claims.index(worker_of)
         self.revisions_of = self.revisions.index(_owner_uid)
-        self.own_config_maps = OwnWrites[ConfigMap]()
+        self.own_config_maps = caches.own_config_maps
         self.kept_partitions: dict[str, tuple[frozenset[str], str]] = {}
         """By uid of a Controller the partitions that stay, and the slurm.conf that says how."""
         self.freed_partitions: dict[str, frozenset[str]] = {}
@@ -117,7 +124,7 @@ class World:
 
     def cache(self, resource: Resource[T]) -> Cache[T]:
         """The cache of all objects of a resource; a new one only before the start."""
-        return self._manager.cache(resource)
+        return self.caches.of(resource)
 
     def controller_of(self, member: ClusterMember) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
@@ -238,7 +245,7 @@ class World:
     def config_data(self, controller: Controller) -> Mapping[str, Mapping[str, str]]:
         """Contents of the ConfigMaps that a Controller names, as far as they exist."""
         found: dict[str, Mapping[str, str]] = {}
-        for name in config_maps_read(ClusterInputs(controller, self.settings.images)):
+        for name in config_maps_named(controller):
             config_map = self.config_maps.get(f"{controller.metadata.namespace}/{name}")
             if config_map is not None:
                 found[name] = _texts(config_map)
@@ -250,11 +257,7 @@ class World:
         One whose JWKS file cannot be used counts as such.
         """
         found = self.config_data(controller)
-        absent = [
-            name
-            for name in config_maps_read(ClusterInputs(controller, self.settings.images))
-            if name not in found
-        ]
+        absent = [name for name in config_maps_named(controller) if name not in found]
         jwks = None if controller.spec.external else controller.spec.jwks_key_ref
         if jwks and jwks.name not in absent:
             text = found.get(jwks.name, {}).get(jwks.key)
@@ -305,18 +308,7 @@ class World:
 
     def rings_of(self, accounting: Accounting) -> list[Controller]:
         """The Controllers with whose slurm.key slurmdbd is to go along, by name."""
-        ref = accounting.spec.slurm_key_ref
-        return sorted(
-            (
-                one
-                for one in same_namespace(accounting, self.controllers)
-                if one.spec.accounting_ref is not None
-                if one.spec.accounting_ref.name == accounting.metadata.name
-                if ref is not None and not one.spec.external
-                if (own := names.slurm_key_ref(one)).name == ref.name and own.key == ref.key
-            ),
-            key=lambda one: one.metadata.name,
-        )
+        return sharing_key(accounting, self.caches)
 
     def sssd_hash(self, namespace: str, ref: SecretKeySelector | None) -> str | Finding:
         """Hash of sssd.conf, empty without a reference, or that it is absent.
@@ -407,19 +399,7 @@ class World:
 
     def honoured_by(self, token: Token) -> list[str]:
         """Keys of the Controllers whose slurmctld has the key that a Token is signed with."""
-        ref = token.spec.effective_jwt_key_ref
-        return [
-            one.metadata.key
-            for one in same_namespace(token, self.controllers)
-            if ref is not None
-            and (found := names.jwt_key_ref(one)).name == ref.name
-            and found.key == ref.key
-        ]
-
-
-def same_namespace(obj: KubeObject, every: Iterable[T]) -> Iterator[T]:
-    """Those of an object's namespace."""
-    return (one for one in every if one.metadata.namespace == obj.metadata.namespace)
+        return controllers_accepting_token(token, self.caches)
 
 
 def _texts(config_map: ConfigMap) -> Mapping[str, str]:
@@ -433,59 +413,9 @@ def _texts(config_map: ConfigMap) -> Mapping[str, str]:
     return binary | (config_map.data or {})
 
 
-def keys(objects: Iterable[KubeObject]) -> list[str]:
-    """`namespace/name` of each."""
-    return [one.metadata.key for one in objects]
-
-
-def cluster_keys(member: ClusterMember) -> list[str]:
-    """Key of the Controller that an object belongs to, whether that exists or not.
-
-    None for a Controller of another namespace: a name in a reference is no right to its keys, its
-    configuration or its nodes.
-    """
-    ref, namespace = member.spec.controller_ref, member.metadata.namespace
-    return [f"{namespace}/{ref.name}"] if ref.namespace in ("", namespace) else []
-
-
-def owned_by(resource: Resource[Any]) -> Callable[[KubeObject], list[str]]:
-    """A function from an object to the key of its managing owner, if that is of this kind."""
-
-    def key_of(obj: KubeObject) -> list[str]:
-        owner = obj.metadata.controller
-        if owner is None or not owner.is_kind(resource.group, resource.kind):
-            return []
-        return [f"{obj.metadata.namespace}/{owner.name}"]
-
-    return key_of
-
-
-def shared_by(resource: Resource[Any]) -> Callable[[KubeObject], list[str]]:
-    """A function from an object to the keys of all its owners of this kind."""
-
-    def keys_of(obj: KubeObject) -> list[str]:
-        space, owners = obj.metadata.namespace, obj.metadata.owner_references
-        kind = resource.group, resource.kind
-        return [f"{space}/{one.name}" for one in owners if one.is_kind(*kind)]
-
-    return keys_of
-
-
-def _minds_machines(nodeset: NodeSet) -> list[str]:
-    """One key for all NodeSets to which a Kubernetes Node may matter that has no pod of theirs."""
-    daemons = nodeset.spec.scaling_mode == "DaemonSet"
-    return [""] if daemons or nodeset.spec.pin_to_node else []
-
-
 def _stem(pod: Pod) -> str:
     """`namespace/name` of the NodeSet that would give a pod this name."""
     return pod.metadata.key.rpartition("-")[0]
-
-
-def worker_of(obj: KubeObject) -> list[str]:
-    """Key of the NodeSet whose worker an object is of, by its labels."""
-    meta = obj.metadata
-    return [f"{meta.namespace}/{meta.labels.get(app_labels.APP_INSTANCE, '')}"]
 
 
 def _owner_uid(obj: KubeObject) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import structlog
@@ -28,8 +28,10 @@ from penstock.kube import (
     InvalidError,
     KubeError,
     NotOursError,
+    Recorder,
     Result,
 )
+from penstock.kube.runtime.declaration import Signal, Signals, Watch
 from penstock.slurm.rest.errors import SlurmError
 
 T = TypeVar("T", bound=KubeObject)
@@ -48,20 +50,25 @@ class Context:
     world: World
     objects: ObjectStore
     port_probe: PortProbe
+    recorder: Recorder
+    signals: Signals
 
 
 class StatusWriter(ABC, Generic[T]):
-    """What a loop works with, and how it tells how an object is doing."""
+    """What a reconciler declares, and how it writes the status of an object."""
 
-    def __init__(
-        self, context: Context, resource: Resource[T], cache: Cache[T], events: Events
-    ) -> None:
+    name: str
+    """Of its work queue, in logs and metrics."""
+    resource: Resource[Any]
+    watches: tuple[Watch[Any], ...]
+    signals: tuple[Signal, ...] = ()
+
+    def __init__(self, context: Context) -> None:
         self.client = context.client
         self.world = context.world
         self.objects = context.objects
-        self.events = events
-        self._resource = resource
-        self._cache = cache
+        self.events = Events(context.recorder, self.resource)
+        self._cache: Cache[T] = context.world.caches.of(self.resource)
         self.lifetimes = Lifetimes()
 
     async def write(self, obj: T, findings: list[Finding], new: Status) -> None:
@@ -72,9 +79,9 @@ class StatusWriter(ABC, Generic[T]):
         self.events.emit_if_changed(obj, old, found)
         generation = obj.metadata.generation
         new = msgspec.structs.replace(new, observed_generation=generation, conditions=found)
-        await write_status(self.client, self._resource, obj, new)
+        await write_status(self.client, self.resource, obj, new)
 
-    async def guarded(self, key: str) -> Result:
+    async def run(self, key: str) -> Result:
         """`reconcile`, with an unexpected failure reported on the object before it is raised.
 
         Without that the failure of one object would be in the operator's log only. What the API
@@ -109,7 +116,7 @@ class StatusWriter(ABC, Generic[T]):
         new = set_conditions(old, conditions(findings), obj.metadata.generation, when)
         self.events.emit_if_changed(obj, old, new)
         status = msgspec.structs.replace(status_of(obj), conditions=new)
-        await write_status(self.client, self._resource, obj, status, first=not old)
+        await write_status(self.client, self.resource, obj, status, first=not old)
 
     def outdated(self, obj: T) -> frozenset[str]:
         """Types of conditions that say nothing of the object any more."""

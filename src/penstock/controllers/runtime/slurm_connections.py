@@ -19,10 +19,13 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.runtime.caches import ClusterMember, World, cluster_keys
+from penstock.controllers.observed.members import ClusterMember, cluster_keys
+from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.metrics import SLURM_CALLS
+from penstock.controllers.runtime.signals import PARTITIONS_POLLED, REGISTRATION, SLURM
 from penstock.kube import NotLeaderError, Result
 from penstock.kube.client.clock import Clock
+from penstock.kube.runtime.declaration import Signals
 from penstock.slurm import daemons
 from penstock.slurm.auth import jwt
 from penstock.slurm.known import Unknown
@@ -31,7 +34,7 @@ from penstock.slurm.mirror.nodes_and_jobs import Mirror
 from penstock.slurm.mirror.partitions import PartitionMirror
 from penstock.slurm.mirror.reservations import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
-from penstock.slurm.rest.http import Exchange
+from penstock.slurm.rest.http import Exchange, bounded, largest_reply
 
 USER = "slurm"
 LIFETIME_S = 900
@@ -90,7 +93,7 @@ class SlurmConnection:
 
 
 class SlurmConnections:
-    """All links. `changed(key)` is called when a cluster's Slurm says something new.
+    """The connections of all clusters. Signals report what is new of a cluster.
 
     `url_of` says where the slurmrestd of a RestApi listens, `exchange` how it is spoken to, and
     `may_write` whether this process leads at this very moment.
@@ -99,22 +102,18 @@ class SlurmConnections:
     def __init__(
         self,
         world: World,
-        changed: Callable[[str], None],
+        signals: Signals,
         url_of: Callable[[RestApi], str],
         clock: Clock,
-        exchange: Exchange,
+        exchange: Exchange | None = None,
         may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._world = world
-        self._changed = changed
+        self._signals = signals
         self._url_of = url_of
         self._clock = clock
-        self._exchange = exchange
+        self._exchange = exchange or bounded(lambda: largest_reply(sum(map(_size, world.nodesets))))
         self._may_write = may_write
-        self.partitions_heard: Callable[[str], None] = lambda _: None
-        """Called with a Controller's key when its slurmctld was asked for its partitions."""
-        self.registration_changed: Callable[[str], None] = lambda _: None
-        """Called with a Controller's key when slurmdbd says something else of its cluster."""
         self._connections: dict[str, SlurmConnection] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (
             asyncio.get_running_loop().create_future()
@@ -247,13 +246,13 @@ class SlurmConnections:
         return self._url_of(restapi), secret
 
     def _open(self, key: str, uid: str, group: asyncio.TaskGroup) -> SlurmConnection:
-        clock = self._clock.monotonic
+        clock, signals = self._clock.monotonic, self._signals
         link = SlurmConnection(
             uid,
             Mirror(clock=clock),
-            PartitionMirror(lambda: self.partitions_heard(key), clock=clock),
+            PartitionMirror(lambda: signals.emit(PARTITIONS_POLLED, key), clock=clock),
             ReservationMirror(lambda: self._changed(key), clock=clock),
-            RegistrationMirror(lambda: self.registration_changed(key), clock=clock),
+            RegistrationMirror(lambda: signals.emit(REGISTRATION, key), clock=clock),
         )
         link.mirror.subscribe(lambda _: self._changed(key))
         link.tasks = (
@@ -264,7 +263,7 @@ class SlurmConnections:
         )
         self._connections[key] = link
         # Its Controller may have been reconciled before there was anybody to ask.
-        self.registration_changed(key)
+        signals.emit(REGISTRATION, key)
         return link
 
     async def _keep(self, key: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -284,6 +283,9 @@ class SlurmConnections:
         """
         if not self._may_write():
             raise NotLeaderError("slurmrestd: not the leader")
+
+    def _changed(self, key: str) -> None:
+        self._signals.emit(SLURM, key)
 
     def _drop(self, key: str) -> None:
         link = self._connections.pop(key, None)
@@ -306,6 +308,11 @@ def oldest_restapi(restapis: tuple[RestApi, ...]) -> RestApi | None:
         key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name),
         default=None,
     )
+
+
+def _size(nodeset: NodeSet) -> int:
+    """How many Slurm nodes it has, or is to have."""
+    return max(nodeset.spec.replicas, nodeset.status.replicas)
 
 
 def _counted(controller: str) -> Callable[[str, str], None]:

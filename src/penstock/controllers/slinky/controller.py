@@ -6,16 +6,29 @@ from dataclasses import replace
 
 import msgspec
 
-from penstock.api.cluster import labels as app_labels
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding, find
-from penstock.api.kubernetes.kinds import Pod
-from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.kinds import (
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICE_MONITORS,
+    SERVICES,
+    STATEFUL_SETS,
+    Pod,
+)
+from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.penstock.partition import PARTITIONS
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
+from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.api.slinky.token import TOKENS
 from penstock.base.times import write
+from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.auth.generated_keys import GeneratedKeys
 from penstock.controllers.auth.key_rotation import KeyRotation
 from penstock.controllers.cluster import adopted_workload as hold
@@ -28,16 +41,42 @@ from penstock.controllers.cluster.metrics_monitor import ServiceMonitors
 from penstock.controllers.cluster.release import Releases
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
+from penstock.controllers.observed.members import (
+    cluster_keys,
+    clusters_following_nodes,
+    clusters_selecting_node,
+    clusters_selecting_worker,
+    same_key,
+)
+from penstock.controllers.observed.references import (
+    controllers_accepting_token,
+    controllers_recording_in,
+    controllers_using_accounting,
+    controllers_using_config_map,
+    controllers_using_secret,
+    controllers_using_sssd_conf,
+)
 from penstock.controllers.partition import removed_keys as partition_gone
-from penstock.controllers.partition.changes import PartitionChanges
-from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.state import AppliedPartitions
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.signals import (
+    PARTITION_DRIFT,
+    PARTITIONS_PENDING,
+    REGISTRATION,
+    SLURM,
+)
+from penstock.controllers.runtime.watching import (
+    any_of,
+    instance_of,
+    labels_or_node_changed,
+    own_key,
+    owner_of,
+    spec_changed,
+)
 from penstock.controllers.slinky import missing
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.cluster import release
@@ -51,6 +90,7 @@ from penstock.decide.drift import findings as drift_finding
 from penstock.decide.partition.hold import DRAINING
 from penstock.decide.pod.workload import stuck, workload
 from penstock.kube import Result
+from penstock.kube.runtime.declaration import Signal, Watch
 from penstock.render.config.content import (
     Contents,
     config_hash,
@@ -70,18 +110,58 @@ _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
 _OF_OURS = frozenset({config_findings.VALID, config_findings.APPLIED, DRIFTED})
 
 
+def _spec_or_size_changed(old: NodeSet | None, new: NodeSet | None) -> bool:
+    """Whether more than the status changed, or a NodeSet in DaemonSet mode has other nodes."""
+    if spec_changed(old, new) or old is None or new is None:
+        return True
+    return new.spec.scaling_mode == "DaemonSet" and old.status.desired != new.status.desired
+
+
+def _spec_or_conditions_changed(old: Accounting | None, new: Accounting | None) -> bool:
+    """Whether the spec or the status of a condition changed."""
+    if spec_changed(old, new) or old is None or new is None:
+        return True
+    before, after = ({one.type: one.status for one in obj.status.conditions} for obj in (old, new))
+    return before != after
+
+
 class ControllerReconciler(Reconciler[Controller]):
     """Brings Controllers about."""
 
-    def __init__(
-        self,
-        context: Context,
-        events: Events,
-        connections: SlurmConnections,
-        partitions: PartitionChanges,
-        drift: PartitionDrift,
-    ) -> None:
-        super().__init__(context, CONTROLLERS, context.world.controllers, events)
+    name = "controller"
+    resource = CONTROLLERS
+    watches = (
+        Watch(CONTROLLERS, own_key),
+        Watch(NODESETS, cluster_keys, _spec_or_size_changed),
+        Watch(
+            SECRETS,
+            any_of(controllers_using_secret, controllers_using_sssd_conf, owner_of(CONTROLLERS)),
+        ),
+        Watch(CONFIG_MAPS, controllers_using_config_map),
+        Watch(CONFIG_MAPS, controllers_recording_in),
+        *(
+            Watch(one, owner_of(CONTROLLERS))
+            for one in (SERVICES, CONFIG_MAPS, STATEFUL_SETS, SERVICE_MONITORS)
+        ),
+        Watch(PODS, instance_of("slurmctld")),
+        # slurm.conf permits tokens that contain their user.
+        Watch(TOKENS, controllers_accepting_token, spec_changed),
+        Watch(ACCOUNTINGS, controllers_using_accounting, _spec_or_conditions_changed),
+        Watch(PARTITIONS, cluster_keys, spec_changed),
+        Watch(PODS, clusters_selecting_worker, labels_or_node_changed),
+        Watch(NODES, clusters_selecting_node, labels_or_node_changed),
+    )
+    signals = (
+        Signal(SLURM, clusters_following_nodes),
+        Signal(REGISTRATION, same_key),
+        Signal(PARTITIONS_PENDING, same_key),
+        Signal(PARTITION_DRIFT, same_key),
+    )
+
+    def __init__(self, context: ClusterContext) -> None:
+        super().__init__(context)
+        OverriddenFieldDetector(context, self.resource)
+        connections, partitions, drift = context.connections, context.changes, context.drift
         own = self.lifetimes
         self.partitions = own.owner(partitions)
         self.drift = drift
@@ -437,11 +517,3 @@ def _has_state_in_pod(controller: Controller) -> bool:
 
 def _serves(world: World, controller: Controller) -> bool:
     return bool(workload("slurmctld", 1, world.slurmctld_pods(controller)[:1]).ok)
-
-
-def pod_to_controller(pod: KubeObject) -> list[str]:
-    """Key of the Controller of a slurmctld pod."""
-    labels = pod.metadata.labels
-    if labels.get(app_labels.APP_NAME) != "slurmctld":
-        return []
-    return [f"{pod.metadata.namespace}/{labels.get(app_labels.APP_INSTANCE, '')}"]

@@ -8,19 +8,35 @@ import msgspec
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS, SERVICES
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
+from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
+from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.auth.directory import DirectoryMonitor
 from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.observed.members import LOGINSETS_BY_CLUSTER
+from penstock.controllers.observed.references import (
+    controllers_using_secret,
+    loginsets_using_sssd_conf,
+)
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.watching import (
+    any_of,
+    indexed,
+    instance_of,
+    own_key,
+    owner_of,
+    spec_changed,
+)
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.advice import host_network
 from penstock.decide.pod.workload import workload
+from penstock.kube.runtime.declaration import Watch
 from penstock.render.parts import ssh_host_keys as hostkeys
 from penstock.render.parts.digest import secret_digest
 from penstock.render.slinky.cluster import login as render
@@ -31,8 +47,26 @@ from penstock.translate.slinky.image_sources import image_sources
 class LoginSetReconciler(Reconciler[LoginSet]):
     """Brings LoginSets about."""
 
-    def __init__(self, context: Context, events: Events) -> None:
-        super().__init__(context, LOGINSETS, context.world.loginsets, events)
+    name = "loginset"
+    resource = LOGINSETS
+    watches = (
+        Watch(LOGINSETS, own_key),
+        Watch(CONTROLLERS, indexed(LOGINSETS_BY_CLUSTER, own_key), spec_changed),
+        *(Watch(one, owner_of(LOGINSETS)) for one in (SERVICES, DEPLOYMENTS, CONFIG_MAPS)),
+        Watch(PODS, instance_of("login")),
+        Watch(
+            SECRETS,
+            any_of(
+                indexed(LOGINSETS_BY_CLUSTER, controllers_using_secret),
+                loginsets_using_sssd_conf,
+                owner_of(LOGINSETS),
+            ),
+        ),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        OverriddenFieldDetector(context, self.resource)
         self._directory_monitor = self.lifetimes.owner(DirectoryMonitor(context))
 
     async def reconcile_object(self, obj: LoginSet) -> list[Finding]:

@@ -7,21 +7,59 @@ from collections.abc import Iterable
 
 from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import BUDGETS, Node, PersistentVolumeClaim, Pod
+from penstock.api.kubernetes.kinds import (
+    BUDGETS,
+    CLAIMS,
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Node,
+    PersistentVolumeClaim,
+    Pod,
+)
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
+from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.auth.rejected_key import RejectedKeyDetector
 from penstock.controllers.nodeset.actor import Actor
-from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.observed.members import (
+    NODESETS_BY_CLUSTER,
+    members_of,
+    nodesets_on_node,
+    nodesets_with_external_partition,
+    nodesets_with_partition,
+    worker_of,
+)
+from penstock.controllers.observed.references import (
+    controllers_using_config_map,
+    controllers_using_secret,
+    nodesets_using_sssd_conf,
+)
+from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.rollout.revision_history import Same, keep_revisions
 from penstock.controllers.rollout.rollback import ROLLED_BACK, Rollbacks
-from penstock.controllers.runtime.reconciler import REFUSED, Context, StatusWriter
-from penstock.controllers.runtime.report import Events, invalid
+from penstock.controllers.runtime.reconciler import REFUSED, StatusWriter
+from penstock.controllers.runtime.report import invalid
+from penstock.controllers.runtime.signals import (
+    PARTITION_DRIFT,
+    PARTITIONS_APPLIED,
+    PARTITIONS_POLLED,
+    SLURM,
+)
 from penstock.controllers.runtime.slurm_connections import (
     UNCONNECTED,
     SlurmConnection,
-    SlurmConnections,
+)
+from penstock.controllers.runtime.watching import (
+    indexed,
+    own_key,
+    owner_of,
+    owners_of,
+    spec_changed,
 )
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.controllers.slurm_node.drift import NodeDrifts
@@ -38,6 +76,7 @@ from penstock.decide.rollout import maintenance
 from penstock.decide.slurm_node import default_topology, slurmd_version
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.kube import Expectations, NotFoundError, Result
+from penstock.kube.runtime.declaration import Signal, Watch
 from penstock.model.worker_set import WorkerSet
 from penstock.render.config.content import cgroup_conf, mounted
 from penstock.render.slinky.cluster import release
@@ -58,15 +97,55 @@ AT_ONCE_S = 0.02
 _LISTENS = "slurmd listens on 6818, and on free ports for jobs,"
 
 
+def machine_matters(old: Node | None, new: Node | None) -> bool:
+    """Whether a change of a Kubernetes Node can change what is decided about its pods.
+
+    Nodes are written every few minutes by their kubelets; most of it means nothing here.
+    """
+    if old is None or new is None:
+        return True
+    return (
+        old.spec != new.spec
+        or old.metadata.annotations != new.metadata.annotations
+        or old.metadata.labels != new.metadata.labels
+        or _statuses(old) != _statuses(new)
+    )
+
+
+def _statuses(node: Node) -> list[tuple[str, str, str | None]]:
+    return [(one.type, one.status, one.reason) for one in node.status.conditions or ()]
+
+
 class NodeSetReconciler(StatusWriter[NodeSet]):
     """Brings NodeSets about, and takes them down again without losing a job."""
 
-    def __init__(
-        self, tools: Context, events: Events, links: SlurmConnections, drift: PartitionDrift
-    ) -> None:
-        super().__init__(tools, NODESETS, tools.world.nodesets, events)
-        self._links = links
-        self._drift = drift
+    name = "nodeset"
+    resource = NODESETS
+    watches = (
+        Watch(NODESETS, own_key),
+        Watch(CONTROLLERS, indexed(NODESETS_BY_CLUSTER, own_key), spec_changed),
+        Watch(PODS, owner_of(NODESETS)),
+        Watch(NODES, nodesets_on_node, machine_matters),
+        Watch(CLAIMS, worker_of),
+        *(Watch(one, owners_of(NODESETS)) for one in (SERVICES, BUDGETS)),
+        Watch(SECRETS, indexed(NODESETS_BY_CLUSTER, controllers_using_secret)),
+        Watch(SECRETS, nodesets_using_sssd_conf),
+        # gres.conf is compared with the spec of a NodeSet.
+        Watch(CONFIG_MAPS, indexed(NODESETS_BY_CLUSTER, controllers_using_config_map)),
+    )
+    signals = (
+        Signal(SLURM, members_of(NODESETS_BY_CLUSTER)),
+        Signal(PARTITIONS_APPLIED, nodesets_with_partition),
+        Signal(PARTITION_DRIFT, nodesets_with_partition),
+        Signal(PARTITIONS_POLLED, nodesets_with_external_partition),
+    )
+
+    def __init__(self, context: ClusterContext) -> None:
+        super().__init__(context)
+        OverriddenFieldDetector(context, self.resource)
+        tools, events = context, self.events
+        self._links = context.connections
+        self._drift = context.drift
         own = self.lifetimes
         self._written = own.owner(Expectations[Pod](tools.world.pods, tools.client.clock))
         self._quiet = own.by_key(dict[str, PlanCache]())
@@ -380,22 +459,3 @@ def _gpus(nodeset: NodeSet, cluster: ClusterInputs, slurmd: Json) -> list[Findin
 def _hold(wrong: list[Finding], *needed: object) -> Finding | None:
     """Why no pod is made now: what is wrong, or the first thing needed that is not there."""
     return next((one for one in (*wrong, *needed) if isinstance(one, Finding)), None)
-
-
-def machine_matters(old: Node | None, new: Node | None) -> bool:
-    """Whether a change of a Kubernetes Node can change what is decided about its pods.
-
-    Nodes are written every few minutes by their kubelets; most of it means nothing here.
-    """
-    if old is None or new is None:
-        return True
-    return (
-        old.spec != new.spec
-        or old.metadata.annotations != new.metadata.annotations
-        or old.metadata.labels != new.metadata.labels
-        or _statuses(old) != _statuses(new)
-    )
-
-
-def _statuses(node: Node) -> list[tuple[str, str, str | None]]:
-    return [(one.type, one.status, one.reason) for one in node.status.conditions or ()]

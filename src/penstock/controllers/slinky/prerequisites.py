@@ -5,7 +5,8 @@ from __future__ import annotations
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.registry import problems
 from penstock.api.slinky import names
-from penstock.controllers.runtime.caches import ClusterMember, World
+from penstock.controllers.observed.members import ClusterMember
+from penstock.controllers.runtime.caches import World
 from penstock.render.slinky.inputs import ClusterInputs
 
 

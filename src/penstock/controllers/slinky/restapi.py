@@ -7,21 +7,36 @@ from collections.abc import Iterable
 
 from penstock.api.cluster.marks import ASK_FINALIZER
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS, SERVICES, Pod
+from penstock.api.slinky.accounting import ACCOUNTINGS
+from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.base.text import list_some
+from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.observed.members import RESTAPIS_BY_CLUSTER, cluster_keys
+from penstock.controllers.observed.references import (
+    controllers_using_accounting,
+    controllers_using_config_map,
+    controllers_using_secret,
+)
 from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.caches import cluster_keys
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.watching import (
+    indexed,
+    instance_of,
+    own_key,
+    owner_of,
+    spec_changed,
+)
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.advice import host_network
 from penstock.decide.cluster.restapi_finalizer import needed_for
 from penstock.decide.pod.workload import crashed, workload
 from penstock.kube import NotFoundError, Result
+from penstock.kube.runtime.declaration import Watch
 from penstock.render.config.content import config_hash
 from penstock.render.slinky.cluster import slurmrestd as render
 from penstock.translate.slinky.image_sources import image_sources
@@ -30,8 +45,27 @@ from penstock.translate.slinky.image_sources import image_sources
 class RestApiReconciler(Reconciler[RestApi]):
     """Brings RestApis about."""
 
-    def __init__(self, context: Context, events: Events) -> None:
-        super().__init__(context, RESTAPIS, context.world.restapis, events)
+    name = "restapi"
+    resource = RESTAPIS
+    watches = (
+        Watch(RESTAPIS, own_key),
+        Watch(CONTROLLERS, indexed(RESTAPIS_BY_CLUSTER, own_key), spec_changed),
+        *(Watch(one, owner_of(RESTAPIS)) for one in (SERVICES, DEPLOYMENTS, CONFIG_MAPS)),
+        Watch(PODS, instance_of("slurmrestd")),
+        Watch(SECRETS, indexed(RESTAPIS_BY_CLUSTER, controllers_using_secret)),
+        Watch(CONFIG_MAPS, indexed(RESTAPIS_BY_CLUSTER, controllers_using_config_map)),
+        # slurmrestd starts again with a slurm.conf that was delivered.
+        Watch(CONFIG_MAPS, indexed(RESTAPIS_BY_CLUSTER, owner_of(CONTROLLERS))),
+        Watch(
+            ACCOUNTINGS,
+            indexed(RESTAPIS_BY_CLUSTER, controllers_using_accounting),
+            spec_changed,
+        ),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        OverriddenFieldDetector(context, self.resource)
         self._restarter = PodRestarter(context.client)
         self._kept = self.lifetimes.by_uid(set[str]())
         """Uids of those whose deletion waits, which an event tells once."""

@@ -14,6 +14,7 @@ from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
 from penstock.render.parts.digest import digest
 from penstock.render.parts.pod_template import names_of, object_metadata
 from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
@@ -124,7 +125,11 @@ def partition_record(cluster: ClusterInputs, data: Mapping[str, str]) -> Json:
 
 def config_maps_of(cluster: ClusterInputs) -> list[str]:
     """Names of the user's ConfigMaps that are mounted beside ours, sorted; none outside."""
-    spec = cluster.controller.spec
+    return _mounted_names(cluster.controller)
+
+
+def _mounted_names(controller: Controller) -> list[str]:
+    spec = controller.spec
     if spec.external:
         return []
     return sorted(
@@ -138,10 +143,11 @@ def config_maps_of(cluster: ClusterInputs) -> list[str]:
     )
 
 
-def config_maps_read(cluster: ClusterInputs) -> list[str]:
+def config_maps_named(controller: Controller) -> list[str]:
     """Names of all ConfigMaps of the user that the configuration depends on."""
-    jwks = _jwks(cluster)
-    return sorted({*config_maps_of(cluster), *([jwks.name] if jwks and jwks.name else [])})
+    jwks = _jwks(controller)
+    mounted_ = _mounted_names(controller)
+    return sorted({*mounted_, *([jwks.name] if jwks and jwks.name else [])})
 
 
 def mounted(cluster: ClusterInputs, data: Mapping[str, str]) -> dict[str, str]:
@@ -151,14 +157,14 @@ def mounted(cluster: ClusterInputs, data: Mapping[str, str]) -> dict[str, str]:
         out.update(cluster.config_maps.get(name, {}))
     if cluster.ring is not None and (keys := cluster.ring.slurmctld) is not None:
         out[names.SLURM_JWKS] = keys
-    if jwks := _jwks(cluster):
+    if jwks := _jwks(cluster.controller):
         found = cluster.config_maps.get(jwks.name, {}).get(jwks.key)
         out.update({"jwks.json": found} if found is not None else {})
     return out
 
 
-def _jwks(cluster: ClusterInputs) -> ConfigMapKeySelector | None:
-    spec = cluster.controller.spec
+def _jwks(controller: Controller) -> ConfigMapKeySelector | None:
+    spec = controller.spec
     return None if spec.external else spec.jwks_key_ref
 
 

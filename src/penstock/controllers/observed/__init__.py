@@ -1,0 +1,1 @@
+"""What controllers observe of one cluster: members, references, keys and connections."""

@@ -1,0 +1,19 @@
+"""What reconcilers of a cluster work with beyond Kubernetes: Slurm and its partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.runtime.reconciler import Context
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterContext(Context):
+    """A context with the connections to Slurm and what all clusters share of partitions."""
+
+    connections: SlurmConnections
+    changes: PartitionChanges
+    drift: PartitionDrift

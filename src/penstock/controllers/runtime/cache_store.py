@@ -1,0 +1,69 @@
+"""The caches of all watched resources, with their indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from penstock.api.cluster import labels as app_labels
+from penstock.api.kubernetes.kinds import CLAIMS, PODS, SERVICE_MONITORS, ConfigMap
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.kube import Cache, Index, Manager
+from penstock.kube.cache.own_writes import OwnWrites
+from penstock.kube.runtime.declaration import IndexBy
+
+T = TypeVar("T", bound=KubeObject)
+
+OURS = f"{app_labels.APP_NAME} in ({','.join(app_labels.COMPONENTS)})"
+SELECTORS: Mapping[Resource[Any], str] = {
+    PODS: OURS,
+    CLAIMS: f"{app_labels.APP_NAME}=slurmd",
+    SERVICE_MONITORS: OURS,
+}
+"""Label selectors of resources of which a cluster has many objects of others."""
+
+
+class CacheStore:
+    """One cache for each resource. Reading is synchronous and sends nothing (see `Lookup`)."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._caches: dict[Resource[Any], Cache[Any]] = {}
+        self._indexes: dict[IndexBy[Any], Index[Any]] = {}
+        self.own_config_maps = OwnWrites[ConfigMap]()
+        """ConfigMaps as our last writes left them: a watch may not show them yet."""
+
+    def of(self, resource: Resource[T], *, raw: bool = False) -> Cache[T]:
+        """The cache of a resource; `raw` keeps the JSON of its objects.
+
+        Raises RuntimeError for a new one after the manager has started.
+        """
+        found = cast("Cache[T] | None", self._caches.get(resource))
+        if found is None or (raw and not found.keep_raw):
+            labels = SELECTORS.get(resource, "")
+            found = self._caches[resource] = self._manager.cache(resource, labels=labels, raw=raw)
+        return found
+
+    def index(self, index: IndexBy[T]) -> Index[T]:
+        """The index, built when it is first used and kept up to date."""
+        found = cast("Index[T] | None", self._indexes.get(index))
+        if found is None:
+            found = self._indexes[index] = self.of(index.resource).index(index.values)
+        return found
+
+    def get(self, resource: Resource[T], key: str) -> T | None:
+        """The object `namespace/name` (or `name`), if it exists."""
+        return self.of(resource).get(key)
+
+    def all(self, resource: Resource[T]) -> Iterable[T]:
+        """Every object of a resource."""
+        return self.of(resource)
+
+    def by(self, index: IndexBy[T], value: str) -> tuple[T, ...]:
+        """The objects that have this value in an index."""
+        return self.index(index).get(value)
+
+    def is_own_write(self, obj: KubeObject) -> bool:
+        """Whether our last write made a ConfigMap what it is, or something newer."""
+        return isinstance(obj, ConfigMap) and self.own_config_maps.is_own(obj)
