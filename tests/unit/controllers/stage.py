@@ -10,20 +10,21 @@ from typing import Any
 
 import msgspec
 
+from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.nodeset.actor import Actor
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.connectivity import PortProbe
-from penstock.controllers.runtime.object_store import ObjectStore
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.controllers.slinky.nodeset import worker_caches
+from penstock.controllers.slinky.worker_source import NodeSetSource
+from penstock.controllers.workers.source import WorkerSource
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.cache.store import Entry
-from penstock.kube.runtime.declaration import Signals
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.mirror.accounting_registration import RegistrationMirror
@@ -51,6 +52,20 @@ def put(cache: Cache[Any], *objects: KubeObject) -> None:
 def drop(cache: Cache[Any], obj: KubeObject) -> None:
     """Let a cache show it no more."""
     cache._store.remove(obj)
+
+
+class Source(NodeSetSource):
+    """The workers of a NodeSet, with the cluster that is given."""
+
+    def __init__(self, nodeset: NodeSet, world: World, cluster: ClusterInputs | None) -> None:
+        self._nodeset = nodeset
+        self._world = world
+        self._cluster = cluster or Finding(None, "ControllerNotFound")
+        self.object = nodeset
+        self.resource = NODESETS
+        self.workers = worker_set(nodeset)
+        self.problems = []
+        self.is_cluster_ready = cluster is not None
 
 
 @dataclass
@@ -81,15 +96,12 @@ class Stage:
         """Names of the pods that the API server has."""
         return sorted(path.rpartition("/")[2] for path in self.api.objects if PODS_PATH in path)
 
+    def source(self, cluster: ClusterInputs | None = None) -> WorkerSource:
+        return Source(self.nodeset, self.world, cluster)
+
     async def act(self, *actions: Any, abandoned: bool = False, link: bool = True) -> bool:
-        return await self.actor.act(
-            self.nodeset,
-            worker_set(self.nodeset),
-            None,
-            actions,
-            self.link if link else None,
-            abandoned=abandoned,
-        )
+        connection = self.link if link else None
+        return await self.actor.act(self.source(), actions, connection, is_orphaned=abandoned)
 
     def posts(self) -> list[str]:
         """What was asked of Slurm beyond reading."""
@@ -107,17 +119,9 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     api = FakeApi()
     client = Client(api)
     world = World(Manager(client), Settings())
-    recorder = Recorder(client, "test", "test")
-    events = Events(recorder, NODESETS)
-    tools = Context(
-        client,
-        world,
-        ObjectStore(client, world),
-        PortProbe(client.clock),
-        recorder,
-        Signals(),
-    )
-    actor = Actor(tools, events, Expectations(world.pods, client.clock))
+    events = Events(Recorder(client, "test", "test"), NODESETS)
+    caches = worker_caches(world)
+    actor = Actor(client, caches, events, Expectations(world.pods, client.clock))
     async with SimulatedSlurmrestd() as rest:
         for name in nodes:
             rest.slurmctld.register(name)

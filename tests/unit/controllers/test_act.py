@@ -30,7 +30,7 @@ from penstock.model.worker_slot import WorkerSlot
 from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known
-from penstock.translate.slinky.worker_set import MARKS, worker_set
+from penstock.translate.slinky.worker_set import MARKS
 from support import nodesets
 from unit.controllers.stage import PODS_PATH, Stage, put, stage
 from unit.kube.fake_api import Fault as ApiFault
@@ -241,9 +241,7 @@ def slot(number: int) -> WorkerSlot:
 async def test_all_pods_that_are_missing_are_made():
     async with stage(nodesets.nodeset(100)) as scene:
         wanted = [CreatePod(slot(number), WHY) for number in range(100)]
-        assert await scene.actor.act(
-            scene.nodeset, worker_set(scene.nodeset), cluster(), wanted, None, abandoned=False
-        )
+        assert await scene.actor.act(scene.source(cluster()), wanted, None, is_orphaned=False)
         assert len(scene.pods) == creates(scene) == 100
 
 
@@ -253,9 +251,7 @@ async def test_a_refusal_of_one_pod_is_not_repeated_for_each_of_them():
         scene.api.faults.append(refused)
         wanted = [CreatePod(slot(number), WHY) for number in range(100)]
         with pytest.raises(ForbiddenError):
-            await scene.actor.act(
-                scene.nodeset, worker_set(scene.nodeset), cluster(), wanted, None, abandoned=False
-            )
+            await scene.actor.act(scene.source(cluster()), wanted, None, is_orphaned=False)
         assert creates(scene) <= AT_ONCE
 
 
@@ -302,20 +298,20 @@ async def test_a_topology_that_slurm_refuses_is_remembered_until_it_takes_anothe
         good = SetNodeTopology("compute-1", "tree:s1", WHY)
         assert not await scene.act(SetNodeTopology("compute-0", "nosuch:s1", WHY), good)
         assert scene.slurm.nodes["compute-1"].topology == "tree:s1"
-        refusals = scene.actor.refusals.of(key, pods)
+        refusals = scene.actor.rejections.of(key, pods)
         assert [(name, one.topology) for name, one in refusals.items()] == [
             ("compute-0", "nosuch:s1")
         ]
         assert "topology configuration is not available" in refusals["compute-0"].words
         assert await scene.act(SetNodeTopology("compute-0", "tree:s2", WHY))
-        assert scene.actor.refusals.of(key, pods) == {}
+        assert scene.actor.rejections.of(key, pods) == {}
 
 
 async def test_a_slurm_that_does_not_answer_has_refused_nothing():
     async with stage(nodesets.nodeset(), "compute-0") as scene:
         scene.rest.fault = Fault.REFUSE
         assert not await scene.act(SetNodeTopology("compute-0", "tree:s1", WHY))
-        assert scene.actor.refusals.of(scene.nodeset.metadata.key, [nodesets.pod(0)]) == {}
+        assert scene.actor.rejections.of(scene.nodeset.metadata.key, [nodesets.pod(0)]) == {}
 
 
 async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():
@@ -325,7 +321,7 @@ async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():
         assert not await scene.act(given)
         found = scene.slurm.nodes["compute-0"]
         assert (found.comment, found.features, found.weight) == ("", [], 1)
-        assert scene.actor.refusals.gres(scene.nodeset.metadata.key) == {"gpu:1"}
+        assert scene.actor.rejections.gres(scene.nodeset.metadata.key) == {"gpu:1"}
         scene.slurm.fixed_gres = False
         assert await scene.act(given)
         assert (found.comment, found.gres, found.weight) == ("comment", "gpu:1", 3)
@@ -373,4 +369,4 @@ async def test_resources_that_a_job_has_just_taken_are_left_and_the_node_goes_on
         assert "DRAIN" not in scene.slurm.nodes["compute-0"].flags
         assert "DRAIN" in scene.slurm.nodes["compute-1"].flags
         assert scene.slurm.nodes["compute-1"].reason == "a user's"
-        assert scene.actor.refusals.gres(scene.nodeset.metadata.key) == frozenset()
+        assert scene.actor.rejections.gres(scene.nodeset.metadata.key) == frozenset()

@@ -111,6 +111,11 @@ async def cluster(key: bytes = KEY) -> AsyncGenerator[Cluster]:
             await asyncio.gather(running, return_exceptions=True)
 
 
+def has_answered(at: Cluster) -> bool:
+    link = at.links.of(NODESET)
+    return link is not None and link.has_answered
+
+
 async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accepts():
     async with cluster() as at:
         put(at.world.restapis, restapi())
@@ -121,19 +126,19 @@ async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accept
         found = link.mirror.snapshot
         assert isinstance(found.nodes, Known)
         assert list(found.nodes.value) == ["compute-0"]
-        assert at.links.has_answered(NODESET)
+        assert has_answered(at)
         assert set(at.told) == {"slurm/slurm"}
 
 
 async def test_nothing_was_asked_before_there_is_somebody_to_ask():
     async with cluster() as at:
-        assert not at.links.has_answered(NODESET)
+        assert not has_answered(at)
         put(at.world.restapis, restapi())
         put(at.world.secrets, secret(KEY))
         await at.links.reconcile("slurm/slurm")
-        assert not at.links.has_answered(NODESET)
+        assert not has_answered(at)
         await at.look()
-        assert at.links.has_answered(NODESET)
+        assert has_answered(at)
 
 
 async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
@@ -144,7 +149,7 @@ async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
         assert link.client is None
         why = Unknown("no RestApi refers to Controller slurm")
         assert link.mirror.snapshot.nodes == why
-        assert at.links.has_answered(NODESET)
+        assert has_answered(at)
 
 
 async def test_a_restapi_that_goes_takes_the_knowledge_with_it():

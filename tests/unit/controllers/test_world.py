@@ -18,7 +18,9 @@ from penstock.api.kubernetes.meta import (
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.controllers.runtime.watching import owner_of, owners_of
+from penstock.controllers.slinky.nodeset import worker_caches
 from penstock.render.config.content import content_hash
+from penstock.translate.slinky.worker_set import worker_set
 from support import nodesets
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
@@ -36,9 +38,11 @@ def test_namesakes_are_pods_of_a_nodeset_s_form_that_it_does_not_control():
         for pod, owners in zip(others, ((), (former,), ()), strict=True)
     ]
     put(world.pods, own, odd, others[2])
-    assert world.conflicting_pods(wanted) == ()
+    assert worker_caches(world).conflicting_pods(worker_set(wanted)) == ()
     put(world.pods, *others)
-    assert [pod.metadata.name for pod in world.conflicting_pods(wanted)] == [
+    assert [
+        pod.metadata.name for pod in worker_caches(world).conflicting_pods(worker_set(wanted))
+    ] == [
         "compute-7",
         "compute-8",
     ]

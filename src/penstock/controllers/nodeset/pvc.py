@@ -1,4 +1,4 @@
-"""Make the claims of worker pods, and say who takes them along."""
+"""Creates the PVCs of worker pods, and sets their owners."""
 
 from __future__ import annotations
 
@@ -8,45 +8,39 @@ import msgspec
 
 from penstock.api.kubernetes.kinds import CLAIMS
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.workers.caches import WorkerCaches
+from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.action import OwnClaim
-from penstock.kube import AlreadyExistsError, ConflictError, NotFoundError
+from penstock.kube import AlreadyExistsError, Client, ConflictError, NotFoundError
 from penstock.model.worker_slot import WorkerSlot
-from penstock.render.slinky.nodeset import worker_pod as worker
 
 
 class Claims:
-    """PersistentVolumeClaims of NodeSets. They are made and never changed but for their owners."""
+    """PVCs of workers. They are created, and never changed but for their owners."""
 
-    def __init__(self, tools: Context, events: Events) -> None:
-        self._client = tools.client
-        self._world = tools.world
+    def __init__(self, client: Client, caches: WorkerCaches, events: Events) -> None:
+        self._client = client
+        self._caches = caches
         self._events = events
 
-    async def make(self, nodeset: NodeSet, slot: WorkerSlot) -> None:
-        """Make those of a place that are not there. Raises KubeError."""
-        if not nodeset.spec.volume_claim_templates:
-            return
-        if slot.ordinal is None:
-            manifests = worker.node_pvcs(nodeset, slot.slurm_node)
-        else:
-            manifests = worker.worker_pvcs(nodeset, slot.ordinal)
-        for manifest in manifests:
+    async def make(self, source: WorkerSource, slot: WorkerSlot) -> None:
+        """Create those of a slot that do not exist. Raises KubeError."""
+        for manifest in source.pvcs(slot):
             meta = manifest["metadata"]
-            if self._world.claims.get(f"{meta['namespace']}/{meta['name']}") is not None:
+            if self._caches.pvcs.get(f"{meta['namespace']}/{meta['name']}") is not None:
                 continue
-            # A claim of that name that somebody made beforehand serves as well.
+            # A PVC of that name that somebody created beforehand serves as well.
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(CLAIMS, manifest)
                 note = f"Created claim {meta['name']}"
-                self._events.normal(nodeset, "SuccessfulCreate", note, "Create")
+                self._events.normal(source.object, "SuccessfulCreate", note, "Create")
 
-    async def own(self, nodeset: NodeSet, action: OwnClaim) -> None:
-        """Write a claim's owners. One that has changed meanwhile is looked at anew."""
+    async def own(self, source: WorkerSource, action: OwnClaim) -> None:
+        """Write a PVC's owners. One that has changed meanwhile is left to the next plan."""
         owners = [msgspec.to_builtins(one) for one in action.owners]
         meta: Json = {"uid": action.uid, "resourceVersion": action.resource_version}
         body: Json = {"metadata": {**meta, "ownerReferences": owners}}
         with contextlib.suppress(NotFoundError, ConflictError):
-            await self._client.patch(CLAIMS, nodeset.metadata.namespace, action.name, body)
+            space = source.workers.metadata.namespace
+            await self._client.patch(CLAIMS, space, action.name, body)

@@ -1,4 +1,4 @@
-"""Make, change and delete the maintenance reservations of NodeSets, as was decided."""
+"""Creates, changes and deletes the maintenance reservations of worker sets, as planned."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ AGAIN_S = 30.0
 
 
 class Reservations:
-    """Those of all NodeSets, and what slurmctld said to them, which is written nowhere."""
+    """Those of all worker sets of one kind, and how slurmctld rejected them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._refused: dict[str, RefusedReservation] = {}
 
-    def refused(self, key: str) -> RefusedReservation | None:
-        """What slurmctld did not do for a NodeSet when it was last asked."""
+    def rejected(self, key: str) -> RefusedReservation | None:
+        """The last reservation of an object, if slurmctld rejected it."""
         return self._refused.get(key)
 
     def forget(self, key: str) -> None:
-        """The NodeSet is gone."""
+        """That object is gone."""
         self._refused.pop(key, None)
 
     async def settle(

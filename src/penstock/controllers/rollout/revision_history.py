@@ -1,4 +1,4 @@
-"""Keep the records of the templates that a NodeSet's pods are made from."""
+"""Writes the ControllerRevisions of the templates that a worker set's pods are made from."""
 
 from __future__ import annotations
 
@@ -6,60 +6,56 @@ import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from penstock.api.cluster import marks
+from penstock.api.cluster.marks import SAME_REVISIONS
 from penstock.api.kubernetes.kinds import REVISIONS
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.workers.caches import WorkerCaches
+from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.rollout.revision_history import history
-from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import parameters
 from penstock.kube import AlreadyExistsError, Client, NotFoundError
-from penstock.model.worker_set import WorkerSet
-from penstock.render.slinky.nodeset import revision_meaning as meaning
-from penstock.render.slinky.nodeset import worker_pod as worker
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
+class EqualRevisions:
     """Hashes of revisions that need no other pod than the wanted one.
 
-    `confs` are the extraConf of the wanted one, and of those that differ from it in what changes
-    live or in how it is written only.
+    `parameters` are those of the wanted one, and of those that differ from it only in parameters
+    that change in Slurm itself, or in how they are written.
     """
 
     hashes: frozenset[str] = frozenset()
-    confs: Mapping[str, str] = field(default_factory=dict[str, str])
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-async def keep_revisions(
-    client: Client, world: World, nodeset: NodeSet, workers: WorkerSet, fixed: Collection[str] = ()
-) -> Same:
-    """Write what is missing and delete what is too old; returns which mean the wanted one.
+async def record_revisions(
+    client: Client, caches: WorkerCaches, source: WorkerSource, fixed: Collection[str] = ()
+) -> EqualRevisions:
+    """Write what is missing and delete what is too old; returns which equal the wanted one.
 
-    `fixed` are counts of generic resources that do not change live; see `live_conf.alike`.
+    `fixed` are counts of generic resources that do not change live; see
+    `penstock.decide.slurm_node.parameters.equal_revisions`.
 
     To be done before the status is written: that is where another operator's hash is read from.
     Raises KubeError.
     """
-    meta = nodeset.metadata
-    revision = worker.revision(nodeset)
-    wanted = meaning.declared_revision(nodeset)
-    every = world.revisions_of.get(meta.uid)
-    records = [meaning.recorded_revision(nodeset, one) for one in every]
-    found = history(workers, revision.hash, records, world.pods_of.get(meta.uid))
-    notes = {marks.SAME_REVISIONS: ",".join(found.equal_hashes)} if found.equal_hashes else {}
+    workers, wanted = source.workers, source.revision()
+    meta = workers.metadata
+    records = [source.recorded(one) for one in caches.revisions_of.get(meta.uid)]
+    found = history(workers, wanted.hash, records, caches.pods_of.get(meta.uid))
+    notes = {SAME_REVISIONS: ",".join(found.equal_hashes)} if found.equal_hashes else {}
     if not found.exists:
-        manifest = worker.controller_revision(nodeset, revision, found.number)
+        manifest = source.revision_manifest(found.number)
         manifest["metadata"] |= {"annotations": notes} if notes else {}
-        # It may be there already: our own, not seen yet, or that of a NodeSet that is just going.
+        # It may exist already: our own, not in the cache yet, or that of an object that is going.
         with contextlib.suppress(AlreadyExistsError):
             await client.create(REVISIONS, manifest)
     elif not found.is_recorded:
         change = {"metadata": {"annotations": notes}, "revision": found.number}
         with contextlib.suppress(NotFoundError):
-            await client.patch(REVISIONS, meta.namespace, revision.name, change)
+            await client.patch(REVISIONS, meta.namespace, wanted.name, change)
     for one in found.gone:
         with contextlib.suppress(NotFoundError):
             await client.delete(REVISIONS, meta.namespace, one.name, uid=one.uid)
-    confs = live_conf.equal_revisions(wanted, records, fixed)
-    confs[revision.hash] = workers.parameters
-    return Same(frozenset({*found.equal_hashes, *confs} - {revision.hash}), confs)
+    equal = parameters.equal_revisions(wanted, records, fixed)
+    equal[wanted.hash] = workers.parameters
+    return EqualRevisions(frozenset({*found.equal_hashes, *equal} - {wanted.hash}), equal)

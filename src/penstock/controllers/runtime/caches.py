@@ -100,10 +100,6 @@ class World:
         self.loginsets_of = caches.index(LOGINSETS_BY_CLUSTER)
         self.partitions_of = caches.index(PARTITIONS_BY_CLUSTER)
         self.pods_of = self.pods.index(_owner_uid)
-        self.pods_called = self.pods.index(lambda pod: [_stem(pod)])
-        self.pods_called_of = self.pods.index(
-            lambda pod: [f"{_stem(pod)} {uid}" for uid in _owner_uid(pod)]
-        )
         self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
         self.pods_on = caches.index(PODS_BY_NODE)
         self.claims_of = self.claims.index(worker_of)
@@ -364,19 +360,6 @@ class World:
             if one.metadata.namespace == namespace
         )
 
-    def conflicting_pods(self, nodeset: NodeSet) -> tuple[Pod, ...]:
-        """Pods with names of the form of a NodeSet's that it does not control."""
-        meta = nodeset.metadata
-        # Nearly always there are none, and thousands of its own.
-        if self.pods_called.count(meta.key) == self.pods_called_of.count(f"{meta.key} {meta.uid}"):
-            return ()
-        return tuple(
-            pod
-            for pod in self.pods_called.get(meta.key)
-            if (owner := pod.metadata.controller) is None or owner.uid != meta.uid
-            if names.ordinal_of(nodeset, pod.metadata.name) is not None
-        )
-
     def slurmctld_pods(self, controller: Controller) -> tuple[Pod, ...]:
         """The pods of a Controller's slurmctld: the active one first, else as Slurm has them."""
         space = controller.metadata.namespace
@@ -411,11 +394,6 @@ def _texts(config_map: ConfigMap) -> Mapping[str, str]:
         for name, value in config_map.binary_data.items()
     }
     return binary | (config_map.data or {})
-
-
-def _stem(pod: Pod) -> str:
-    """`namespace/name` of the NodeSet that would give a pod this name."""
-    return pod.metadata.key.rpartition("-")[0]
 
 
 def _owner_uid(obj: KubeObject) -> list[str]:

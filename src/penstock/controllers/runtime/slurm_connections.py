@@ -151,18 +151,12 @@ class SlurmConnections:
             before.silent_since if before is not None else "",
         )
 
-    def has_answered(self, member: ClusterMember, *, reservations: bool = False) -> bool:
-        """Whether this process has heard of that cluster's Slurm, or why it cannot."""
-        link = self.of(member)
-        if link is None or (reservations and not link.reservations.has_answered):
-            return False
-        return link.has_answered
-
-    def need_reservations(self, who: str, *, needs: bool, of: ClusterMember | None = None) -> None:
-        """Say whether the NodeSet `who` has to know of reservations; gone, it is of no cluster."""
-        link = self.of(of) if of is not None else None
+    def need_reservations(
+        self, uid: str, *, needs: bool, of: SlurmConnection | None = None
+    ) -> None:
+        """Poll reservations of this one for the object with that uid, or no longer."""
         for one in self._connections.values():
-            one.reservations.need(who, needs and one is link)
+            one.reservations.need(uid, needs and one is of)
 
     async def run(self) -> None:
         """Keep all mirrors until cancelled."""

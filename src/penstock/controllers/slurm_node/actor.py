@@ -1,4 +1,4 @@
-"""Tell Slurm what was decided about the nodes of a NodeSet, by what it says now."""
+"""Changes the nodes of a worker set in Slurm as planned, as far as Slurm's fresh answer allows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import structlog
 
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.controllers.rollout.maintenance import held_by_others
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.concurrency import gather, of_kind
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.slurm_node.features import give_features
 from penstock.controllers.slurm_node.gres_change import change_gres
-from penstock.controllers.slurm_node.rejections import Refusals
+from penstock.controllers.slurm_node.rejections import Rejections
+from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.action import (
     Action,
     DeleteNodeRecord,
@@ -42,14 +41,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 class SlurmActor:
     """Writes node records: states, comments, features, places, and their end."""
 
-    def __init__(self, world: World, refusals: Refusals) -> None:
-        self._world = world
-        self.refusals = refusals
+    def __init__(self, rejections: Rejections) -> None:
+        self._rejections = rejections
 
     async def tell(
         self,
-        nodeset: NodeSet,
-        workers: WorkerSet,
+        source: WorkerSource,
         link: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[Action],
@@ -57,8 +54,9 @@ class SlurmActor:
     ) -> list[bool]:
         """Change nodes as planned; for each whether it was done.
 
-        Nothing is changed for a NodeSet that is declared anew while a slow Slurm answers.
+        Nothing is changed for an object whose spec changes while a slow Slurm answers.
         """
+        workers = source.workers
         changes = [one for one in actions if isinstance(one, NodeAction)]
         comments, places = of_kind(actions, SetNodeComment), of_kind(actions, SetNodeTopology)
         features = of_kind(actions, SetNodeFeatures)
@@ -68,13 +66,13 @@ class SlurmActor:
         if changes:
             link.mirror.poll_soon()
             snapshot = await link.mirror.poll()
-            if self._world.has_newer(nodeset):
+            if source.has_newer():
                 return [False]
             now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
             done += await gather(
                 self._change(workers.marks, client, one, now, told) for one in changes
             )
-        key = nodeset.metadata.key
+        key = workers.metadata.key
         done += await gather(self._place(client, key, one, told) for one in places)
         done += await gather(self._comment(workers, client, one, told) for one in comments)
         done += await gather(give_features(client, one, told) for one in features)
@@ -148,7 +146,7 @@ class SlurmActor:
             return await change_gres(workers.marks, client, action.node, wanted)
         except SlurmError as error:
             if error.is_rejection:
-                self.refusals.gres_refused(workers.metadata.key, wanted)
+                self._rejections.gres_rejected(workers.metadata.key, wanted)
                 note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
                 told.warning("SlurmRefused", note, "UpdateNode")
             return False
@@ -156,21 +154,20 @@ class SlurmActor:
     async def _place(
         self, client: Slurmrestd, key: str, action: SetNodeTopology, told: EventBatch
     ) -> bool:
-        """A refusal is told by the NodeSet's condition, as long as it stands."""
+        """A rejection is reported by a condition of the object while it lasts."""
         try:
             await client.update_node(action.node, topology=action.topology)
         except SlurmError as error:
             if error.is_rejection:
-                self.refusals.refused(key, action.node, action.topology, str(error))
+                self._rejections.rejected(key, action.node, action.topology, str(error))
             return False
-        self.refusals.taken(key, action.node)
+        self._rejections.accepted(key, action.node)
         told.normal(action.why.reason, action.why.message, "UpdateNode")
         return True
 
     async def forget(
         self,
-        nodeset: NodeSet,
-        workers: WorkerSet,
+        source: WorkerSource,
         link: SlurmConnection,
         client: Slurmrestd,
         records: Sequence[DeleteNodeRecord],
@@ -179,13 +176,14 @@ class SlurmActor:
         """Delete records of nodes that no pod stands for any more."""
         if not records:
             return []
+        workers = source.workers
         link.mirror.poll_soon()
         snapshot = await link.mirror.poll()
         now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
         try:
             # slurmctld would take the node out of the reservation with its record. With its
-            # NodeSet a node is gone for good.
-            gone = nodeset.metadata.deleting
+            # object a node is gone for good.
+            gone = workers.metadata.deleting
             kept = (
                 frozenset[str]()
                 if gone

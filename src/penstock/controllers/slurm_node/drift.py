@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
+from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_told, with_reason
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import drift as decide
@@ -24,7 +24,7 @@ AT_ONCE = 16
 
 
 class NodeDrifts:
-    """The nodes of all NodeSets."""
+    """The nodes of all worker sets of one kind."""
 
     def __init__(self, client: Client, events: Events) -> None:
         self._client = client
@@ -33,39 +33,43 @@ class NodeDrifts:
         self._last: dict[str, tuple[tuple[float, int], NodeDrift]] = {}
 
     def forget(self, key: str) -> None:
-        """That NodeSet is gone."""
+        """That object is gone."""
         self._watches.pop(key, None)
         self._last.pop(key, None)
 
-    def requeue_after(self, nodeset: NodeSet) -> float | None:
-        """Seconds until it has to be looked at again; None when a change says so."""
-        watch = self._watch(nodeset)
+    def requeue_after(self, workers: WorkerSet) -> float | None:
+        """Seconds until they are to be compared again; None when a change triggers that."""
+        watch = self._watch(workers)
         return CONFIRM_S / 2 if watch.waits else AGAIN_S if watch.found else None
 
     async def resolve(
-        self, nodeset: NodeSet, view: WorkerSetView, link: SlurmConnection | None, chosen: Choice
+        self,
+        source: WorkerSource,
+        view: WorkerSetView,
+        link: SlurmConnection | None,
+        chosen: Choice,
     ) -> list[str] | None:
         """Tell of changed nodes and do what is chosen with them; what is to be told of them.
 
         None while that is not known. Raises KubeError.
         """
         workers = view.workers
-        watch = self._watch(nodeset)
+        watch = self._watch(workers)
         if isinstance(view.nodes, Unknown):
             return None
         drifted = self._compared(view, view.nodes)
         fresh = watch.hear(drifted.found, view.nodes.as_of)
-        if fresh and not is_told(words := decide.told(fresh), nodeset.status.conditions):
+        if fresh and not is_told(words := decide.told(fresh), workers.last.conditions):
             note = words[:1].upper() + words[1:]
-            self._events.warning(nodeset, "NodesDrifted", note, "Observe")
+            self._events.warning(source.object, "NodesDrifted", note, "Observe")
         found = watch.found
         if found is None:
             return None
         due = watch.due(self._client.clock.monotonic())
         if due and link is not None and link.client is not None and chosen == "Revert":
-            await self._revert(nodeset, view, link, link.client, watch, due)
+            await self._revert(source, view, link, link.client, watch, due)
         elif due and chosen == "Adopt":
-            await self._adopt(nodeset, workers, watch, drifted)
+            await self._adopt(source, watch, drifted)
         if not found:
             return []
         acts = chosen != "Report"
@@ -82,8 +86,8 @@ class NodeDrifts:
             last = self._last[meta.key] = when, found
         return last[1]
 
-    def _watch(self, nodeset: NodeSet) -> Watch:
-        meta = nodeset.metadata
+    def _watch(self, workers: WorkerSet) -> Watch:
+        meta = workers.metadata
         uid, watch = self._watches.get(meta.key, ("", Watch()))
         if uid != meta.uid:
             watch = Watch()
@@ -92,7 +96,7 @@ class NodeDrifts:
 
     async def _revert(
         self,
-        nodeset: NodeSet,
+        source: WorkerSource,
         view: WorkerSetView,
         link: SlurmConnection,
         client: Slurmrestd,
@@ -113,16 +117,14 @@ class NodeDrifts:
         if done:
             part: Found = {name: found[name] for name in sorted(done)}
             note = f"Put back what was {decide.told(part)}"
-            self._events.normal(nodeset, "NodesReverted", note, "Revert")
+            self._events.normal(source.object, "NodesReverted", note, "Revert")
         await link.mirror.poll()
 
-    async def _adopt(
-        self, nodeset: NodeSet, workers: WorkerSet, watch: Watch, drifted: NodeDrift
-    ) -> None:
-        text, why = decide.adopted(workers, drifted)
+    async def _adopt(self, source: WorkerSource, watch: Watch, drifted: NodeDrift) -> None:
+        text, why = decide.adopted(source.workers, drifted)
         if not why:
             refused = await adopt_into_spec(
-                self._client, NODESETS, nodeset, {"extraConf": text or None}
+                self._client, source.resource, source.object, source.parameters_patch(text)
             )
             if refused is None:
                 return
@@ -131,7 +133,7 @@ class NodeDrifts:
             watch.tried(name, self._client.clock.monotonic(), why and f"not adopted: {why}")
         if not why:
             note = f"Declared as it was {decide.told(drifted.found)}"
-            self._events.normal(nodeset, "NodesAdopted", note, "Adopt")
+            self._events.normal(source.object, "NodesAdopted", note, "Adopt")
 
 
 async def _put_back(workers: WorkerSet, client: Slurmrestd, name: str) -> str:

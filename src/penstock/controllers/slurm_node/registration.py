@@ -42,7 +42,7 @@ class Attempt:
 
 
 class NodeRegistrations:
-    """The attempts of all NodeSets, by their key."""
+    """The attempts of all worker sets of one kind, by the key of their object."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,7 +50,7 @@ class NodeRegistrations:
         self._unable: dict[str, str] = {}
 
     def unable(self, key: str) -> str | None:
-        """Why the Slurm of a NodeSet cannot have workers register again; None when it can."""
+        """Why the Slurm of an object cannot have workers register again; None when it can."""
         return self._unable.get(key)
 
     def requeue_after(self, key: str) -> float | None:
@@ -60,7 +60,7 @@ class NodeRegistrations:
         return max(0.1, min(waits)) if waits else None
 
     def forget(self, key: str) -> None:
-        """The NodeSet is gone."""
+        """That object is gone."""
         self._tried.pop(key, None)
         self._unable.pop(key, None)
 

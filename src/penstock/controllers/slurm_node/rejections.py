@@ -1,6 +1,6 @@
-"""What slurmctld did not take of nodes, remembered so that it is neither repeated nor hidden.
+"""Changes of nodes that slurmctld rejected, kept so that they are neither repeated nor hidden.
 
-It is not written anywhere: a process that starts asks once more and hears it again.
+They are not written anywhere: a new process tries once more and gets the same answer.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ AGAIN_S = 30.0
 """Pause before it is asked again: a changed topology.yaml may have made it right."""
 
 
-class Refusals:
-    """The refusals of all NodeSets, by their key."""
+class Rejections:
+    """Those of all worker sets of one kind, by the key of their object."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class Refusals:
         self._gres: dict[str, frozenset[str]] = {}
 
     def of(self, key: str, pods: Iterable[Pod]) -> Mapping[str, TopologyRejection]:
-        """Those of a NodeSet that has these pods now."""
+        """Those of a worker set that has these pods now."""
         found = self._found.get(key)
         if not found:
             return {}
@@ -33,25 +33,25 @@ class Refusals:
         self._found[key] = left
         return left
 
-    def refused(self, key: str, node: str, topology: str, words: str) -> None:
-        """Slurmctld said no, in these words."""
+    def rejected(self, key: str, node: str, topology: str, words: str) -> None:
+        """Slurmctld rejected it, in these words."""
         refusal = TopologyRejection(topology, words, self._clock.time() + AGAIN_S)
         self._found[key] = {**self._found.get(key, {}), node: refusal}
 
-    def taken(self, key: str, node: str) -> None:
-        """Slurmctld took it."""
+    def accepted(self, key: str, node: str) -> None:
+        """Slurmctld accepted it."""
         if node in self._found.get(key, {}):
             self._found[key] = {n: r for n, r in self._found[key].items() if n != node}
 
-    def gres_refused(self, key: str, gres: str) -> None:
-        """Slurmctld does not change a node that runs to these counts of generic resources."""
+    def gres_rejected(self, key: str, gres: str) -> None:
+        """Slurmctld does not change a running node to these counts of generic resources."""
         self._gres[key] = self._gres.get(key, frozenset()) | {gres}
 
     def gres(self, key: str) -> frozenset[str]:
-        """The counts of generic resources that nodes of a NodeSet get by another pod only."""
+        """The counts of generic resources that its nodes get by another pod only."""
         return self._gres.get(key, frozenset())
 
     def forget(self, key: str) -> None:
-        """The NodeSet is gone."""
+        """That object is gone."""
         self._found.pop(key, None)
         self._gres.pop(key, None)

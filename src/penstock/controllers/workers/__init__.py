@@ -1,0 +1,1 @@
+"""What an API gives to the engine that leads its workers."""
