@@ -6,8 +6,8 @@ CONTEXT ?=
 # one with an API server, and one that computes beside them, on however few cores.
 SPREAD = --dist loadscope --no-loadscope-reorder
 CORES = -n auto --maxprocesses 4
-# Many a machine forbids Python to keep what it compiled. Each of some hundred processes would then
-# compile every module anew, a second of CPU each; kept in one folder it is beside nobody's sources.
+# Some systems set PYTHONDONTWRITEBYTECODE. Each of some hundred processes would then compile every
+# module again, a second of CPU each. One cache folder keeps the bytecode apart from the sources.
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX = $(CURDIR)/__pycache__
 
@@ -53,17 +53,17 @@ install.yaml: deploy/operator.yaml $(wildcard deploy/crds/*.yaml) ## kinds and o
 	@for file in $(sort $(wildcard deploy/crds/*.yaml)) deploy/operator.yaml; do \
 		echo '---'; cat "$$file"; done >$@
 
-# Some thousand calls of kubectl and helm end before they had to collect garbage: a quarter of their CPU.
+# kubectl and helm run some thousand times and end soon; less garbage collection saves a quarter of their CPU.
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers bytecode
 	@$(MAKE) --no-print-directory parts
 	GOGC=400 .venv/bin/pytest -n 5 $(SPREAD) tests --durations=20
 
-# Once, and not by each of five processes that collect tests at the same time. What fails, the run tells.
+# Compile once, not in each of five processes that collect tests at the same time. The run reports failures.
 bytecode: venv
 	@.venv/bin/pytest --collect-only -q tests >/dev/null || true
 
-# No test waits for a compiler: with an empty cache that takes longer than a test may. Nodes need root.
+# With an empty cache, compiling takes longer than a test's timeout, so it is done first. Nodes need root.
 parts: venv ## compile and fetch what nodes are made of, where the cache lacks it
 	@[ "$$(id -u)" != 0 ] || .venv/bin/penstock local prepare
 
@@ -76,7 +76,7 @@ cert-manager: venv ## the chart's certificate by a real cert-manager, which is c
 plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
 	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
 
-demo: venv ## an empty machine to a Slurm job's output (CONTEXT=name for a cluster of yours, RESET=1)
+demo: venv ## from nothing to a Slurm job's output (CONTEXT=name for a cluster of yours, RESET=1)
 	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \
 		$(if $(RESET),--reset)
 

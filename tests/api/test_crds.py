@@ -170,7 +170,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "spec", "words"), REFUSED)
-def test_a_wrong_object_is_refused_at_once(
+def test_a_wrong_object_is_rejected_at_once(
     kubectl: Kubectl, kind: str, spec: dict[str, Any], words: str
 ):
     """S070, feature row 62."""

@@ -44,7 +44,7 @@ def _one_host_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostkeys, "generate", lambda: keys)
 
 
-async def test_the_api_server_takes_and_refuses_as_the_schema_says(api_node: Node) -> None:
+async def test_the_api_server_accepts_and_rejects_by_the_schema(api_node: Node) -> None:
     asked = every() if ALL else list(itertools.islice(every(), SEED, None, PART))
     async with lab(api_node) as lab_:
         answers = await verdicts.each(lab_.client, lab_.namespace, asked)
@@ -109,7 +109,7 @@ async def _send(lab_: Lab, method: str, path: str, body: Json | None = None) -> 
     return msgspec.json.decode(answer.body)
 
 
-async def test_each_declaration_is_served_or_told_and_a_revert_brings_all_back(
+async def test_each_declaration_is_served_or_reported_and_a_revert_brings_all_back(
     api_node: Node,
 ) -> None:
     todo = declarations.chains(declarations.live(every()), SEED)

@@ -74,7 +74,9 @@ async def raw(lab_: Lab, running: Running, text: str = LINES) -> None:
     poke(lab_, running)
 
 
-async def test_a_change_in_slurm_itself_is_told_with_field_and_both_values(api_node: Node) -> None:
+async def test_a_change_in_slurm_itself_is_reported_with_field_and_both_values(
+    api_node: Node,
+) -> None:
     async with lab(api_node) as lab_:
         async with lab_.operator() as running:
             await start(lab_)
@@ -199,7 +201,7 @@ async def test_a_controller_adopts_into_the_one_line_and_appends_what_is_new(
         assert lab_.slurm.reconfigured == 0
 
 
-async def test_a_word_that_is_no_choice_is_told_and_reports(api_node: Node) -> None:
+async def test_a_value_that_is_no_choice_is_reported(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator() as running:
         await start(lab_)
         await effective(lab_)
@@ -220,7 +222,7 @@ async def test_a_word_that_is_no_choice_is_told_and_reports(api_node: Node) -> N
             await lab_.until(lambda kind=kind, name=name: lab_.ready(kind, name))
 
 
-async def test_what_is_refused_elsewhere_hides_no_drift(api_node: Node) -> None:
+async def test_what_is_rejected_elsewhere_hides_no_drift(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator() as running:
         await raw(lab_, running)
         await lab_.apply(partition("bad", allowQos=["nosuch"]))
@@ -257,7 +259,7 @@ async def test_a_change_by_hand_goes_when_the_partition_is_edited(api_node: Node
         assert "MaxTime is 7, declared UNLIMITED" in said
 
 
-async def test_changed_nodes_are_told_of_on_their_nodeset(api_node: Node) -> None:
+async def test_changed_nodes_are_reported_on_their_nodeset(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator() as running:
         await start(lab_)
         await lab_.until(lambda: all(one.comment for one in lab_.slurm.nodes.values()))

@@ -93,7 +93,7 @@ async def test_hostile_objects_of_one_namespace_leave_the_others_alone(api_node:
         ),
     ],
 )
-async def test_the_schema_refuses_what_is_too_long(
+async def test_the_schema_rejects_what_is_too_long(
     api_node: Node, kind: str, spec: Json, field: str
 ) -> None:
     async with lab(api_node) as lab_:

@@ -185,7 +185,7 @@ async def _done(call: Callable[[], Awaitable[object]]) -> None:
             return
 
 
-async def test_a_delete_refuses_another_or_a_changed_object(api_node: Node) -> None:
+async def test_a_delete_rejects_another_or_a_changed_object(api_node: Node) -> None:
     async with namespace_of(api_node) as (client, namespace):
         made = (await client.create(CONFIG_MAPS, config_map(namespace, "x"))).metadata
         with pytest.raises(ConflictError):

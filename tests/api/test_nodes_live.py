@@ -67,7 +67,7 @@ def copied(lab_: Lab) -> set[str]:
     return {pod["metadata"].get("annotations", {}).get(TOPOLOGY, "-") for pod in pods}
 
 
-async def test_workers_follow_the_annotation_of_their_machine(api_node: Node) -> None:
+async def test_workers_follow_the_annotation_of_their_kubernetes_node(api_node: Node) -> None:
     """Feature row 49."""
     async with cluster(api_node) as (lab_, running):
         lab_.slurm.topologies = {"tree"}
@@ -97,7 +97,7 @@ async def test_workers_follow_the_annotation_of_their_machine(api_node: Node) ->
         assert lab_.kubelet.seen == uids
 
 
-async def test_fewer_resources_need_no_pod_and_what_slurm_refuses_does(api_node: Node) -> None:
+async def test_fewer_resources_need_no_pod_and_what_slurm_rejects_does(api_node: Node) -> None:
     async with cluster(api_node, "Gres=disk:4") as (lab_, _):
         uids = {key: list(found) for key, found in lab_.kubelet.seen.items()}
         await lab_.apply(workers("Gres=disk:2"))

@@ -48,7 +48,7 @@ async def test_a_change_gets_to_slurmctld_and_is_acknowledged(api_node: Node) ->
         assert lab_.kubelet.seen == uids
 
 
-async def test_a_refused_change_stays_out_and_the_next_good_one_goes_through(
+async def test_a_rejected_change_stays_out_and_the_next_good_one_goes_through(
     api_node: Node,
 ) -> None:
     async with lab(api_node) as lab_, lab_.operator():

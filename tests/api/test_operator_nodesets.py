@@ -114,7 +114,7 @@ async def test_a_cordoned_pod_has_its_node_drained_until_the_cordon_goes(
         assert lab_.workers() == ["compute-0", "compute-1"]
 
 
-async def test_conditions_of_a_cordoned_machine_are_the_reason_of_its_drains(
+async def test_conditions_of_a_cordoned_kubernetes_node_are_the_reason_of_its_drains(
     api_node: Node,
 ) -> None:
     """Feature rows 33 and 34: those that the operator was told, and none drains by itself."""

@@ -94,7 +94,7 @@ async def test_a_login_waits_for_its_sssd_conf(api_node: Node) -> None:
         once_each(lab_)
 
 
-async def test_what_is_not_served_yet_says_so(api_node: Node) -> None:
+async def test_what_is_not_served_yet_is_reported(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator():
         outside = {"service": {"spec": {"externalIPs": ["192.0.2.1"]}}}
         await lab_.apply(an("Controller", "slurm", {}), an("LoginSet", "login", {**REF, **outside}))

@@ -26,7 +26,7 @@ from support.partitions import (
 pytestmark = pytest.mark.api
 
 
-async def test_the_api_server_refuses_what_slurm_could_not_read(api_node: Node) -> None:
+async def test_the_api_server_rejects_what_slurm_could_not_read(api_node: Node) -> None:
     async with lab(api_node) as lab_:
         for spec, words in (
             ({"extra": {"MAXTIME": "1"}}, "use the field"),
@@ -153,7 +153,7 @@ async def test_edits_of_the_list_by_two_users_are_both_kept(api_node: Node) -> N
         assert set(found.spec.nodes) == {"compute-0", "+compute-1", "-compute-2"}
 
 
-async def test_what_slurmctld_refuses_is_told_and_touches_nothing_else(api_node: Node) -> None:
+async def test_what_slurmctld_rejects_is_reported_and_touches_nothing_else(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         await lab_.apply(partition(nodeSets=["compute"], maxTime=5))
@@ -193,7 +193,7 @@ async def test_a_partition_with_jobs_stays_until_they_have_ended(api_node: Node)
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))
 
 
-async def test_without_slurmrestd_the_file_goes_alone_and_a_condition_says_so(
+async def test_without_slurmrestd_the_file_goes_alone_and_a_condition_reports_it(
     api_node: Node,
 ) -> None:
     async with lab(api_node) as lab_, lab_.operator():
@@ -259,7 +259,7 @@ async def test_a_restarted_operator_changes_nothing(api_node: Node) -> None:
             assert [one for one in running.writes if "configmaps" in one] == []
 
 
-async def test_a_refusal_leaves_what_slurmctld_was_told_before_the_file_followed(
+async def test_a_rejection_leaves_what_slurmctld_got_before_the_file_followed(
     api_node: Node,
 ) -> None:
     async with lab(api_node) as lab_, lab_.operator():
@@ -275,7 +275,7 @@ async def test_a_refusal_leaves_what_slurmctld_was_told_before_the_file_followed
         assert "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_)
 
 
-async def test_a_refused_line_of_the_controller_holds_up_nobody_else(api_node: Node) -> None:
+async def test_a_rejected_line_of_the_controller_delays_nobody_else(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         await lab_.apply(partition(nodeSets=["compute"], maxTime=5))

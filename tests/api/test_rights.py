@@ -55,7 +55,7 @@ def told(api_node: Node) -> Generator[Told]:
 
 
 @pytest.mark.parametrize("resource", ["secrets", "configmaps", "pods", "statefulsets"])
-def test_objects_are_read_in_the_namespaces_that_it_was_told_and_nowhere_else(
+def test_objects_are_read_in_the_namespaces_that_it_was_given_and_nowhere_else(
     told: Told, resource: str
 ) -> None:
     """D34, feature row 61."""

@@ -254,7 +254,7 @@ async def test_pods_are_replaced_one_kind_at_a_time_when_it_is_declared_or_asked
         await settled(lab_)
 
 
-async def test_what_changed_while_nobody_looked_is_made_up_for(
+async def test_what_changed_while_nobody_watched_is_made_up_for(
     api_node: Node, tmp_path: Path
 ) -> None:
     async with left(api_node, tmp_path) as found:

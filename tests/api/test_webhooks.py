@@ -169,7 +169,7 @@ async def gone(client: Client, resource: Any, space: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", BOTH)
-async def test_a_fault_is_refused_in_words_in_either_version(api_node: Node, version: str) -> None:
+async def test_a_fault_is_rejected_in_words_in_either_version(api_node: Node, version: str) -> None:
     """Slinky sections 4 and 11.6, feature row 62: upstream's API servers ask in v1beta1."""
     async with site(api_node, (version,)) as found, found.operator():
         lab_ = found.lab
@@ -187,7 +187,7 @@ async def test_a_fault_is_refused_in_words_in_either_version(api_node: Node, ver
             await lab_.apply(nodeset("b", template={"spec": {"hostname": "compute-"}}))
 
 
-async def test_without_an_operator_everybody_can_write_and_the_condition_tells_later(
+async def test_without_an_operator_everybody_can_write_and_the_condition_follows(
     api_node: Node,
 ) -> None:
     """Slinky 11.6: nobody is locked out when Penstock is down; what it missed is told."""
@@ -320,7 +320,9 @@ YAML = (
 )
 
 
-async def test_a_worker_has_the_place_of_its_machine_from_its_binding_on(api_node: Node) -> None:
+async def test_a_worker_has_the_place_of_its_kubernetes_node_from_its_binding_on(
+    api_node: Node,
+) -> None:
     """Feature row 63: one write less than upstream's, and never a place that is refused."""
     async with site(api_node) as found, found.operator() as running:
         lab_ = found.lab
@@ -372,7 +374,7 @@ BAD = sorted((Path(__file__).parents[1] / "fixtures" / "bad").glob("*.yaml"))
 _SAID = re.compile(r"# (layer|path|says): (.*)")
 
 
-async def test_every_bad_value_is_refused_with_its_path_and_what_to_write(api_node: Node) -> None:
+async def test_every_bad_value_is_rejected_with_its_path_and_what_to_write(api_node: Node) -> None:
     """F22, S033, S070, feature rows 2 and 62: whichever layer it is that refuses."""
     missing: list[str] = []
     async with site(api_node) as found, found.operator() as running:

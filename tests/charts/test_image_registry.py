@@ -101,7 +101,7 @@ def test_another_version_of_the_images_is_one_value_too() -> None:
         ("registry.example.com//a", "is not a registry with a path"),
     ],
 )
-def test_a_prefix_that_is_none_is_refused_in_words(chart: str, prefix: str, words: str) -> None:
+def test_a_prefix_that_is_none_is_rejected_in_words(chart: str, prefix: str, words: str) -> None:
     with pytest.raises(LocalError, match=re.escape(words)):
         render(with_prefix(prefix) if chart == "slurm" else with_global(prefix), chart=chart)
 

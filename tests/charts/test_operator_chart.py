@@ -110,7 +110,7 @@ def test_the_other_values_are_in_the_deployment() -> None:
         ({"repository": "r", "tag": "1", "digest": "sha256:0"}, "r@sha256:0"),
     ],
 )
-def test_the_image_has_the_version_of_the_chart_unless_told(image: Json, text: str) -> None:
+def test_the_image_has_the_version_of_the_chart_unless_set(image: Json, text: str) -> None:
     assert container(chart({"operator": {"image": image}}))["image"] == text
 
 

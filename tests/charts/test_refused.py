@@ -27,7 +27,7 @@ def test_a_fault_is_named_with_its_path(path: Path) -> None:
     assert words in refusal(yaml.safe_load(text))
 
 
-def test_helm_lint_says_the_same() -> None:
+def test_helm_lint_agrees() -> None:
     with pytest.raises(LocalError) as refused:
         lint("slurm", "--values", str(FIXTURES / "wrong" / "unknown-key-at-top.yaml"))
     assert "additional properties 'nodeset' not allowed" in str(refused.value)

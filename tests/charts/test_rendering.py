@@ -179,7 +179,7 @@ def test_a_login_may_have_an_sssd_conf_of_its_own() -> None:
     assert "Secret slurm-sssd-conf" not in alone
 
 
-def test_an_outside_controller_keeps_what_the_file_says_of_it() -> None:
+def test_an_external_controller_keeps_what_the_file_has_of_it() -> None:
     """S073, D27: clusterName, partitions and files are not dropped, and a port may be left out."""
     found = render(values("f19-controller-external.yaml"))
     spec = found["Controller slurm"]["spec"]
@@ -190,7 +190,7 @@ def test_an_outside_controller_keeps_what_the_file_says_of_it() -> None:
     assert found["ConfigMap slurm-config-extra"]["data"] == {"gres.conf": "AutoDetect=nvidia"}
 
 
-def test_an_outside_slurmdbd_needs_keys_that_both_know() -> None:
+def test_an_external_slurmdbd_needs_keys_that_both_know() -> None:
     """S072: they are named, so the operator waits for them instead of making its own."""
     found = render(values("f19-accounting-external.yaml"))
     spec = found["Accounting slurm"]["spec"]
@@ -201,7 +201,7 @@ def test_an_outside_slurmdbd_needs_keys_that_both_know() -> None:
     assert controller["jwtKeyRef"] == {"name": "slurm-auth-jwt", "key": "jwt.key"}
 
 
-def test_claims_of_workers_are_values() -> None:
+def test_pvcs_of_workers_are_values() -> None:
     """S050, F20: upstream's chart has no way to say them."""
     given = values("f20-enroot-cache.yaml")
     spec = render(given)["NodeSet slurm-worker-pyxis"]["spec"]

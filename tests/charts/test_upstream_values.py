@@ -80,7 +80,7 @@ def fault(chart: str, key: Key) -> str | None:
 
 
 @pytest.mark.parametrize("chart", ["slurm", "slurm-operator"])
-def test_every_value_of_upstream_works_or_is_refused_by_name_or_is_listed(chart: str) -> None:
+def test_every_value_of_upstream_works_or_is_rejected_by_name_or_is_listed(chart: str) -> None:
     """F21, S033."""
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(partial(fault, chart), keys(chart)))

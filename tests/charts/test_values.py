@@ -325,7 +325,9 @@ def test_an_image_is_a_text_or_its_parts(image: object, text: str | None) -> Non
 @pytest.mark.parametrize(
     ("given", "rendered"), [("-", ""), ("", ""), (None, None), ("fast", "fast")]
 )
-def test_no_storage_class_and_the_usual_one_are_told_apart(given: object, rendered: object) -> None:
+def test_no_storage_class_and_the_usual_one_are_distinguished(
+    given: object, rendered: object
+) -> None:
     found = render({"controller": {"persistence": {"storageClassName": given}}})
     assert found["Controller slurm"]["spec"]["persistence"].get("storageClassName") == rendered
 
@@ -380,7 +382,7 @@ def test_scripts_for_dcgm_write_a_file_for_each_gpu_of_a_job_and_take_it_away(
     assert run("epilog", "7", "0,2") == {"1": "8"}
 
 
-def test_gpus_of_a_job_are_told_to_dcgm_on_machines_that_have_some() -> None:
+def test_gpus_of_a_job_reach_dcgm_on_kubernetes_nodes_that_have_some() -> None:
     """Feature row 57."""
     gpus: Json = {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 2}}}}
     dcgm: Json = {"nvidia": {"dcgm": {"enabled": True, "jobMappingDir": "/run/dcgm"}}}
@@ -397,7 +399,7 @@ def test_gpus_of_a_job_are_told_to_dcgm_on_machines_that_have_some() -> None:
         assert "/run/dcgm" in script
 
 
-def test_resources_of_hardware_are_added_beside_what_the_file_says() -> None:
+def test_resources_of_hardware_are_added_beside_those_of_the_file() -> None:
     """Feature row 58: the user's own Gres, claims and nodeSelector stay."""
     google = {
         "a3ultra": [

@@ -250,7 +250,7 @@ def notes(told: str, values: Json) -> str:
     ]
 
 
-def test_the_notes_tell_what_a_value_does_not_do(told: str) -> None:
+def test_the_notes_list_values_without_effect(told: str) -> None:
     usual = notes(told, {})
     assert "made and renewed by the operator" in usual
     assert "without effect" not in usual

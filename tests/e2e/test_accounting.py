@@ -169,7 +169,7 @@ def test_a_job_and_the_cluster_are_in_the_database(records: Records) -> None:
         ("onemem", "GrpTRES=mem=60", "QOSGrpMemLimit"),
     ],
 )
-def test_a_qos_limit_holds_a_job_until_another_ends(
+def test_a_qos_limit_delays_a_job_until_another_ends(
     records: Records, name: str, limit: str, reason: str
 ) -> None:
     """S063, S169: accounts, users and QOS made by sacctmgr act at once."""
@@ -240,7 +240,7 @@ def test_a_changed_password_reaches_slurmdbd_without_a_restart_of_anything(
     assert slurmctld(near) == began
 
 
-def test_a_bad_slurmdbd_conf_is_refused_in_words_and_slurmdbd_goes_on(records: Records) -> None:
+def test_a_bad_slurmdbd_conf_is_rejected_in_words_and_slurmdbd_goes_on(records: Records) -> None:
     """F14, feature row 14: extraConf reaches slurmdbd, and a mistake in it stops no record."""
     near, far = records.near, records.far
     slurmdbd = near.get("pods", POD)["metadata"]["uid"]
@@ -286,7 +286,7 @@ def test_slurmdbd_follows_changed_keys_and_no_record_is_lost(records: Records) -
     records.accounted(job, "CANCELLED by 401")
 
 
-def test_an_outside_slurmdbd_is_used_and_accounting_can_be_taken_away(records: Records) -> None:
+def test_an_external_slurmdbd_is_used_and_accounting_can_be_taken_away(records: Records) -> None:
     """S004, S072, D1, feature row 15: slurmctld uses its host; nothing is made for it."""
     near, far = records.near, records.far
     began = slurmctld(near)

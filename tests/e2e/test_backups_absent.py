@@ -67,7 +67,7 @@ def test_a_users_own_anti_affinity_keeps_slurmctlds_apart_all_the_same(pending: 
     assert len(apps) == 2
 
 
-def test_commands_do_not_wait_for_a_standby_that_has_no_machine(
+def test_commands_do_not_wait_for_a_standby_that_has_no_kubernetes_node(
     pending: Cluster, figure: Callable[[str], None]
 ) -> None:
     """Feature row 8."""
@@ -77,7 +77,7 @@ def test_commands_do_not_wait_for_a_standby_that_has_no_machine(
     assert found < SLOWER * normal
 
 
-def test_a_connection_to_an_absent_standby_is_refused(pending: Cluster) -> None:
+def test_a_connection_to_an_absent_standby_fails_at_once(pending: Cluster) -> None:
     assert "refused" in eventually("it is told", lambda: dialled(pending, PODS[1]), 30)
 
 

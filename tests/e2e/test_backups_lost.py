@@ -73,7 +73,7 @@ def saved(cluster: Cluster, mark: str) -> bool:
     return "found" in cluster.run("sh", "-c", f"grep -qs {mark} {file} && echo found || true")
 
 
-def test_the_next_job_runs_though_the_active_slurmctlds_machine_is_gone(
+def test_the_next_job_runs_though_the_active_slurmctlds_kubernetes_node_is_gone(
     site: Site, spread: Cluster, figure: Callable[[str], None]
 ) -> None:
     """S180, feature row 8, D7: each slurmctld is on a Kubernetes node of its own."""

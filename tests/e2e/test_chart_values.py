@@ -173,7 +173,7 @@ def test_each_entry_and_each_raw_line_is_a_partition(
         release.upgrade({**values(site), "nodesets": values(site)["nodeSets"]})
 
 
-def test_what_kubectl_set_is_overridden_with_both_values_told_or_stays(
+def test_what_kubectl_set_is_overridden_with_both_values_reported_or_stays(
     site: Site, cluster: Cluster, release: Release
 ) -> None:
     """S034: Helm sends what differs from the last file, and with `--force` the whole object."""

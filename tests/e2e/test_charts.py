@@ -174,7 +174,7 @@ def test_a_job_runs_through_upgrades_of_chart_and_values_and_through_a_rollback(
     cluster.until_job(job, "CANCELLED")
 
 
-def test_a_fault_is_refused_in_words_and_nobody_is_locked_out_without_an_operator(
+def test_a_fault_is_rejected_in_words_and_nobody_is_locked_out_without_an_operator(
     site: Site, cluster: Cluster
 ) -> None:
     """Feature rows 62 and 64, slinky 11.6: over TLS of its own making, and never in the way."""

@@ -150,7 +150,7 @@ def test_file_daemon_and_status_agree_after_a_change(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("file", "text"), [("topology.yaml", "- topology: [\n"), ("cgroup.conf", "Bogus=1\n")]
 )
-def test_a_mistake_in_a_file_of_the_users_is_told_and_no_job_feels_it(
+def test_a_mistake_in_a_file_of_the_users_is_reported_and_no_job_feels_it(
     cluster: Cluster, file: str, text: str
 ) -> None:
     """D2, D36, feature row 4: slurmctld goes on, and no slurmd gets the file."""
@@ -189,7 +189,7 @@ def test_a_remark_is_taken_over_without_a_reconfigure(cluster: Cluster) -> None:
     assert booted[0] in cluster.run("scontrol", "show", "config").splitlines()
 
 
-def test_a_refused_line_never_gets_to_slurmctld_even_if_that_is_killed(cluster: Cluster) -> None:
+def test_a_rejected_line_never_gets_to_slurmctld_even_if_that_is_killed(cluster: Cluster) -> None:
     """Feature row 2."""
     job = cluster.submit("exec sleep 300", "--output=/dev/null")
     cluster.until_job(job, "RUNNING")
@@ -221,7 +221,7 @@ def test_a_refused_line_never_gets_to_slurmctld_even_if_that_is_killed(cluster: 
     cluster.run("scancel", str(job))
 
 
-def test_a_registered_dynamic_node_may_be_named_and_an_unknown_one_is_refused(
+def test_a_registered_dynamic_node_may_be_named_and_an_unknown_one_is_rejected(
     cluster: Cluster,
 ) -> None:
     cluster.apply(controller("SchedulerTimeSlice=43\nPartitionName=named Nodes=compute-0\n"))

@@ -169,7 +169,7 @@ def test_an_unreadable_log_keeps_untried_files_from_slurmctld(cluster: Cluster) 
     until(cluster, "ConfigApplied", "True")
 
 
-def test_a_first_start_that_ends_on_its_files_says_so_and_is_corrected(
+def test_a_first_start_that_ends_on_its_files_is_reported_and_is_corrected(
     clusters: Callable[[str], Cluster],
 ) -> None:
     cluster = clusters("restarts-first")

@@ -35,7 +35,7 @@ def applied(changes: Changes) -> str:
     return found["message"] if fresh and found["status"] == "Unknown" else ""
 
 
-def test_a_kubelet_that_hangs_is_waited_for_and_told(changes: Changes) -> None:
+def test_a_kubelet_that_hangs_is_waited_for_and_reported(changes: Changes) -> None:
     cluster = changes.cluster
     kubelet = cluster.site.node.processes()["kubelet"]
     before = slurmctld(cluster)

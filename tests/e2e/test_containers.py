@@ -335,7 +335,7 @@ def test_a_step_has_the_gpus_that_it_asked_for(place: Place) -> None:
     place.cluster.until_job(third, "COMPLETED")
 
 
-def test_a_step_without_the_rights_says_which_it_lacks(place: Place) -> None:
+def test_a_step_without_the_rights_names_those_it_lacks(place: Place) -> None:
     """S045: in the job's own words, and in those of the NodeSet; other jobs go on."""
     said = place.fails(f"--container-image={IMAGE}", "true", partition="bare")
     assert "failed to create user namespace: Operation not permitted" in said

@@ -147,7 +147,7 @@ def test_scripts_run_and_their_changed_text_is_run_without_a_restart(hybrid: Hyb
     assert f"{manifests.NAME}-controller.{near.namespace}:{PORT}" in arguments(near, "compute-0")
 
 
-def test_a_cluster_joins_an_outside_slurmctld_with_its_keys_and_its_partition(
+def test_a_cluster_joins_an_external_slurmctld_with_its_keys_and_its_partition(
     hybrid: Hybrid,
 ) -> None:
     """S067, S073, S076, S077, S162, D27, feature row 9: nothing is invented or made twice."""
@@ -183,7 +183,7 @@ def test_a_cluster_joins_an_outside_slurmctld_with_its_keys_and_its_partition(
     assert sorted(set(shown.split())) == ["burst-0", "compute-0"]
 
 
-def test_workers_leave_an_outside_slurmctld_when_they_are_scaled_in(hybrid: Hybrid) -> None:
+def test_workers_leave_an_external_slurmctld_when_they_are_scaled_in(hybrid: Hybrid) -> None:
     """S077, feature row 9: drained, and their records are gone."""
     hybrid.far.kubectl("scale", "nodeset", "burst", "--replicas=0")
     hybrid.far.until("pods", lambda pods: "burst-0" not in pods, "the worker is gone", LONG_S)

@@ -95,7 +95,7 @@ def end(cluster: Cluster, job: int, name: str) -> None:
     assert cluster.output(name) == "the end\n"
 
 
-def test_a_machine_gets_its_worker_again_with_what_its_claim_had(
+def test_a_kubernetes_node_gets_its_worker_again_with_what_its_pvc_had(
     cluster: Cluster, machine: Machine
 ) -> None:
     """D10, feature row 42: its node, which went DOWN with the former pod, takes jobs again."""
@@ -116,7 +116,7 @@ def test_a_machine_gets_its_worker_again_with_what_its_claim_had(
     assert cluster.run("srun", "hostname").strip() == machine.host
 
 
-def test_a_cordoned_machine_has_its_worker_drained_and_kept(
+def test_a_cordoned_kubernetes_node_has_its_worker_drained_and_kept(
     site: Site, cluster: Cluster, machine: Machine
 ) -> None:
     """D32, feature rows 23, 33 and 34: for the reason of its annotation; a new pod comes."""
@@ -181,7 +181,7 @@ def test_a_busy_worker_is_not_evicted(cluster: Cluster) -> None:
     cluster.kubectl("delete", "nodeset", "other", "--timeout=120s")
 
 
-def test_features_of_the_machine_are_its_nodes(cluster: Cluster, machine: Machine) -> None:
+def test_features_of_the_kubernetes_node_are_its_nodes(cluster: Cluster, machine: Machine) -> None:
     """Feature row 50: those of others stay."""
 
     def features() -> set[str]:
@@ -195,7 +195,7 @@ def test_features_of_the_machine_are_its_nodes(cluster: Cluster, machine: Machin
     assert "compute" in cluster.node(machine.host)["features"]
 
 
-def test_a_machine_is_renamed_after_its_job(cluster: Cluster, machine: Machine) -> None:
+def test_a_kubernetes_node_is_renamed_after_its_job(cluster: Cluster, machine: Machine) -> None:
     """Feature rows 45 and 46: the record of its former name is gone."""
     job = begin(cluster, "renamed")
     before = the_pod(cluster)["metadata"]["uid"]
@@ -222,7 +222,7 @@ def test_the_scaling_mode_is_changed_under_a_job(cluster: Cluster) -> None:
     assert set(cluster.pods()) == {"compute-0"}
 
 
-def test_a_claim_goes_with_scale_in(cluster: Cluster) -> None:
+def test_a_pvc_is_deleted_with_scale_in(cluster: Cluster) -> None:
     """Feature row 42: as its policy says."""
     before = claims(cluster)
     assert "cache-compute-0" in before
@@ -260,7 +260,7 @@ def in_hosts_network(cluster: Cluster, role: str) -> Json:
     return pod
 
 
-def test_one_worker_has_the_network_of_a_machine_and_the_surplus_says_why_it_has_none(
+def test_one_worker_has_the_network_of_a_kubernetes_node_and_the_surplus_reports_why_it_has_none(
     cluster: Cluster, machine: Machine
 ) -> None:
     """S069, D28: by the older spelling; the cluster's DNS resolves, and a job runs."""

@@ -132,7 +132,7 @@ def test_a_hand_drain_stands_through_scaling_restarts_and_a_new_pod(cluster: Clu
     cluster.until_idle(*WORKERS)
 
 
-def test_slurmrestd_wants_to_be_told_that_the_body_is_json(cluster: Cluster) -> None:
+def test_slurmrestd_needs_the_content_type_json(cluster: Cluster) -> None:
     """S017: as curl sends a body by default, slurmrestd does not read it; so the docs say."""
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     status, text = post(cluster, VERSION, drain("by curl"), form)

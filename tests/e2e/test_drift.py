@@ -124,7 +124,7 @@ def restart_slurmctld(cluster: Cluster) -> None:
     cluster.until_idle("compute-0", "compute-1", timeout=180)
 
 
-def test_what_scontrol_changes_is_told_in_time_with_field_and_both_values(
+def test_what_scontrol_changes_is_reported_in_time_with_field_and_both_values(
     cluster: Cluster,
 ) -> None:
     """S020, S150."""

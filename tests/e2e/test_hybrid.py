@@ -116,7 +116,7 @@ def hybrid(
                 cluster.kubectl("delete", "nodesets", "--all", "--timeout=60s")
 
 
-def test_an_outside_slurmd_runs_jobs_beside_pods_and_its_record_is_left_alone(
+def test_an_external_slurmd_runs_jobs_beside_pods_and_its_record_is_left_alone(
     hybrid: Hybrid,
 ) -> None:
     """S067, S071, S074, S077: layout 1; while workers come and go."""
@@ -146,7 +146,9 @@ def test_an_outside_slurmd_runs_jobs_beside_pods_and_its_record_is_left_alone(
     assert after["reason"] == ""
 
 
-def test_a_login_outside_submits_jobs_and_sees_a_changed_partition_at_once(hybrid: Hybrid) -> None:
+def test_an_external_login_submits_jobs_and_sees_a_changed_partition_at_once(
+    hybrid: Hybrid,
+) -> None:
     """S075."""
     inner, login = hybrid.inner, hybrid.login
     login.hosts(names_of(inner))
@@ -160,7 +162,9 @@ def test_a_login_outside_submits_jobs_and_sees_a_changed_partition_at_once(hybri
     assert login.run(*command).strip() == "7:00"
 
 
-def test_what_keeps_the_sides_apart_is_told_one_after_the_other(hybrid: Hybrid, site: Site) -> None:
+def test_what_keeps_the_sides_apart_is_reported_one_after_the_other(
+    hybrid: Hybrid, site: Site
+) -> None:
     """S079, S080: name, port, the key of tokens, the key of daemons; each heals by itself."""
     outer, ctl = hybrid.outer, hybrid.ctl
     where = f"metal-ctl.{outer.namespace}:6817"
@@ -182,7 +186,7 @@ def test_what_keeps_the_sides_apart_is_told_one_after_the_other(hybrid: Hybrid, 
     assert site.api.list("statefulsets", outer.namespace) == []
 
 
-def test_workers_logins_and_slurmrestds_on_both_sides_serve_an_outside_slurmctld(
+def test_workers_logins_and_slurmrestds_on_both_sides_serve_an_external_slurmctld(
     hybrid: Hybrid,
 ) -> None:
     """S067, S073, S076, S077, D27: layouts 2 and 3."""
@@ -211,7 +215,7 @@ def test_workers_logins_and_slurmrestds_on_both_sides_serve_an_outside_slurmctld
     idle(outer, "burst-0", "metal-1")
 
 
-def test_the_table_of_pairs_and_ports_says_which_way_is_closed(hybrid: Hybrid, site: Site) -> None:
+def test_the_table_of_pairs_and_ports_shows_which_way_is_closed(hybrid: Hybrid, site: Site) -> None:
     """S080: before any job is sent."""
     outer = hybrid.outer
     code, text = network(site, outer)
@@ -225,7 +229,7 @@ def test_the_table_of_pairs_and_ports_says_which_way_is_closed(hybrid: Hybrid, s
     assert network(site, hybrid.inner)[0] == 0
 
 
-def test_workers_that_slurmctld_does_not_reach_are_told_until_it_does(
+def test_workers_that_slurmctld_does_not_reach_are_reported_until_it_does(
     hybrid: Hybrid, site: Site
 ) -> None:
     """S080: a firewall in the way from the outside slurmctld to one worker's port 6818."""

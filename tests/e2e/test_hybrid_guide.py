@@ -110,7 +110,7 @@ def there(
                 guide.kubectl("delete", "nodesets", "--all", "--timeout=60s")
 
 
-def test_the_guides_values_bring_five_workers_and_a_login_to_daemons_outside(
+def test_the_guides_values_bring_five_workers_and_a_login_to_external_daemons(
     there: Guide,
 ) -> None:
     """S078, S077, F19: layout 2; as the guide has it, but for images and one machine for all."""
@@ -136,7 +136,7 @@ def test_the_guides_values_bring_five_workers_and_a_login_to_daemons_outside(
     idle(guide, *WORKERS, "metal-1")
 
 
-def test_a_slurmctld_outside_takes_a_slurmdbd_in_a_pod(there: Guide) -> None:
+def test_an_external_slurmctld_takes_a_slurmdbd_in_a_pod(there: Guide) -> None:
     """S077: layout 3, a mix; the outside slurmdbd of layout 2 is there no more."""
     guide, slurmctld = there.guide, there.slurmctld
     guide.apply(mariadb.password("mariadb-password", PASSWORD))
@@ -171,7 +171,7 @@ def test_a_slurmctld_outside_takes_a_slurmdbd_in_a_pod(there: Guide) -> None:
     there.spans_both("moved")
 
 
-def test_the_cgroup_conf_of_a_slurmctld_outside_is_seen_in_a_worker(
+def test_the_cgroup_conf_of_an_external_slurmctld_is_seen_in_a_worker(
     there: Guide, site: Site
 ) -> None:
     """S081: slurmrestd does not show it; `penstock network` looks where it was fetched."""

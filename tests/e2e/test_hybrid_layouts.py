@@ -86,7 +86,7 @@ def layout(
             inner.kubectl("delete", "nodesets", "--all", "--timeout=60s")
 
 
-def test_jobs_over_a_pod_and_a_machine_are_recorded_by_a_slurmdbd_in_a_pod(
+def test_jobs_over_a_pod_and_a_kubernetes_node_are_recorded_by_a_slurmdbd_in_a_pod(
     layout: Layout,
 ) -> None:
     """S077: layout 1."""
@@ -108,7 +108,7 @@ def test_jobs_over_a_pod_and_a_machine_are_recorded_by_a_slurmdbd_in_a_pod(
     idle(inner, "compute-0", "metal-0")
 
 
-def test_they_are_recorded_by_a_slurmdbd_outside(layout: Layout) -> None:
+def test_they_are_recorded_by_an_external_slurmdbd(layout: Layout) -> None:
     """S077: layout 1, whose slurmdbd moves out."""
     inner = layout.inner
     address = inner.get("services", mariadb.NAME)["spec"]["clusterIP"]
@@ -132,7 +132,7 @@ def test_they_are_recorded_by_a_slurmdbd_outside(layout: Layout) -> None:
     assert layout.recorded("outside", job)
 
 
-def test_machines_that_get_the_cgroup_conf_of_pods_are_told_and_may_have_their_own(
+def test_kubernetes_nodes_that_get_the_cgroup_conf_of_pods_are_reported_and_may_have_their_own(
     layout: Layout,
 ) -> None:
     """S081: the key's name, and both of the settings that the documentation has."""

@@ -321,7 +321,7 @@ def test_reconfigure_replaces_slurmctld_and_keeps_the_container(cluster: Cluster
     assert [cluster.restarts(name) for name in ("ctl", "w-0", "w-1", "login")] == [0, 0, 0, 0]
 
 
-def test_a_file_that_slurmctld_refuses_shows_its_words(
+def test_a_file_that_slurmctld_rejects_shows_its_words(
     cluster: Cluster, references: dict[str, str]
 ):
     """S059."""

@@ -154,7 +154,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
         ),
     ],
 )
-def test_kubectl_says_what_is_wrong_with_an_object(
+def test_kubectl_reports_what_is_wrong_with_an_object(
     cluster: Cluster, page: Page, did: str, obj: Json, words: str, do: str
 ) -> None:
     said = cluster.site.refused("apply", "-n", cluster.namespace, "-f", "-", stdin=yaml.dump(obj))
@@ -166,7 +166,7 @@ def test_kubectl_says_what_is_wrong_with_an_object(
 # What is accepted and cannot work: one cluster from nothing to well, a mistake at a time.
 
 
-def test_members_without_their_controller_say_so(cluster: Cluster, page: Page) -> None:
+def test_members_without_their_controller_report_it(cluster: Cluster, page: Page) -> None:
     cluster.apply(
         manifests.restapi(slurmrestd={"image": ABSENT}),
         manifests.nodeset(1, slurmd={"image": ABSENT}),
@@ -182,7 +182,7 @@ def test_members_without_their_controller_say_so(cluster: Cluster, page: Page) -
         )
 
 
-def test_a_controller_without_its_secret_and_config_map_says_so(
+def test_a_controller_without_its_secret_and_config_map_reports_it(
     cluster: Cluster, page: Page
 ) -> None:
     """D36, D44, feature rows 4 and 10: and so does the NodeSet, which makes no pod."""
@@ -226,7 +226,7 @@ def test_an_image_that_does_not_exist_is_named(cluster: Cluster, page: Page) -> 
         )
 
 
-def test_slurmctlds_words_are_told_when_it_refuses_its_first_configuration(
+def test_slurmctlds_words_are_reported_when_it_rejects_its_first_configuration(
     cluster: Cluster, page: Page
 ) -> None:
     cluster.apply(
@@ -264,7 +264,7 @@ def test_all_is_well_once_the_line_is_right_without_a_restart_of_the_operator(
         ("PartitionName=x Nodes=nosuch", "PartitionRefused", "Invalid node name"),
     ],
 )
-def test_a_refused_edit_leaves_slurmctld_and_its_jobs_alone(
+def test_a_rejected_edit_leaves_slurmctld_and_its_jobs_alone(
     cluster: Cluster, page: Page, line: str, reason: str, words: str
 ) -> None:
     job = cluster.submit("exec sleep 300", "--output=/dev/null")
@@ -297,7 +297,7 @@ def test_a_refused_edit_leaves_slurmctld_and_its_jobs_alone(
     cluster.until("controllers", applied_now, "the way back is applied", SECONDS)
 
 
-def test_an_event_tells_each_mistake_as_well(cluster: Cluster) -> None:
+def test_an_event_reports_each_mistake_as_well(cluster: Cluster) -> None:
     def told() -> set[tuple[str, str]]:
         events = cluster.site.api.list("events", cluster.namespace)
         warnings = (one for one in events if one["type"] == "Warning")

@@ -196,7 +196,7 @@ def test_output_of_two_workers_is_whole_at_the_login_through_scale_in(shared: Sh
     assert shared.output(job) == written
 
 
-def test_workers_that_a_namespace_refuses_are_told_and_come_when_it_admits_them(
+def test_workers_that_a_namespace_rejects_are_reported_and_come_when_it_admits_them(
     shared: Shared,
 ) -> None:
     """D30: a privileged one is refused by `baseline`, and each by `restricted`."""

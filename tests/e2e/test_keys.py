@@ -134,7 +134,7 @@ def in_use(cluster: Cluster) -> Json | None:
     return found if found.get("status") == "True" else None
 
 
-def test_a_token_of_an_outside_issuer_is_taken_and_a_changed_jwks_followed(
+def test_a_token_of_an_external_issuer_is_taken_and_a_changed_jwks_followed(
     cluster: Cluster,
 ) -> None:
     """Feature row 11, defect D17: by a reconfigure, so with no pod made anew."""
@@ -152,7 +152,7 @@ def test_a_token_of_an_outside_issuer_is_taken_and_a_changed_jwks_followed(
     assert cluster.uids(STATE) == pods
 
 
-def test_slurm_key_changes_under_a_job_and_no_daemon_is_made_anew_for_it(cluster: Cluster) -> None:
+def test_slurm_key_changes_under_a_job_and_no_daemon_is_recreated_for_it(cluster: Cluster) -> None:
     """Feature row 10, defect D17, scenario S163: the job ends well, with only the new key good."""
     pods, logins = cluster.uids(STATE), set(cluster.uids(LOGIN).values())
     job = cluster.submit(

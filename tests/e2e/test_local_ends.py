@@ -94,7 +94,7 @@ def test_all_includes_a_node_whose_folder_is_gone(state: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_run_that_is_told_to_end_takes_its_clusters_down(
+def test_a_run_that_gets_sigterm_takes_its_clusters_down(
     state: Path, number: signal.Signals
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE) as run:
@@ -129,7 +129,7 @@ def until_says(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(said)
 
 
-def test_a_bench_that_is_told_to_end_takes_its_nodes_down(state: Path) -> None:
+def test_a_bench_that_gets_sigterm_takes_its_nodes_down(state: Path) -> None:
     command = [sys.executable, "-m", "bench", "start"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as run:
         until_says(run, "starting Kubernetes (node) as bench")

@@ -76,7 +76,7 @@ def test_pods_reach_a_service_by_name_and_one_another(web: Node) -> None:
     assert probe(web, "web-0", "get", "http://web-0.pods:8080") == "web-0"
 
 
-def test_the_machine_reaches_cluster_ips_and_pods(web: Node) -> None:
+def test_the_host_reaches_cluster_ips_and_pods(web: Node) -> None:
     ip = web.kubectl("-n", "web", "get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")
     pod = web.kubectl("-n", "web", "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
     both = {"web-0", "web-1"}
@@ -84,13 +84,13 @@ def test_the_machine_reaches_cluster_ips_and_pods(web: Node) -> None:
     assert fetch(f"http://{pod}:8080") == "web-1"
 
 
-def test_a_name_outside_the_cluster_is_refused_at_once(web: Node) -> None:
+def test_a_name_of_no_cluster_service_is_rejected_at_once(web: Node) -> None:
     # A resolver that waits in vain says "i/o timeout".
     with pytest.raises(LocalError, match="no such host"):
         probe(web, "web-0", "lookup", "nowhere.example.org")
 
 
-def test_pods_that_are_not_root_share_the_volume_of_a_claim(web: Node) -> None:
+def test_pods_that_are_not_root_share_the_volume_of_a_pvc(web: Node) -> None:
     probe(web, "web-0", "write", "/shared/note", "from web-0")
     assert probe(web, "web-1", "read", "/shared/note") == "from web-0"
 
@@ -99,7 +99,7 @@ def test_logs_of_a_container_are_served(web: Node) -> None:
     assert web.kubectl("-n", "web", "logs", "web-0") == ""
 
 
-def test_the_audit_log_tells_who_wrote_what(web: Node) -> None:
+def test_the_audit_log_shows_who_wrote_what(web: Node) -> None:
     web.kubectl("-n", "web", "create", "configmap", "noted")
 
     def lines() -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def test_the_audit_log_tells_who_wrote_what(web: Node) -> None:
     eventually("an audit line", lambda: ("kubernetes-admin", "create") in lines())
 
 
-def test_a_restricted_namespace_refuses_a_root_pod(web: Node) -> None:
+def test_a_restricted_namespace_rejects_a_root_pod(web: Node) -> None:
     label = "pod-security.kubernetes.io/enforce=restricted"
     web.kubectl("create", "namespace", "strict")
     web.kubectl("label", "namespace", "strict", label)

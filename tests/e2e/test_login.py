@@ -216,7 +216,7 @@ def test_nc_reaches_the_directory_and_gives_up_where_it_is_cut_off(place: Place)
         assert run(asked).endswith("ended with 0\n")
 
 
-def test_journalctl_serves_what_the_daemons_said(place: Place) -> None:
+def test_journalctl_serves_output_of_the_daemons(place: Place) -> None:
     """S057: and the pods' logs have it too."""
     cluster = place.cluster
     log = cluster.kubectl("logs", "deploy/login", "-c", "login", "--tail=-1")
@@ -322,7 +322,7 @@ def test_fifty_submissions_in_a_row_all_succeed(place: Place) -> None:
     eventually("all are gone", lambda: place.said("alice", "squeue --me -h | wc -l") == "0", LONG_S)
 
 
-def test_a_token_may_say_who_its_user_is(place: Place) -> None:
+def test_a_token_may_carry_its_users_identity(place: Place) -> None:
     """D43, feature row 21, also for those in no directory: slurmctld looks no such user up."""
     identity = {"uid": 20077, "gid": 20078, "groups": {"crew": 20078, "night": NIGHT}}
     token = place.token("carol", "carol", identity=identity)
@@ -339,7 +339,7 @@ def test_a_new_user_is_usable_within_a_minute(place: Place) -> None:
     assert place.said("dora", "id -un", password=PASSWORD) == "dora"
 
 
-def test_a_load_balancer_is_asked_for_and_what_it_says_stays(place: Place) -> None:
+def test_a_load_balancer_is_asked_for_and_what_it_sets_stays(place: Place) -> None:
     """Feature row 17: type LoadBalancer; the port of the node goes on."""
     place.cluster.patch(
         "loginset", "login", {"spec": {"service": {"spec": {"type": "LoadBalancer"}}}}
@@ -361,7 +361,7 @@ def test_a_load_balancer_is_asked_for_and_what_it_says_stays(place: Place) -> No
     assert place.said("alice", "id -un") == "alice"
 
 
-def test_a_wrong_password_or_search_base_is_told_and_put_right(place: Place) -> None:
+def test_a_wrong_password_or_search_base_is_reported_and_fixed(place: Place) -> None:
     """S056, S058, feature row 17: local users and jobs go on; a right Secret heals it."""
     _told(place, secret("wrong"), "Bind result: Invalid credentials(49)")
     _told(place, secret(base="dc=wrong,dc=org"), "Search result: No such object(32)")

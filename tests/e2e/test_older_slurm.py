@@ -130,7 +130,7 @@ def test_scale_in_takes_idle_workers_and_leaves_the_busy_one(cluster: Cluster) -
     cluster.until_idle("compute-0", "compute-1")
 
 
-def test_a_configuration_is_refused_by_name_and_a_good_one_taken_over(cluster: Cluster) -> None:
+def test_a_configuration_is_rejected_by_name_and_a_good_one_taken_over(cluster: Cluster) -> None:
     before = slurmctld(cluster)
     cluster.apply(controller("HealthCheckTimeout=30\n"))
     told = until_told(cluster, "ConfigValid", "False", "HealthCheckTimeout")
@@ -146,7 +146,7 @@ def test_a_configuration_is_refused_by_name_and_a_good_one_taken_over(cluster: C
     assert slurmctld(cluster) == before
 
 
-def test_partitions_come_by_reconfigure_and_are_not_said_to_have_drifted(cluster: Cluster) -> None:
+def test_partitions_come_by_reconfigure_and_are_not_reported_as_drifted(cluster: Cluster) -> None:
     cluster.apply(partition("long", nodeSets=["compute"], maxTime="2:00:00"))
     cluster.until_ready("partitions", "long")
     cluster.apply(partition("long", nodeSets=["compute"], maxTime="3:00:00", drift="Adopt"))
@@ -166,7 +166,7 @@ def test_partitions_come_by_reconfigure_and_are_not_said_to_have_drifted(cluster
     assert spec.keys() <= {"controllerRef", "nodeSets", "maxTime", "drift", "default"}
 
 
-def test_a_scheduled_update_says_that_this_slurmrestd_makes_no_reservation(
+def test_a_scheduled_update_reports_that_this_slurmrestd_makes_no_reservation(
     cluster: Cluster,
 ) -> None:
     start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86400))
@@ -222,7 +222,7 @@ def test_a_newer_slurmd_is_named_and_not_taken_for_one_with_another_key(
     until_unsupported(cluster, "slurmctld 24.11 works with slurmd 23.02 to 24.11")
 
 
-def test_slurmctld_is_upgraded_under_a_job_and_the_way_back_is_refused(cluster: Cluster) -> None:
+def test_slurmctld_is_upgraded_under_a_job_and_the_way_back_is_rejected(cluster: Cluster) -> None:
     cluster.until_idle("compute-0", "compute-1")
     job = cluster.submit("sleep 600", "--nodelist=compute-0", "--output=/dev/null")
     cluster.until_job(job, "RUNNING")

@@ -250,7 +250,7 @@ def test_a_push_that_was_killed_goes_on(place: Place) -> None:
         ("127.0.0.1:1", "", "Registry 127.0.0.1:1 does not answer"),
     ],
 )
-def test_what_a_push_trips_over_is_said_with_the_next_step(
+def test_what_a_push_trips_over_is_reported_with_the_next_step(
     place: Place, address: str, login: str, words: str
 ) -> None:
     where = address.format(private=place.private)

@@ -172,7 +172,7 @@ def test_raw_lines_are_appended_and_span_what_they_name_also_what_comes_later(
     eventually("all is without it", lambda: shown(cluster, "all")["TotalNodes"] == "9", 30)
 
 
-def test_the_login_and_both_names_of_the_configuration_tell_the_same(cluster: Cluster) -> None:
+def test_the_login_and_both_names_of_the_configuration_agree(cluster: Cluster) -> None:
     """S029."""
     said = cluster.kubectl(*LOGIN, "sh", "-c", "scontrol show config | grep -i minjobage")
     assert said.split() == ["MinJobAge", "=", "333", "sec"]

@@ -47,7 +47,7 @@ def versions(cluster: Cluster) -> dict[str, str]:
     return {f"{one['kind']} {one['metadata']['name']}": one["metadata"]["uid"] for one in items}
 
 
-def test_a_changed_key_is_reconfigured_as_the_plan_said(cluster: Cluster) -> None:
+def test_a_changed_key_is_reconfigured_as_the_plan_announced(cluster: Cluster) -> None:
     before = versions(cluster)
     wanted = manifests.controller(f"{manifests.EXTRA_CONF}MessageTimeout=23\n")
     told = plan(cluster, wanted)
@@ -74,7 +74,7 @@ def test_the_plan_of_fewer_replicas_names_the_job_that_is_waited_for(cluster: Cl
     cluster.run("scancel", str(job))
 
 
-def test_what_the_api_server_refuses_is_said_in_its_words(cluster: Cluster) -> None:
+def test_what_the_api_server_rejects_is_reported_in_its_words(cluster: Cluster) -> None:
     bad = manifests.nodeset(1)
     bad["spec"]["replicas"] = -1
     done = subprocess.run(

@@ -82,7 +82,7 @@ def test_a_job_is_cancelled_from_the_login_pod(ssh: Ssh, cluster: Cluster) -> No
     assert cluster.until_job(number, "CANCELLED")["JobState"] == "CANCELLED"
 
 
-def test_another_key_is_refused(ssh: Ssh, tmp_path: Path) -> None:
+def test_another_key_is_rejected(ssh: Ssh, tmp_path: Path) -> None:
     other = tmp_path / "other"
     make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)]
     subprocess.run(make, check=True)
@@ -162,7 +162,7 @@ def test_generated_keys_are_kept(cluster: Cluster) -> None:
         assert (owner["kind"], owner["name"]) == ("Controller", "slurm")
 
 
-def test_a_controller_that_does_not_exist_is_told(cluster: Cluster) -> None:
+def test_a_controller_that_does_not_exist_is_reported(cluster: Cluster) -> None:
     with pytest.raises(LocalError, match="not found"):
         cluster.kubectl("get", "controller", "other")
 

@@ -60,7 +60,7 @@ def test_the_smallest_cluster_runs_a_command_from_the_slurmctld_pod(cluster: Clu
     assert kinds == ""
 
 
-def test_the_workers_are_as_the_nodeset_says(cluster: Cluster) -> None:
+def test_the_workers_are_as_the_nodeset_declares(cluster: Cluster) -> None:
     """S006, D18, feature row 41: and when it is deleted, its job ends before its worker."""
     image = cluster.get("pods", "compute-0")["spec"]["containers"][0]["image"]
     requests = {"cpu": "5m", "memory": "16Mi"}
@@ -148,7 +148,7 @@ def test_more_replicas_add_nodes_and_touch_nothing_else(
     assert all(restarts(pod) == 0 for pod in cluster.pods("").values())
 
 
-def test_status_and_columns_tell_what_jobs_do(cluster: Cluster) -> None:
+def test_status_and_columns_show_what_jobs_do(cluster: Cluster) -> None:
     """S015, feature rows 30 and 48: and when the job ends is at its pods."""
     by_apply(cluster, 5)
     cluster.until_idle(*(f"compute-{number}" for number in range(5)))

@@ -91,12 +91,12 @@ def test_pods_reach_each_other_and_services_across_nodes(several: Node) -> None:
         )
 
 
-def test_pods_of_all_nodes_share_the_volume_of_a_claim(several: Node) -> None:
+def test_pods_of_all_nodes_share_the_volume_of_a_pvc(several: Node) -> None:
     probe(several, "web-0", "write", "/shared/note", "from web-0")
     assert {probe(several, pod, "read", "/shared/note") for pod in pods(several)} == {"from web-0"}
 
 
-def test_a_stopped_node_is_lost_as_a_machine_is_and_has_its_disk_when_it_starts(
+def test_a_stopped_node_is_lost_as_a_failed_one_is_and_has_its_disk_when_it_starts(
     several: Node,
 ) -> None:
     lost = next(p for p, one in pods(several).items() if one["spec"]["nodeName"] == "gpu-2")

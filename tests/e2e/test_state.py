@@ -160,7 +160,9 @@ def test_a_deleted_controller_leaves_its_jobs_and_its_keys(cluster: Cluster) -> 
     assert cluster.uids("app.kubernetes.io/name=slurmd") == worker
 
 
-def test_a_slurmd_that_ends_and_one_with_another_key_say_why(cluster: Cluster, site: Site) -> None:
+def test_a_slurmd_that_ends_and_one_with_another_key_report_why(
+    cluster: Cluster, site: Site
+) -> None:
     """S059, S061: in logs, conditions and events; each heals alone, and no other node notices."""
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other-key"}}
     cluster.apply(

@@ -182,7 +182,7 @@ def test_a_job_runs_through_the_switch_and_no_pod_is_restarted(cluster: Cluster)
     end_job(cluster, job, "through")
 
 
-def test_what_slurmctld_must_read_anew_comes_with_a_pod_of_ours_and_jobs_go_on(
+def test_what_slurmctld_must_read_again_comes_with_a_pod_of_ours_and_jobs_go_on(
     cluster: Cluster,
 ) -> None:
     cluster.until_idle(*WORKERS)

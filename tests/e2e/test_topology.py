@@ -74,7 +74,9 @@ def missing(cluster: Cluster) -> Json | None:
     return found if found.get("reason") == "TopologyMissing" else None
 
 
-def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machine: Machine) -> None:
+def test_a_node_follows_its_kubernetes_node_under_a_running_job(
+    cluster: Cluster, machine: Machine
+) -> None:
     """Feature row 49."""
     eventually("it starts there", lambda: topology(cluster) == "topo-switch:s1", 60)
     eventually("its pod says so", lambda: copied(cluster) == "topo-switch:s1", 60)
@@ -104,7 +106,9 @@ def test_a_node_follows_its_machine_under_a_running_job(cluster: Cluster, machin
     cluster.run("scancel", str(job))
 
 
-def test_a_worker_starts_though_its_machine_is_wrong(cluster: Cluster, machine: Machine) -> None:
+def test_a_worker_starts_though_its_kubernetes_node_is_wrong(
+    cluster: Cluster, machine: Machine
+) -> None:
     """D3."""
     machine.at("nosuch:s1")
     cluster.apply(manifests.nodeset(2))

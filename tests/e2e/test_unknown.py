@@ -44,7 +44,7 @@ def proxy(cluster: Cluster) -> Proxy:
     return proxy
 
 
-def test_a_drained_worker_stays_as_long_as_nobody_can_say_that_it_is_empty(
+def test_a_drained_worker_stays_as_long_as_nobody_can_confirm_that_it_is_empty(
     cluster: Cluster, proxy: Proxy
 ) -> None:
     """D4, D23."""

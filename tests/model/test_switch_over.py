@@ -287,7 +287,7 @@ def test_workers_follow_their_template_drained_and_within_the_budget() -> None:
     play(part)
 
 
-def test_what_changed_while_nobody_looked_is_made_up_for() -> None:
+def test_what_changed_while_nobody_watched_is_made_up_for() -> None:
     async def whole() -> None:
         world = World(SEED)
         await leave(world)

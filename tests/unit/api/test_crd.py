@@ -37,7 +37,7 @@ def at(info: KindInfo, *path: str) -> dict[str, Any]:
     return found
 
 
-def test_the_committed_definitions_are_what_the_types_say():
+def test_the_committed_definitions_are_generated_from_the_types():
     assert crd.differences(COMMITTED) == []
     assert crd.main(["--check", str(COMMITTED)]) == 0
 

@@ -16,6 +16,6 @@ def test_a_duration_in_seconds(text: str, seconds: float):
 
 
 @pytest.mark.parametrize("text", ["", "5", "1d", "h", "1h x", "1h-2m"])
-def test_anything_else_is_refused(text: str):
+def test_anything_else_is_rejected(text: str):
     with pytest.raises(ValueError, match="not a duration"):
         duration.seconds(text)

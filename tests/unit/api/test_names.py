@@ -129,7 +129,7 @@ def test_the_host_name_of_a_pod(spec: PodSpec, host: str):
     assert Pod(metadata=ObjectMeta(name="compute-1"), spec=spec).host == host
 
 
-def test_a_decoded_pod_tells_whether_it_is_ready_and_a_changed_one_anew():
+def test_a_decoded_pod_computes_ready_once_and_a_changed_one_again():
     text = b"""{"metadata": {"name": "compute-1"}, "spec": {"nodeName": "m1"},
                "status": {"conditions": [{"type": "Ready", "status": "True"}]}}"""
     pod = msgspec.json.decode(text, type=Pod)
@@ -170,7 +170,7 @@ def test_worker_pods_answer_to_all_three_selectors():
     assert found["slinky.slurm.net/cluster"] == "slinky"
 
 
-def test_our_own_marks_are_told_from_slurm_operators():
+def test_our_own_marks_differ_from_slurm_operators():
     ours = [
         value
         for value in vars(marks).values()

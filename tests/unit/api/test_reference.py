@@ -9,7 +9,7 @@ from penstock.api import reference
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference.md"
 
 
-def test_the_committed_page_is_what_the_types_say():
+def test_the_committed_page_is_generated_from_the_types():
     assert reference.main(["--check", str(COMMITTED)]) == 0
 
 

@@ -98,7 +98,7 @@ def test_a_start_may_be_of_another_zone() -> None:
         (update("SOMETIMES"), "flags[0]", "'SOMETIMES' is none of"),
     ],
 )
-def test_what_is_no_time_is_told_with_its_field(
+def test_what_is_no_time_is_reported_with_its_field(
     wrong: ScheduledUpdate, field: str, words: str
 ) -> None:
     """Feature row 39."""

@@ -31,7 +31,7 @@ def told(value: Any, shape: shapes.Shape = shapes.CONTAINER) -> dict[str, str]:
         ({"livenessProbe": {"httpGet": {"port": True}}}, "at.livenessProbe.httpGet.port", "port"),
     ],
 )
-def test_a_container_of_the_wrong_shape_is_told(value: Any, path: str, words: str) -> None:
+def test_a_container_of_the_wrong_shape_is_reported(value: Any, path: str, words: str) -> None:
     assert words in told(value).get(path, "")
 
 

@@ -82,7 +82,7 @@ def test_absent_fields_have_the_defaults_of_the_api():
 @pytest.mark.parametrize(
     ("text", "value"), [("{}", None), ('{"inplaceReconfigure": false}', False)]
 )
-def test_inplace_reconfigure_tells_absent_from_false(text: str, value: bool | None):
+def test_inplace_reconfigure_distinguishes_absent_from_false(text: str, value: bool | None):
     """Feature row 5."""
     assert msgspec.json.decode(text, type=ControllerSpec).inplace_reconfigure is value
 

@@ -176,7 +176,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "spec", "path", "words"), WRONG)
-def test_a_wrong_object_is_told_what_to_write(
+def test_an_invalid_object_gets_the_expected_value(
     kind: str, spec: dict[str, Any], path: str, words: str
 ):
     found = {problem.path: problem.message for problem in problems(make(kind, spec))}
@@ -237,7 +237,7 @@ UNSERVED: list[tuple[str, dict[str, Any], str]] = [
         ("prologScriptRefs", [{"name": "scripts"}]),
     ],
 )
-def test_what_an_outside_slurmctld_cannot_be_given_is_named(field: str, value: Any):
+def test_what_an_external_slurmctld_cannot_be_given_is_named(field: str, value: Any):
     outside = {"external": True, "externalConfig": {"host": "h"}}
     assert unsupported_fields(make("Controller", outside)) == []
     (line,) = unsupported_fields(make("Controller", {**outside, field: value}))

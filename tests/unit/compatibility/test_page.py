@@ -38,7 +38,7 @@ LAYERS = layers()
 SCENARIOS = ids("S001 to S180")
 
 
-def test_the_page_is_what_rows_and_tests_say() -> None:
+def test_the_page_is_generated_from_rows_and_tests() -> None:
     before, _, _ = PAGE.read_text().partition(BEGIN)
     wanted = f"{before}{BEGIN}\n{page(GROUPS, NAMED, LEFT)}"
     if os.environ.get("PENSTOCK_WRITE_DOCS"):
@@ -94,7 +94,7 @@ def test_a_row_that_is_open_needs_no_test_of_any_layer() -> None:
     assert missing_layers([row("open")], {}, {"S001": ("unit", "e2e")}) == []
 
 
-def test_a_scenario_without_a_row_is_told_when_a_test_names_it() -> None:
+def test_a_scenario_without_a_row_is_reported_when_a_test_names_it() -> None:
     left = [Elsewhere("no release yet", "a", {"S001": "One", "S002": "Two"})]
     assert named_elsewhere(left, {"S002": [Place("e2e/test_x.py", "test_it")]}) == [
         "S002 (Two): e2e/test_x.py names it, so it leaves elsewhere.toml for a row"
@@ -109,7 +109,7 @@ def test_a_scenario_without_a_row_is_told_when_a_test_names_it() -> None:
         ('[[part]]\nbuilt_by = "no release yet"\nabout = "a"\n[part.rows]\nS001 = " "', "no title"),
     ],
 )
-def test_a_scenario_without_a_row_says_which_capability_builds_it(
+def test_a_scenario_without_a_row_names_the_capability_for_it(
     tmp_path: Path, text: str, words: str
 ) -> None:
     path = tmp_path / "elsewhere.toml"
@@ -119,7 +119,7 @@ def test_a_scenario_without_a_row_says_which_capability_builds_it(
 
 
 @pytest.mark.parametrize("text", ['S001 = ["unit", "field"]', "S001 = []"])
-def test_an_unknown_layer_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_unknown_layer_is_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "layers.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"layers.toml: S001: layers are some of unit, model, api"):
@@ -171,7 +171,7 @@ async def test_d5(): ...
         ('state = "done"\nnote = "x"', "note means nothing"),
     ],
 )
-def test_a_row_that_does_not_say_what_is_missing_is_refused(
+def test_a_row_that_does_not_name_what_is_missing_is_rejected(
     tmp_path: Path, given: str, words: str
 ) -> None:
     row = f'[[row]]\nid = "D1"\nwhat = "a"\nupstream = "b"\nours = "c"\n{given}\n'

@@ -40,5 +40,5 @@ def test_slurmctld_rests_when_it_has_started_and_no_agent_is_at_work(
     assert at_rest(SDIAG.format(since=since, queue=queue, agents=agents)) is rests
 
 
-def test_an_answer_that_tells_no_moments_is_no_rest():
+def test_an_answer_without_times_is_no_rest():
     assert not at_rest("sdiag: error: something else\n")

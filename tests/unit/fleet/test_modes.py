@@ -46,7 +46,7 @@ def test_the_cluster_of_the_modes_has_an_accounting_and_a_nodeset_in_daemonset_m
     assert {found[f"NodeSet {name}"].spec.replicas for name in ("worker", "window")} == {0}
 
 
-def test_the_cluster_that_is_taken_over_has_the_workers_asked_for_and_no_claims():
+def test_the_cluster_that_is_taken_over_has_the_workers_asked_for_and_no_pvcs():
     found = decoded(adoption.chart(PORT, 50))
     assert found["NodeSet slurm-worker-compute"].spec.replicas == 50
     assert not found["Controller slurm"].spec.persistent
@@ -63,13 +63,13 @@ def test_every_limit_is_of_a_figure_that_is_measured():
 
 
 @pytest.mark.parametrize("part", [window, daemon, adoption])
-def test_each_part_that_settles_tells_what_a_minute_of_it_costs(part: Any):
+def test_each_part_that_settles_reports_what_a_minute_of_it_costs(part: Any):
     used = Used(60.0, 0.3, 28, Counts(Counter({"get pods": 3, "patch pods": 2}), 1, 1))
     assert figures.still(used) == {figures.WRITES: 2, figures.CPU: 0.3, figures.CALLS: 28}
     assert figures.still(used).keys() <= part.UNITS.keys()
 
 
-def test_writes_to_workers_that_are_taken_over_are_told_apart_from_the_rest():
+def test_writes_to_workers_that_are_taken_over_are_distinguished_from_the_rest():
     class Process:
         peak = 90.0
 

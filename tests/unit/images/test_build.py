@@ -58,7 +58,7 @@ def test_every_containerfile_reads_files_that_exist():
         assert all(path.is_file() for path in sources)
 
 
-def test_an_archive_names_each_image_as_told(tmp_path: Path):
+def test_an_archive_names_each_image_as_requested(tmp_path: Path):
     layout = tmp_path / "layout"
     (layout / "blobs").mkdir(parents=True)
     (layout / "blobs/x").write_text("layer")
@@ -138,7 +138,7 @@ def test_one_other_platform_needs_no_list(docker: Path):
     assert not [line for line in lines if "imagetools" in line]
 
 
-def test_platforms_that_cannot_be_are_refused(docker: Path):
+def test_platforms_that_cannot_be_are_rejected(docker: Path):
     for platforms, push, words in (
         (["linux/riscv64"], None, "takes linux/amd64, linux/arm64; not 'linux/riscv64'"),
         (["linux/amd64", "linux/arm64"], None, "use --push"),
@@ -174,7 +174,7 @@ def test_images_are_loaded_into_kind(docker: Path):
     assert last == f"kind load docker-image --name dev {' '.join(names)}"
 
 
-def test_an_unknown_or_absent_engine_is_said(monkeypatch: pytest.MonkeyPatch):
+def test_an_unknown_or_absent_engine_is_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LocalError, match="takes docker, buildah, podman; not 'nerdctl'"):
         engines.build("nerdctl", engines.BASE, None, None)

@@ -54,7 +54,7 @@ def supervised(tmp_path: Path, sackd: str, sshd: str) -> str:
     return done.stderr
 
 
-def test_what_daemons_say_is_in_the_log_and_by_unit_in_the_journal(
+def test_output_of_daemons_is_in_the_log_and_by_unit_in_the_journal(
     tmp_path: Path, journalctl: Journalctl
 ) -> None:
     said = supervised(
@@ -76,7 +76,7 @@ def test_what_daemons_say_is_in_the_log_and_by_unit_in_the_journal(
     assert journalctl("-u", "sssd") == "-- No entries --\n"
 
 
-def test_only_the_last_of_a_daemon_that_says_much_is_kept(
+def test_only_the_last_of_a_daemon_with_much_output_is_kept(
     tmp_path: Path, journalctl: Journalctl
 ) -> None:
     """And all of it is in the container's log."""
@@ -108,7 +108,7 @@ def test_the_journal_is_followed_into_the_next_file(tmp_path: Path) -> None:
             reader.send_signal(signal.SIGKILL)
 
 
-def test_an_option_that_is_not_served_is_refused(tmp_path: Path) -> None:
+def test_an_option_that_is_not_served_is_rejected(tmp_path: Path) -> None:
     command = python(READ, tmp_path, "--vacuum-size=1")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -30,7 +30,7 @@ def test_characters_special_to_others_pass_unchanged(options: ModuleType, text: 
     assert options.words("NONE", [text]) == [text]
 
 
-def test_an_unclosed_quote_is_refused_with_the_text(options: ModuleType):
+def test_an_unclosed_quote_is_rejected_with_the_text(options: ModuleType):
     with pytest.raises(ValueError, match="no shell words: 'Feature=x"):
         options.words("NONE", ["'Feature=x"])
 
@@ -60,7 +60,7 @@ def test_no_limit_or_all_of_the_host_reserves_nothing(slurmd: ModuleType, enviro
     assert slurmd.reserved(HOST, environ) == {}
 
 
-def test_what_conf_says_stands(slurmd: ModuleType):
+def test_values_of_conf_win(slurmd: ModuleType):
     given = ["-Z", "--conf=Features=a corespeccount=1", "--conf", 'Reason="two words"']
     found = slurmd.with_conf(given, {"CoreSpecCount": "9"})
     assert found == ["-Z", "--conf", 'Features=a corespeccount=1 Reason="two words"']

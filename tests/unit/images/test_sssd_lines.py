@@ -55,12 +55,12 @@ def search(base: str) -> str:
     return ROOT.replace("base: []", f"base: [{base}]")
 
 
-def test_what_sssd_says_by_itself_is_shown_and_its_traces_are_not(show: Show) -> None:
+def test_sssds_own_output_is_shown_and_its_traces_are_not(show: Show) -> None:
     said = f"{HEAD} [server_setup] (0x3f7c0): Starting with debug level = 0x0470"
     assert show(said, ROOT, SUCCESS, BOUND, CONNECTED, OTHER, "[RID#4] Save user") == [said]
 
 
-def test_a_refused_bind_is_shown_and_the_connection_after_it(show: Show) -> None:
+def test_a_rejected_bind_is_shown_and_the_connection_after_it(show: Show) -> None:
     assert show(ROOT, SUCCESS, DENIED, REFUSED) == [DENIED, REFUSED]
     assert show(BOUND, CONNECTED, CONNECTED) == [CONNECTED]
 

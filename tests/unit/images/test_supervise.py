@@ -132,7 +132,7 @@ def test_a_daemon_with_work_is_started_again_and_without_is_not(start: Start, tm
     assert said.count("killed by signal 9") == 2
 
 
-def test_what_ignores_a_stop_does_not_hold_up_a_failed_container(start: Start, tmp_path: Path):
+def test_what_ignores_a_stop_does_not_delay_a_failed_container(start: Start, tmp_path: Path):
     stubborn = "trap '' TERM; touch up; while :; do sleep 0.1; done"
     process = start(
         "sh('d', 'while ! test -e up; do sleep 0.02; done; exit 6')",

@@ -51,7 +51,7 @@ def test_it_is_answered_in_the_version_in_which_it_was_asked(version: str):
 
 
 @BOTH
-def test_a_refusal_names_each_field_and_what_to_write(version: str):
+def test_a_rejection_names_each_field_and_what_to_write(version: str):
     causes = (Cause("spec.replicas", "write a number"), Cause("spec.slurmd.image", "one string"))
     response = json.loads(answer(review(version), lambda _: Answer(causes)))["response"]
     assert not response["allowed"]
@@ -104,6 +104,6 @@ def test_what_is_absent_is_null_for_a_handler():
         review(operation="CONNECTED"),
     ],
 )
-def test_what_is_no_review_is_told_so(body: bytes):
+def test_what_is_no_review_gets_an_error(body: bytes):
     with pytest.raises(AdmissionError):
         answer(body, lambda _: Answer())

@@ -107,7 +107,7 @@ def test_a_secret_whose_parts_do_not_fit_is_no_bundle(broken: str):
     assert Bundle.read({key: value for key, value in whole.items() if key != broken}) is None
 
 
-def test_it_is_looked_at_again_at_least_once_a_day_and_not_all_the_time():
+def test_it_is_checked_at_least_once_a_day_and_not_all_the_time():
     bundle = made()
     assert next_check(bundle, START) == timedelta(days=1)
     assert next_check(bundle, expiry(bundle.leaf)) == timedelta(minutes=1)

@@ -135,7 +135,7 @@ async def test_a_create_without_a_name_is_never_sent_twice() -> None:
     assert len(api.requests) == 1
 
 
-async def test_an_eviction_that_a_budget_refuses_is_not_repeated() -> None:
+async def test_an_eviction_that_a_budget_rejects_is_not_repeated() -> None:
     api, clock = FakeApi(), ManualClock()
     api.fail(Fault(429, "TooManyRequests", retry_after=10))
     eviction = {"kind": "Eviction", "metadata": {"namespace": "a", "name": "p"}}
@@ -154,7 +154,7 @@ async def test_a_conflict_is_not_repeated() -> None:
     assert len(api.requests) == 1
 
 
-async def test_a_delete_hits_only_the_object_that_was_looked_at() -> None:
+async def test_a_delete_hits_only_the_object_that_was_read() -> None:
     api, clock = FakeApi(), ManualClock()
     old = api.put(PATH)["metadata"]
     new = api.put(PATH, data={"k": "changed"})["metadata"]

@@ -137,7 +137,7 @@ async def test_a_rotated_token_is_read_again(tmp_path: Path) -> None:
     assert await token_of(config) == "Bearer two"
 
 
-async def test_a_refused_token_is_read_again_and_the_request_repeated(tmp_path: Path) -> None:
+async def test_a_rejected_token_is_read_again_and_the_request_repeated(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     api = FakeApi()
@@ -172,7 +172,7 @@ def plugin(folder: Path, answer: object) -> dict[str, Any]:
     }
 
 
-async def test_a_plugins_token_is_kept_until_it_is_refused(tmp_path: Path) -> None:
+async def test_a_plugins_token_is_kept_until_it_is_rejected(tmp_path: Path) -> None:
     user = plugin(tmp_path, {"status": {"token": "t"}})
     config = from_kubeconfig([kubeconfig(tmp_path, user)])
     assert await token_of(config) == "Bearer t"
@@ -191,7 +191,7 @@ async def test_a_plugins_expired_token_is_asked_for_again(tmp_path: Path) -> Non
     assert (tmp_path / "runs").read_text() == "xx"
 
 
-async def test_a_plugin_that_fails_says_so(tmp_path: Path) -> None:
+async def test_a_plugin_that_fails_reports_it(tmp_path: Path) -> None:
     config = from_kubeconfig([kubeconfig(tmp_path, plugin(tmp_path, "nonsense"))])
     with pytest.raises(CredentialsError, match="printed no ExecCredential"):
         await token_of(config)

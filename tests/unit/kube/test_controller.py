@@ -107,7 +107,7 @@ async def test_a_busy_server_sets_the_delay() -> None:
         assert loop.ended == ["a"]
 
 
-async def test_a_result_may_ask_to_look_again() -> None:
+async def test_a_result_may_requeue() -> None:
     clock = ManualClock()
     async with running(Loop(clock)) as loop:
         loop.result = Result(requeue_after=30)
@@ -155,7 +155,7 @@ async def test_reconciles_are_measured_by_their_result() -> None:
             assert value("penstock_reconcile_seconds_count", labels) == 1
 
 
-async def test_an_object_that_moves_wakes_its_old_and_its_new_owner() -> None:
+async def test_an_object_that_moves_requeues_its_old_and_its_new_owner() -> None:
     api, clock = FakeApi(), ManualClock()
     cache = Cache(Client(api, clock=clock), CONFIG_MAPS)
     loop = Loop(clock)
@@ -231,7 +231,7 @@ async def test_a_manager_is_ready_when_its_caches_are_synced() -> None:
     await process.end()
 
 
-async def test_a_cache_that_nobody_needs_holds_up_nobody_else() -> None:
+async def test_a_cache_that_nobody_needs_delays_nobody_else() -> None:
     """A right that an administrator did not give must not stop the operator."""
     api, clock = FakeApi(), ManualClock()
     process = Process(api, clock)
@@ -313,7 +313,7 @@ async def test_a_standby_takes_over_only_when_the_leader_is_gone() -> None:
     await second.end()
 
 
-async def test_a_leader_that_cannot_renew_stops_everything_and_says_so() -> None:
+async def test_a_leader_that_cannot_renew_stops_everything_and_reports_it() -> None:
     api, clock = FakeApi(), ManualClock()
     process = Process(api, clock, "one")
     await clock.advance(5)

@@ -101,7 +101,7 @@ def test_an_object_that_was_never_applied_is_drift() -> None:
     assert "metadata.managedFields" in field_differences(ASKED, made, "penstock")
 
 
-def test_text_that_looks_like_a_quantity_is_text() -> None:
+def test_text_that_reads_like_a_quantity_is_text() -> None:
     asked: Json = {"metadata": {}, "data": {"threads": "1"}}
     assert field_differences(asked, {"metadata": {}, "data": {"threads": "1000m"}}, "penstock")
 
@@ -159,7 +159,7 @@ async def test_an_object_of_another_owner_is_left_alone() -> None:
     assert [r.method for r in api.requests] == ["GET", "PATCH"]
 
 
-async def test_an_object_made_again_since_it_was_looked_at_is_not_touched() -> None:
+async def test_an_object_recreated_since_it_was_read_is_not_touched() -> None:
     api = FakeApi()
     applier = Applier(Client(api, clock=ManualClock()))
     made = await applier.ensure(CONFIG_MAPS, owned("one"), None)

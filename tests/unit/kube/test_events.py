@@ -38,7 +38,7 @@ async def recording(limit: int = 1000) -> AsyncGenerator[World]:
         await task
 
 
-async def test_an_event_says_who_what_and_why() -> None:
+async def test_an_event_has_object_reason_and_note() -> None:
     async with recording() as world:
         world.say()
         await settle()

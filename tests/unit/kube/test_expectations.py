@@ -37,7 +37,7 @@ async def watching() -> AsyncGenerator[World]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_who_has_written_nothing_may_look() -> None:
+async def test_who_has_written_nothing_may_reconcile() -> None:
     assert World().expected.satisfied("owner")
 
 

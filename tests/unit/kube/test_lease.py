@@ -34,7 +34,7 @@ async def test_two_candidates_for_a_new_lease_exclude_each_other() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_a_lease_held_by_another_expires_by_our_own_watch_only() -> None:
+async def test_a_lease_of_another_expires_by_our_own_watch_only() -> None:
     """The holder's clock may be years ahead or behind: its renewTime is not believed."""
     for renewed in ("1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"):
         api, clock = FakeApi(), ManualClock()
@@ -49,7 +49,7 @@ async def test_a_lease_held_by_another_expires_by_our_own_watch_only() -> None:
         assert api.objects[PATH]["spec"]["leaseTransitions"] == 1
 
 
-async def test_a_released_lease_is_taken_at_the_next_look() -> None:
+async def test_a_released_lease_is_taken_at_the_next_attempt() -> None:
     api, clock = FakeApi(), ManualClock()
     one, two = make(api, clock, "one"), make(api, clock, "two")
     await one.acquire()

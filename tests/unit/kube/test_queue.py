@@ -77,7 +77,7 @@ async def test_a_server_that_asks_for_patience_gets_it() -> None:
     assert make().retry("a", at_least=30) == 30
 
 
-async def test_closing_wakes_whoever_waits() -> None:
+async def test_closing_ends_every_wait() -> None:
     queue = make()
 
     async def wait() -> None:

@@ -60,7 +60,7 @@ async def watching(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_cold_cache_holds_what_the_server_has() -> None:
+async def test_a_cold_cache_has_what_the_server_has() -> None:
     api = FakeApi()
     api.put(f"{A}/x", data={"k": "1"})
     async with watching(api) as world:
@@ -71,7 +71,7 @@ async def test_a_cold_cache_holds_what_the_server_has() -> None:
         assert world.cache.version() == api.version
 
 
-async def test_changes_are_told_as_they_happen() -> None:
+async def test_handlers_are_called_for_each_change() -> None:
     async with watching(FakeApi()) as world:
         world.api.put(f"{A}/x", data={"k": "1"})
         world.api.put(f"{A}/x", data={"k": "2"})
@@ -81,7 +81,7 @@ async def test_changes_are_told_as_they_happen() -> None:
         assert world.names() == []
 
 
-async def test_whoever_subscribes_late_is_told_what_is_there() -> None:
+async def test_whoever_subscribes_late_gets_the_present_objects() -> None:
     api = FakeApi()
     api.put(f"{A}/x", data={"k": "1"})
     async with watching(api) as world:
@@ -146,7 +146,7 @@ async def test_a_broken_watch_goes_on_where_it_was(how: str) -> None:
         assert sum("sendInitialEvents" in r.params for r in api.requests) == 1
 
 
-async def test_after_410_at_the_start_vanished_objects_are_told_as_deleted() -> None:
+async def test_after_410_at_the_start_vanished_objects_count_as_deleted() -> None:
     api = FakeApi()
     api.put(f"{A}/x", data={"k": "1"})
     api.put(f"{A}/y", data={"k": "1"})
@@ -173,7 +173,7 @@ async def test_410_inside_the_stream_lists_again() -> None:
         assert sum("sendInitialEvents" in r.params for r in api.requests) == 2
 
 
-async def test_an_object_made_again_unseen_is_told_as_deleted_and_added() -> None:
+async def test_an_object_recreated_unseen_counts_as_deleted_and_added() -> None:
     api = FakeApi()
     api.put(f"{A}/x", data={"k": "1"})
     async with watching(api) as world:
@@ -198,7 +198,7 @@ async def test_a_black_holed_watch_is_noticed() -> None:
         assert world.names() == ["a/x"]
 
 
-async def test_bookmarks_keep_a_quiet_watch_alive_and_move_it_on() -> None:
+async def test_bookmarks_keep_an_idle_watch_alive_and_move_it_on() -> None:
     api = FakeApi()
     async with watching(api) as world:
         for _ in range(5):
@@ -214,7 +214,7 @@ async def test_bookmarks_keep_a_quiet_watch_alive_and_move_it_on() -> None:
         assert sum("sendInitialEvents" in r.params for r in api.requests) == 1
 
 
-async def test_duplicated_events_are_told_once() -> None:
+async def test_duplicated_events_are_handled_once() -> None:
     api = FakeApi()
     api.duplicate_events = True
     async with watching(api) as world:
@@ -318,7 +318,7 @@ async def test_an_index_follows_each_change() -> None:
         assert [c.metadata.name for c in index.get("2")] == ["x"]
 
 
-async def test_a_cache_that_keeps_no_json_says_so() -> None:
+async def test_a_cache_that_keeps_no_json_reports_it() -> None:
     api = FakeApi()
     api.put(f"{A}/x")
     async with watching(api) as world:
@@ -363,7 +363,7 @@ async def optional(api: FakeApi, clock: ManualClock) -> AsyncGenerator[Cache[Ser
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_a_kind_that_a_cluster_may_be_without_holds_nothing_up(status: int) -> None:
+async def test_a_kind_that_a_cluster_may_be_without_delays_nothing(status: int) -> None:
     api, clock = FakeApi(), ManualClock()
     api.put(f"{MONITORS}/x", spec={})
     api.fail(Fault(status=status, reason="NotFound"))

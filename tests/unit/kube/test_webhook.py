@@ -64,7 +64,7 @@ def serial(found: bytes | Bundle) -> int:
     return x509.load_der_x509_certificate(found).serial_number
 
 
-async def test_a_review_is_answered_over_tls_and_other_bodies_are_told_off():
+async def test_a_review_is_answered_over_tls_and_other_bodies_are_rejected():
     bundle = renewed(None, {HOST}, NOW)
     async with serving(bundle) as server, aiohttp.ClientSession() as session:
         url, tls = f"https://{HOST}:{server.port}", trusting(bundle)
@@ -135,7 +135,7 @@ async def test_while_authorities_change_a_client_that_knows_either_state_is_serv
             await shown(server, trusting(renewed(None, {HOST}, NOW)))
 
 
-async def test_what_is_no_certificate_is_refused_and_the_last_one_stays():
+async def test_what_is_no_certificate_is_rejected_and_the_last_one_stays():
     bundle = renewed(None, {HOST}, NOW)
     other = renewed(None, {HOST}, NOW)
     async with serving(bundle) as server:

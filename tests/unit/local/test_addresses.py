@@ -22,14 +22,14 @@ def test_a_block_of_another_node_is_passed_over() -> None:
     assert choose("penstock", {first.block}, ()).block != first.block
 
 
-def test_a_block_that_the_machine_routes_is_passed_over() -> None:
+def test_a_block_that_the_host_routes_is_passed_over() -> None:
     first = choose("penstock", (), ())
     inside = str(next(ipaddress.IPv4Network(first.all).subnets(new_prefix=24)))
     assert choose("penstock", (), [inside]).block != first.block
     assert choose("penstock", (), ["192.0.2.0/24"]) == first
 
 
-def test_no_block_left_says_what_to_do() -> None:
+def test_no_block_left_names_the_next_step() -> None:
     with pytest.raises(LocalError, match="take other nodes down"):
         choose("penstock", range(FIRST, FIRST + COUNT), ())
 

@@ -26,7 +26,7 @@ def test_who_is_not_root_gets_one_sentence(command: str, monkeypatch: pytest.Mon
     assert "Traceback" not in done.output
 
 
-def test_no_node_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_node_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert CliRunner().invoke(app, ["status"]).output == "no node\n"
     done = CliRunner().invoke(app, ["kubeconfig", "--name", "other"])

@@ -73,7 +73,7 @@ def test_every_way_is_tried_from_the_pod_where_it_begins(
     assert "IgnoreSystemd=yes" in text
 
 
-def test_a_way_that_is_closed_is_told_and_makes_the_command_fail(
+def test_a_way_that_is_closed_is_reported_and_makes_the_command_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, text = asked(tmp_path, monkeypatch, "silent")
@@ -81,7 +81,9 @@ def test_a_way_that_is_closed_is_told_and_makes_the_command_fail(
     assert "NO: no answer" in text
 
 
-def test_who_has_no_kubectl_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kubectl_the_command_reports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(app, ["network"])
     assert done.exit_code == 1

@@ -42,7 +42,7 @@ def test_a_named_archive_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert debian.mirror(tmp_path) == "http://told.example/debian"
 
 
-def test_a_machine_without_an_archive_is_told_what_to_do(tmp_path: Path) -> None:
+def test_a_host_without_an_archive_gets_the_next_step(tmp_path: Path) -> None:
     write(tmp_path, "sources.list", "deb http://near.example/ubuntu noble main\n")
     with pytest.raises(LocalError, match=debian.MIRROR_VARIABLE):
         debian.mirror(tmp_path)

@@ -144,7 +144,7 @@ def test_a_second_demo_of_what_nobody_changed_applies_the_same(demonstrated: Rem
     )
 
 
-def test_a_second_demo_keeps_what_a_user_changed_and_says_so(demonstrated: Remembering) -> None:
+def test_a_second_demo_keeps_what_a_user_changed_and_reports_it(demonstrated: Remembering) -> None:
     demonstrated.live["nodeset/compute"]["spec"]["replicas"] = 4
     demonstrated.live["controller/slurm"]["spec"]["extraConf"] = "MinJobAge=3"
     demonstrated.live["controller/slurm"]["spec"]["drift"] = "theirs"

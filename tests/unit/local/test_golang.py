@@ -32,7 +32,7 @@ def test_go_mod_replaces_staging_modules_by_their_releases() -> None:
     ]
 
 
-def test_programs_tell_the_version_they_are() -> None:
+def test_programs_report_their_version() -> None:
     assert ("k8s.io/component-base/version.gitVersion", "v1.34.4") in (
         programs.APISERVER.variables.items()
     )

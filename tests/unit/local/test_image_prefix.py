@@ -39,7 +39,7 @@ def test_a_registry_with_a_path_or_without(text: str, host: str, path: str) -> N
         ("/", "is not a registry with a path"),
     ],
 )
-def test_what_is_no_prefix_is_said_with_one_that_is(text: str, words: str) -> None:
+def test_what_is_no_prefix_is_reported_with_one_that_is(text: str, words: str) -> None:
     with pytest.raises(LocalError) as refused:
         image_prefix.parse(text)
     assert words in str(refused.value)
@@ -59,5 +59,5 @@ def test_what_is_no_prefix_is_said_with_one_that_is(text: str, words: str) -> No
         ("localhost.example.com/a", False),
     ],
 )
-def test_only_this_machine_may_go_without_tls_unasked(text: str, loopback: bool) -> None:
+def test_only_localhost_may_go_without_tls_unasked(text: str, loopback: bool) -> None:
     assert image_prefix.parse(text).loopback is loopback

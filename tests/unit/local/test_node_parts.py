@@ -24,7 +24,7 @@ from penstock.local.node import Node
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "Upper", "-a", "x" * 41])
-def test_a_name_that_is_no_folder_and_no_label_is_refused(name: str) -> None:
+def test_a_name_that_is_no_folder_and_no_label_is_rejected(name: str) -> None:
     with pytest.raises(LocalError, match="cannot name a node"):
         Layout(name)
 
@@ -60,7 +60,7 @@ def test_a_folder_goes_though_somebody_still_writes_in_it_for_a_moment(tmp_path:
     assert not folder.exists()
 
 
-def test_who_is_not_root_is_told_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_error_names_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(LocalError, match="needs root"):
         linux.require_root_linux()
@@ -94,7 +94,7 @@ def test_every_write_is_audited_and_no_read() -> None:
     assert rules[1:] == [{"level": "None"}]
 
 
-def test_certificates_hold_for_their_hosts_and_groups(tmp_path: Path) -> None:
+def test_certificates_are_valid_for_their_hosts_and_groups(tmp_path: Path) -> None:
     authority = pki.Authority.new("kubernetes")
     pair = authority.issue("admin", ("system:masters",), ("10.0.0.1", "localhost"))
     found = x509.load_pem_x509_certificate(pair.certificate)

@@ -68,7 +68,7 @@ def test_the_root_and_the_images_are_made_beside_the_compiler(
 
 
 @pytest.mark.parametrize("broken", [programs.APISERVER, programs.HELM_PROGRAM])
-def test_what_cannot_be_compiled_is_told_whichever_row_it_stands_in(
+def test_what_cannot_be_compiled_is_reported_whichever_row_it_stands_in(
     broken: Program, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compiled(program: Program) -> None:

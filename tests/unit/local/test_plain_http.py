@@ -20,7 +20,7 @@ def test_only_one_in_the_cluster(registry: str, monkeypatch: pytest.MonkeyPatch)
         plain_http.allow(Process(1, 1), registry, Addresses(200))
 
 
-def test_the_runtime_of_the_node_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runtime_of_the_node_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     def run(first: Process, command: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ def test_a_step_gives_two_plain_lines_with_its_time() -> None:
     assert progress.timings == {"compiling": 2.5}
 
 
-def test_a_failed_step_says_so() -> None:
+def test_a_failed_step_reports_it() -> None:
     out = io.StringIO()
     with pytest.raises(ValueError, match="no"), Progress(out).step("compiling"):
         raise ValueError("no")

@@ -119,7 +119,7 @@ def test_a_second_push_sends_nothing(skopeo: Path, images: list[ImageArchive]) -
     assert [line.split()[0] for line in calls(skopeo)] == ["inspect", "inspect", "copy"]
 
 
-def test_a_registry_that_refuses_is_said_before_anything_is_built(skopeo: Path) -> None:
+def test_a_registry_that_rejects_is_reported_before_anything_is_built(skopeo: Path) -> None:
     Push(PREFIX).reach()  # has nothing yet, which is well
     (skopeo / "refusal").write_text("unauthorized: authentication required")
     with pytest.raises(LocalError, match="rejects the login"):
@@ -146,7 +146,7 @@ def test_an_image_of_another_content_stays_unless_it_is_to_go(
     assert "sha256:changed" in registry(skopeo).values()
 
 
-def test_plain_http_only_when_asked_for_or_on_this_machine(
+def test_plain_http_only_when_asked_for_or_on_localhost(
     skopeo: Path, images: list[ImageArchive]
 ) -> None:
     Push(PREFIX).images(images)
@@ -209,7 +209,7 @@ def test_the_file_with_a_password_is_the_owners_and_goes() -> None:
         ("something else", "cannot be pushed: something else"),
     ],
 )
-def test_each_refusal_says_what_to_do(said: str, words: str) -> None:
+def test_each_rejection_names_the_next_step(said: str, words: str) -> None:
     log = f'time="2026" level=warning msg="retrying"\ntime="2026" level=fatal msg="{said}"'
     name = "registry.example.com/team/slurmd:1"
     told = registry_errors.explain(log, PREFIX, name, "ann")
@@ -218,7 +218,7 @@ def test_each_refusal_says_what_to_do(said: str, words: str) -> None:
     assert "\n" not in told
 
 
-def test_a_version_that_no_tag_can_have_is_refused() -> None:
+def test_a_version_that_no_tag_can_have_is_rejected() -> None:
     with pytest.raises(LocalError, match="cannot be part of a tag"):
         Push(PREFIX, version="0.1.0+g1").reach()
 
@@ -235,7 +235,7 @@ def test_a_user_without_a_password_is_asked_for_one() -> None:
     assert "goes with a password" in done.output
 
 
-def test_a_prefix_that_is_none_is_said_before_anything_is_built() -> None:
+def test_a_prefix_that_is_none_is_reported_before_anything_is_built() -> None:
     done = CliRunner().invoke(app, ["push", "https://registry.example.com/a"])
     assert (done.exit_code, "write registry.example.com/a" in done.output) == (1, True)
 
@@ -249,7 +249,7 @@ def test_an_archive_is_unpacked_as_it_was(tmp_path: Path) -> None:
     assert oci.config_digest(one.path, one.exact) == "sha256:a"
 
 
-def test_a_node_that_does_not_run_is_said_before_anything_is_built(
+def test_a_node_that_does_not_run_is_reported_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)

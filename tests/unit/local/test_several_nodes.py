@@ -35,7 +35,7 @@ def test_nodes_are_called_as_asked_and_the_rest_after_the_cluster() -> None:
         (2, ("c-2",), "Two nodes have the same name"),
     ],
 )
-def test_names_that_cannot_be_are_refused(
+def test_names_that_cannot_be_are_rejected(
     count: int | None, names: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises(LocalError, match=words):
@@ -51,7 +51,7 @@ def instances(proc: Path, count: int) -> None:
     (proc / "12/fd/other").symlink_to("/dev/null")
 
 
-def test_a_node_for_which_the_machine_has_no_inotify_left_is_refused(tmp_path: Path) -> None:
+def test_a_node_for_which_the_host_has_no_inotify_left_is_rejected(tmp_path: Path) -> None:
     instances(tmp_path, 120)
     limit = tmp_path / "limit"
     limit.write_text("128\n")

@@ -90,7 +90,7 @@ def test_a_reconcile_that_fails_in_the_simulated_run_is_reported(
     assert "No pod restarts" not in render_report(found)
 
 
-def test_other_values_for_an_object_that_is_taken_over_are_told_with_what_they_do(
+def test_other_values_for_an_object_that_is_taken_over_are_reported_with_what_they_do(
     live: ClusterCopy,
 ) -> None:
     """S036: its partition, its pods, and nothing else."""
@@ -115,7 +115,7 @@ def test_a_key_of_slurm_conf_is_named_with_what_it_needs(live: ClusterCopy) -> N
     assert "No job is touched or waited for." in told
 
 
-def test_a_key_that_nobody_knows_is_said_to_be_unknown(live: ClusterCopy) -> None:
+def test_a_key_that_nobody_knows_is_reported_as_unknown(live: ClusterCopy) -> None:
     told = render_report(changed(live, "controllers", "slurm", extraConf="BogusKey=1\n"))
     assert "is not known to this version" in told
 
@@ -170,7 +170,7 @@ def test_another_image_of_slurmctld_restarts_its_pod(live: ClusterCopy) -> None:
     assert "Pods that restart" in render_report(found)
 
 
-def test_a_slurm_that_cannot_be_asked_is_said_and_nothing_is_deleted(live: ClusterCopy) -> None:
+def test_a_slurm_that_cannot_be_asked_is_reported_and_nothing_is_deleted(live: ClusterCopy) -> None:
     silent = replace(live, slurm={CLUSTER: "Connection refused"})
     found = changed(silent, "nodesets", "compute", replicas=0)
     assert all(one.deleted == () for one in found.workers)

@@ -196,7 +196,7 @@ def test_another_image_names_each_pod_that_is_replaced(
     assert "No pod restarts" not in told
 
 
-def test_a_slurmctld_that_moves_outside_ends_here(live: ClusterCopy) -> None:
+def test_a_slurmctld_that_becomes_external_ends_here(live: ClusterCopy) -> None:
     outside = {
         "external": True,
         "externalConfig": {"host": "slurm.example.com"},

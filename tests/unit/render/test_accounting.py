@@ -94,7 +94,7 @@ def test_a_user_may_leave_out_the_name_of_the_databases_user() -> None:
     ("password", "words"),
     [("", "empty"), ("a#b", "#"), ('a"b', "quote"), ("a\nb", "line break"), ("a\tb", "printed")],
 )
-def test_a_password_that_cannot_stand_in_the_file_is_told(password: str, words: str) -> None:
+def test_a_password_that_cannot_stand_in_the_file_is_reported(password: str, words: str) -> None:
     assert words in password_problem(password)
     assert password_problem("p$%&/()=?äö \\x") == ""
 

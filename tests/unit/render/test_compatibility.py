@@ -166,7 +166,7 @@ def test_workers_and_logins_find_workers_by_their_short_names(load: Any):
         assert found[kind]["spec"]["dnsConfig"]["searches"] == search
 
 
-def test_devices_of_a_claim_reach_slurmd(load: Any):
+def test_devices_of_a_resource_claim_reach_slurmd(load: Any):
     """Feature row 56: a ComputeDomain's channel, and any other claim of a device."""
     claims = [{"name": "channel", "resourceClaimTemplateName": "domain-channel"}]
     nodeset = {
@@ -185,7 +185,7 @@ def test_a_class_of_priority_is_the_users(kind: str, load: Any):
     assert GENERATED.items() <= templates(load("minimal", **given))[kind]["spec"].items()
 
 
-def test_gpus_are_asked_for_and_declared_where_the_user_says_so(load: Any):
+def test_gpus_are_asked_for_and_declared_where_the_user_declares_them(load: Any):
     """Feature row 55: the device plugin's resource at the pod, Gres at the node, and gres.conf."""
     gpus = {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 2}}}, "extraConf": "Gres=gpu:2"}
     controller_ = {"configFileRefs": [{"name": "slinky-config-extra"}]}

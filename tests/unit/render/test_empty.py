@@ -41,7 +41,7 @@ def test_a_container_with_empty_fields_is_byte_for_byte_one_without_them() -> No
     }
 
 
-def test_an_empty_value_that_takes_something_of_ours_away_is_a_wish() -> None:
+def test_an_empty_value_that_takes_something_of_ours_away_is_a_value() -> None:
     base: Json = {"command": ["sh"], "securityContext": {"capabilities": {"add": ["SYS_NICE"]}}}
     wish: Json = {"command": [], "securityContext": {"capabilities": {"add": []}}}
     assert merge.container(base, wish) == wish
@@ -56,7 +56,7 @@ SAYS_SOMETHING: list[Json] = [
 
 
 @pytest.mark.parametrize("spec", SAYS_SOMETHING)
-def test_empty_values_that_say_something_stay(spec: Json) -> None:
+def test_empty_values_with_a_meaning_stay(spec: Json) -> None:
     assert merge.pod_spec({}, spec) == spec
 
 
@@ -69,7 +69,7 @@ LIVE: list[tuple[Json, Json]] = [
 
 
 @pytest.mark.parametrize(("live", "kept"), LIVE)
-def test_only_what_says_nothing_is_kept_of_a_live_template(live: Json, kept: Json) -> None:
+def test_only_values_without_meaning_are_kept_of_a_live_template(live: Json, kept: Json) -> None:
     wanted: Json = {"hostNetwork": True}
     assert empty.spelt_as(copy.deepcopy(wanted), live) == wanted | kept
 

@@ -87,7 +87,7 @@ def test_the_order_in_which_nodesets_are_seen_changes_no_byte(name: str, seed: i
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_manifests_hold_no_nulls_and_no_status(name: str, load: Any):
+def test_manifests_have_no_nulls_and_no_status(name: str, load: Any):
     def check(value: Any, path: str) -> None:
         assert value is not None, path
         if isinstance(value, dict):

@@ -213,7 +213,7 @@ def test_a_note_changes_with_what_is_declared_and_with_nothing_else() -> None:
         ("RestApi", "template.spec.dNSPolicy", "Default"),
     ],
 )
-def test_what_the_comparison_takes_for_nothing_said_changes_no_note(
+def test_what_the_comparison_takes_for_absent_changes_no_note(
     kind: str, path: str, value: Any
 ) -> None:
     def change(by: dict[str, Json]) -> None:

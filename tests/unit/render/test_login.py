@@ -165,7 +165,7 @@ def until(holds: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_sssd_waits_for_its_file_and_is_started_anew_when_that_changes(sidecar: Sidecar) -> None:
+def test_sssd_waits_for_its_file_and_is_restarted_when_that_changes(sidecar: Sidecar) -> None:
     """S056: a corrected Secret is taken over without a restart of slurmctld."""
     sidecar.volume.show({"sssd.conf": "one"})
     until(lambda: sidecar.started() == ["start one"])

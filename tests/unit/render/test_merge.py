@@ -32,7 +32,7 @@ def test_arguments_are_appended_and_a_command_is_replaced():
 
 
 @pytest.mark.parametrize(("field", "value"), [("privileged", False), ("runAsUser", 0)])
-def test_false_and_zero_are_wishes(field: str, value: Any):
+def test_false_and_zero_are_values(field: str, value: Any):
     """D6."""
     out = merge.container(OURS, {"securityContext": {field: value}})
     assert out["securityContext"] == {**OURS["securityContext"], field: value}

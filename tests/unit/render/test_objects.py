@@ -99,7 +99,7 @@ def test_a_single_slurmctld_is_found_where_it_was_before(load: Any):
     assert not [one for one in objects if one["metadata"]["name"] == "slurm-controller-0"]
 
 
-def test_of_several_slurmctld_none_is_active_before_the_operator_says_so(load: Any):
+def test_of_several_slurmctld_none_is_active_before_the_operator_labels_one(load: Any):
     labels = stateful_set(load("full"))["spec"]["template"]["metadata"]["labels"]
     assert "controller.slinky.slurm.net/active" not in labels
 
@@ -176,7 +176,7 @@ def test_external_addresses_never_reach_a_service(load: Any):
         ),
     ],
 )
-def test_state_is_kept_as_the_user_says(persistence: Any, size: str, volume: Any, load: Any):
+def test_state_is_kept_as_the_user_declares(persistence: Any, size: str, volume: Any, load: Any):
     """Feature row 7."""
     found = stateful_set(load("minimal", controller={"persistence": persistence}))
     templates = found["spec"].get("volumeClaimTemplates", [])
@@ -252,7 +252,7 @@ def test_without_sssd_nothing_of_it_is_mounted(load: Any):
     assert "/etc/sssd/sssd.conf" in str(login_template(load("full"))["spec"])
 
 
-def test_readiness_looks_where_sshd_listens(load: Any):
+def test_readiness_probes_where_sshd_listens(load: Any):
     """D31, feature row 17."""
     for name, port in (("minimal", ":0016 "), ("full", ":08AE ")):
         container = login_template(load(name))["spec"]["containers"][0]
@@ -311,7 +311,7 @@ def env(made: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found.items() if not name.startswith("SLURM_SACK_")}
 
 
-def test_limits_tell_slurmd_what_it_may_use(load: Any):
+def test_limits_are_passed_to_slurmd(load: Any):
     """Feature row 51."""
     limits = {"slurmd": {"resources": {"limits": {"cpu": "7500m", "memory": "2.5Gi"}}}}
     assert env(pod(load("minimal", nodeset=limits))) == {"POD_CPUS": "8", "POD_MEMORY": "2560"}
@@ -328,13 +328,13 @@ def test_an_unprivileged_worker_stays_unprivileged(load: Any):
 
 
 @pytest.mark.parametrize(("shared", "apart"), [(False, True), (True, False)])
-def test_workers_share_a_machine_only_when_asked(shared: bool, apart: bool, load: Any):
+def test_workers_share_a_kubernetes_node_only_when_asked(shared: bool, apart: bool, load: Any):
     """Feature row 44."""
     made = pod(load("minimal", nodeset={"oversubscribeNode": shared}))
     assert ("affinity" in made["spec"]) is apart
 
 
-def test_padding_and_host_name_reach_name_labels_and_claims(load: Any):
+def test_padding_and_host_name_reach_name_labels_and_pvcs(load: Any):
     """Feature rows 22 and 41."""
     cluster = load("full").cluster
     gpu = next(n for n in cluster.nodesets if n.metadata.name == "slurm-worker-gpu")
@@ -349,7 +349,7 @@ def test_padding_and_host_name_reach_name_labels_and_claims(load: Any):
     assert worker.worker_pvcs(gpu, 7)[0]["metadata"]["name"] == "scratch-slurm-worker-gpu-007"
 
 
-def test_in_the_hosts_network_a_worker_is_called_as_its_machine(load: Any):
+def test_in_the_hosts_network_a_worker_is_called_as_its_kubernetes_node(load: Any):
     """D28, S069."""
     cluster = load("full").cluster
     host = next(n for n in cluster.nodesets if n.metadata.name == "compute")

@@ -157,7 +157,7 @@ def test_a_name_that_is_taken_stays_with_who_had_it(load: Any):
     assert partitions.conflict(at, theirs) == "extraConf of the Controller"
 
 
-def test_a_partition_that_was_refused_stays_as_the_file_has_it(load: Any):
+def test_a_partition_that_was_rejected_stays_as_the_file_has_it(load: Any):
     before = slurm_conf(cluster(load, partition(maxTime=5)))
     at = cluster(load, partition(maxTime=6), partition("q"))
     kept = replace(at, rejected_partitions=frozenset({"p", "r"}), slurm_conf=before)

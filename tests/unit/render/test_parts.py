@@ -68,7 +68,7 @@ def test_quantities_are_read_as_kubernetes_reads_them(text: Any, number: Any):
 
 
 @pytest.mark.parametrize("text", ["", "many", "1 Gi", "1KiB"])
-def test_what_is_no_quantity_is_refused(text: str):
+def test_what_is_no_quantity_is_rejected(text: str):
     with pytest.raises(ValueError, match="quantity"):
         quantity(text)
 
@@ -76,7 +76,7 @@ def test_what_is_no_quantity_is_refused(text: str):
 @pytest.mark.parametrize(
     "text", ["1e1000000000", "1e-1000000000", "1e19", "1" + "0" * 64, "1e2.5", 10**100]
 )
-def test_a_quantity_beyond_what_kubernetes_keeps_is_refused_before_it_is_computed(text: Any):
+def test_a_quantity_beyond_what_kubernetes_keeps_is_rejected_before_it_is_computed(text: Any):
     with pytest.raises(ValueError, match="quantity"):
         quantity(text)
     assert not is_quantity(text)

@@ -51,7 +51,7 @@ def refused(spec: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmrestd", "slurmd"])
-def test_a_cluster_without_privilege_asks_for_nothing_that_baseline_refuses(
+def test_a_cluster_without_privilege_asks_for_nothing_that_baseline_rejects(
     daemon: str, load: Any
 ) -> None:
     """D30."""
@@ -67,7 +67,7 @@ def test_a_cluster_without_privilege_asks_for_nothing_that_baseline_refuses(
     assert refused(made["spec"]) == []
 
 
-def test_a_worker_of_which_nothing_is_said_is_refused(load: Any) -> None:
+def test_a_worker_without_any_facts_is_rejected(load: Any) -> None:
     """D30: Slurm's control groups need it."""
     bundle = load("minimal")
     made = worker.pod(bundle.cluster, bundle.cluster.nodesets[0], 0)

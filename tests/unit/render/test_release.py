@@ -48,7 +48,7 @@ def test_a_tag_names_a_release_or_none(reference: str, found: Version | None) ->
     ("said", "found"),
     [("slurm-wlm 24.11.5", V24_11), ("slurm 25.11.2", V25_11), ("26.05.5", V26_05), ("x", None)],
 )
-def test_what_a_daemon_says_of_itself_is_read(said: str, found: Version | None) -> None:
+def test_what_a_daemon_reports_of_itself_is_read(said: str, found: Version | None) -> None:
     assert versions.parse(said) == found
 
 

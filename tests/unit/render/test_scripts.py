@@ -111,7 +111,7 @@ def impatient(pod: Pod) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_it_tells_the_version_of_slurm_in_its_image_first(pod: Pod) -> None:
+def test_it_logs_the_version_of_slurm_in_its_image_first(pod: Pod) -> None:
     process = pod.start()
     try:
         assert said(process, "effective")[0] == "penstock: slurm 26.05.5"
@@ -192,7 +192,7 @@ def test_a_change_that_needs_nothing_of_slurmctld_is_not_reconfigured(
     assert not pod.calls.read_text()
 
 
-def test_a_change_while_nobody_looked_is_taken_up_at_the_next_start(pod: Pod):
+def test_a_change_while_nobody_watched_is_taken_up_at_the_next_start(pod: Pod):
     """D39."""
     (pod.state / "applied").write_text("something older")
     process = pod.start()
@@ -227,7 +227,7 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
         ("kill -SEGV $$\n", "refused: "),
     ],
 )
-def test_what_is_the_files_fault_is_refused(
+def test_what_is_the_files_fault_is_rejected(
     pod: Pod, running: subprocess.Popen[str], program: str, verdict: str
 ):
     pod.slurmctld(program)
@@ -243,7 +243,7 @@ def test_what_is_the_files_fault_is_refused(
         ("exec sleep 60\n", "slurmctld had not started after 1 s"),
     ],
 )
-def test_a_trial_that_told_nothing_is_neither_yes_nor_no_and_is_made_again(
+def test_a_trial_without_a_verdict_is_repeated(
     pod: Pod, impatient: subprocess.Popen[str], program: str, why: str
 ):
     pod.slurmctld(program)
@@ -257,14 +257,14 @@ def test_a_trial_that_told_nothing_is_neither_yes_nor_no_and_is_made_again(
     assert not any("refused" in one for one in lines)
 
 
-def test_a_slow_machine_gets_more_time_with_each_trial(pod: Pod, impatient: subprocess.Popen[str]):
+def test_a_slow_host_gets_more_time_with_each_trial(pod: Pod, impatient: subprocess.Popen[str]):
     pod.slurmctld(f"sleep 2.5\n{RUNS}")
     pod.candidate.write("second")
     lines = said(impatient, f"tried {hash_of('second')} ok")
     assert any(f"untried {hash_of('second')}" in line for line in lines)
 
 
-def test_an_image_without_slurmctld_says_so_and_takes_nothing(
+def test_an_image_without_slurmctld_reports_it_and_takes_nothing(
     pod: Pod, running: subprocess.Popen[str]
 ):
     (pod.bin / "slurmctld").unlink()
@@ -309,7 +309,7 @@ FORGED = "penstock: effective forged"
     "end",
     ["\n", "\r", "\v", "\f", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\x1b[2K", "\u202e"],
 )
-def test_nothing_that_slurmctld_says_can_pass_for_a_line_of_the_containers(
+def test_nothing_that_slurmctld_logs_can_pass_for_a_line_of_the_containers(
     pod: Pod, running: subprocess.Popen[str], end: str
 ):
     words = pod.state / "words"
@@ -335,7 +335,7 @@ def test_words_are_cut_before_the_runtime_would_split_their_line(
     assert len(line) < 4096
 
 
-def test_refused_candidates_are_told_in_slurms_words_and_the_correction_is_tried_at_once(
+def test_rejected_candidates_are_reported_in_slurms_words_and_the_correction_is_tried_at_once(
     pod: Pod, running: subprocess.Popen[str]
 ):
     pod.slurmctld(
@@ -368,7 +368,7 @@ def test_remarks_about_repeated_keys_do_not_push_out_the_line_at_fault(
     assert line.endswith("refused: error: Parsing error: Bogus=1 / fatal: no")
 
 
-def test_a_container_that_starts_again_says_what_it_knows(pod: Pod):
+def test_a_container_that_starts_again_logs_what_it_knows(pod: Pod):
     pod.slurmctld('echo "fatal: no"\nexit 1\n')
     pod.candidate.write("bad")
     for _ in range(2):
@@ -382,7 +382,7 @@ def test_a_container_that_starts_again_says_what_it_knows(pod: Pod):
         pod.slurmctld(RUNS)
 
 
-def test_a_refused_reconfigure_is_told_with_the_words_of_a_trial_and_can_be_put_back(
+def test_a_rejected_reconfigure_is_reported_with_the_words_of_a_trial_and_can_be_put_back(
     pod: Pod, running: subprocess.Popen[str]
 ):
     """slurmctld refuses files with which a trial started: another one says why."""
@@ -426,7 +426,7 @@ def test_files_that_a_trial_of_the_candidates_took_are_not_tried_again(
     said(running, f"effective {hash_of('second')}")
 
 
-def test_a_refusal_while_the_files_are_exchanged_is_no_refusal_of_either(
+def test_a_rejection_while_the_files_are_exchanged_is_no_rejection_of_either(
     pod: Pod, running: subprocess.Popen[str]
 ):
     """slurmctld read the files of before, of after, or none: it is asked again."""
@@ -463,7 +463,7 @@ def test_a_trial_of_files_that_are_exchanged_meanwhile_is_made_again(
     assert not any("refused" in line or hash_of("second") in line for line in lines)
 
 
-def test_a_slurmctld_that_is_away_is_no_refusal(pod: Pod, running: subprocess.Popen[str]):
+def test_a_slurmctld_that_is_away_is_no_rejection(pod: Pod, running: subprocess.Popen[str]):
     pod.refuse(AWAY)
     pod.etc.write("second")
     said(running, f"penstock: waits {hash_of('second')}: {AWAY}")

@@ -139,7 +139,7 @@ def running(pod: Pod) -> Iterator[subprocess.Popen[bytes]]:
         end(process)
 
 
-def test_nothing_that_slurmdbd_says_passes_for_a_line_of_the_container(pod: Pod) -> None:
+def test_nothing_that_slurmdbd_logs_passes_for_a_line_of_the_container(pod: Pod) -> None:
     """Its last words are there all the same when it ends, also by a signal to all processes."""
     forged = "penstock: effective forged"
     (pod.root / "says").write_text(f"no user x\n{forged}\n{'x' * 20000}{forged}\nlast words\n")
@@ -182,7 +182,7 @@ def test_a_file_that_slurmdbd_cannot_read_never_reaches_it(
     assert running.poll() is None
 
 
-def test_a_lost_database_is_told_once_and_makes_the_pod_unready_until_it_is_back(
+def test_a_lost_database_is_reported_once_and_makes_the_pod_unready_until_it_is_back(
     pod: Pod, running: subprocess.Popen[bytes]
 ) -> None:
     (pod.root / "down").touch()

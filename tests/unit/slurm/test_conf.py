@@ -70,7 +70,7 @@ def test_includes_are_named():
     assert Document.parse(SAMPLE).includes() == ("/etc/slurm/more.conf",)
 
 
-def test_lines_that_slurm_would_refuse_are_told_with_their_number():
+def test_lines_that_slurm_would_reject_are_reported_with_their_number():
     problems = Document.parse("A=1\nB=x\\\ny\nwhat is this\nC=\nD= 1 E\n").problems()
     assert [(p.line, p.text) for p in problems] == [
         (4, "what is this"),
@@ -123,12 +123,12 @@ def test_what_is_set_is_read_back(settings: list[tuple[str, str]]):
 
 
 @pytest.mark.parametrize("value", ["", 'say "x"', "two\nlines"])
-def test_a_value_that_cannot_be_written_is_refused(value: str):
+def test_a_value_that_cannot_be_written_is_rejected(value: str):
     with pytest.raises(ConfError):
         quoted(value)
 
 
-def test_a_difference_is_told_by_key_and_name():
+def test_a_difference_is_reported_by_key_and_name():
     old = Document.parse("A=1\nB=2\nPartitionName=p Nodes=x\nSlurmctldHost=h\n")
     new = Document.parse("b=2 # same\na=3\nPartitionName=p Nodes=y\nPartitionName=q Nodes=x\n")
     assert diff(old, new) == (

@@ -50,7 +50,7 @@ def test_the_force_of_a_change_is_the_greatest_of_its_parts():
     assert [str(one) for one in found.of(Force.RECONFIGURE)] == ["SchedulerTimeSlice"]
 
 
-def test_a_key_that_nobody_knows_is_reconfigured_and_told():
+def test_a_key_that_nobody_knows_is_reconfigured_and_reported():
     found = plan(f"{BASE}Bogus=1\n")
     assert found.force is Force.RECONFIGURE
     assert [str(one) for one in found.unknown] == ["bogus"]
@@ -72,7 +72,7 @@ def test_one_option_of_a_list_may_need_more_than_the_others():
     assert change("EnableIPv6,keepaliveinterval=5").daemons == ("slurmctld", "slurmd")
 
 
-def test_lines_of_gres_conf_that_begin_alike_are_told_apart():
+def test_lines_of_gres_conf_that_begin_alike_are_distinguished():
     base = "Name=gpu Type=a Cores=0-3\nName=gpu Type=a Cores=4-7\n"
     assert plan(base.replace("4-7", "4-6"), base, "gres.conf").daemons == ("slurmctld",)
     found = plan(base.replace("Type=a Cores=4", "Type=b Cores=4"), base, "gres.conf")

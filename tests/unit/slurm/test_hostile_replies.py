@@ -75,7 +75,7 @@ async def test_bytes_that_are_not_utf8_in_a_node_hide_no_other_node():
 @pytest.mark.parametrize(
     "nodes", [b"c-[" + b"9" * 5_000 + b"]", b"n[1-", b"n[1-99999999]", b"n\xff1"]
 )
-async def test_a_job_whose_nodes_cannot_be_read_holds_every_node(nodes: bytes):
+async def test_a_job_whose_nodes_cannot_be_read_uses_every_node(nodes: bytes):
     bad = job(1, nodes)
     listing = await says(jobs(bad, GOOD)).jobs()
     assert listing is not None
@@ -92,7 +92,7 @@ async def test_a_job_whose_nodes_cannot_be_read_holds_every_node(nodes: bytes):
 @pytest.mark.parametrize(
     "body", [jobs(b"[" * 100_000), b"{" * 10, jobs(b'{"job_id":' + b"9" * 10_000 + b"}")]
 )
-async def test_an_answer_that_cannot_be_read_is_no_fact_and_says_why(body: bytes):
+async def test_an_answer_that_cannot_be_read_is_no_fact_and_gives_the_reason(body: bytes):
     with pytest.raises(BadReplyError, match="cannot be read") as caught:
         await says(body).jobs()
     assert len(str(caught.value)) < 500

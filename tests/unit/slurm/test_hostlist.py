@@ -60,7 +60,7 @@ def test_names_compress_to_the_usual_form(names: list[str], text: str):
         ("n[0-999][0-999]", "more than"),
     ],
 )
-def test_a_wrong_host_list_says_what_is_wrong(text: str, words: str):
+def test_a_wrong_host_list_is_explained(text: str, words: str):
     with pytest.raises(HostListError, match=words.replace("[", r"\[")):
         expand(text)
 

@@ -92,7 +92,7 @@ async def test_a_reply_that_ends_too_soon_is_no_reply(sent: bytes):
         "HTTP/1.1 \N{SUPERSCRIPT TWO}00 OK\r\n\r\n".encode("latin-1"),
     ],
 )
-async def test_what_is_not_http_is_told(sent: bytes):
+async def test_what_is_not_http_is_reported(sent: bytes):
     async with raw(sent) as url:
         with pytest.raises(HttpFormatError):
             await exchange(url)

@@ -8,7 +8,7 @@ KEY = bytes(range(32))
 NOW = 1_700_000_000
 
 
-def test_a_token_carries_the_claims_that_slurm_reads():
+def test_a_token_carries_what_slurm_reads():
     token = jwt.mint(KEY, "alice", 900, NOW)
     claims = jwt.verify(KEY, token, NOW)
     assert claims["sun"] == "alice"
@@ -18,7 +18,7 @@ def test_a_token_carries_the_claims_that_slurm_reads():
     assert claims["jti"] != jwt.verify(KEY, jwt.mint(KEY, "alice", 900, NOW), NOW)["jti"]
 
 
-def test_further_claims_win():
+def test_further_fields_of_a_token_win():
     token = jwt.mint(KEY, "alice", 900, NOW, {"iss": "slurm-operator", "x": 1})
     claims = jwt.verify(KEY, token, NOW)
     assert claims["iss"] == "slurm-operator"
@@ -49,6 +49,6 @@ def test_a_token_of_another_maker_verifies():
         ("e30.e30.e30", NOW, "expected HS256"),
     ],
 )
-def test_a_token_that_is_no_good_says_why(token: str, now: int, why: str):
+def test_a_token_that_is_no_good_gives_the_reason(token: str, now: int, why: str):
     with pytest.raises(jwt.JwtError, match=why):
         jwt.verify(KEY, token, now)

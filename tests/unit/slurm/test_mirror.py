@@ -76,7 +76,7 @@ async def test_it_mirrors_nodes_and_jobs(server: SimulatedSlurmrestd, rest: Slur
     assert [j.id for j in on.value] == [job.id]
 
 
-async def test_without_an_endpoint_it_says_why():
+async def test_without_an_endpoint_it_gives_the_reason():
     mirror = Mirror()
     mirror.endpoint(None, "no RestApi references this Controller")
     async with running(mirror):
@@ -85,7 +85,7 @@ async def test_without_an_endpoint_it_says_why():
     assert snapshot.nodes == snapshot.jobs == Unknown("no RestApi references this Controller")
 
 
-async def test_losing_the_endpoint_makes_all_unknown_and_tells(rest: Slurmrestd):
+async def test_losing_the_endpoint_makes_all_unknown_and_notifies(rest: Slurmrestd):
     mirror = Mirror(pace=SLOW)
     mirror.endpoint(rest)
     async with running(mirror):
@@ -98,7 +98,7 @@ async def test_losing_the_endpoint_makes_all_unknown_and_tells(rest: Slurmrestd)
     assert told == [{"cpu-0", "cpu-1", "cpu-2", "cpu-3"}]
 
 
-async def test_it_tells_which_nodes_changed(server: SimulatedSlurmrestd, rest: Slurmrestd):
+async def test_it_names_the_changed_nodes(server: SimulatedSlurmrestd, rest: Slurmrestd):
     mirror = Mirror(pace=FAST)
     mirror.endpoint(rest)
     async with running(mirror):

@@ -108,7 +108,7 @@ async def test_a_real_difference_of_each_parser_is_seen(folder: str):
 
 
 @every
-async def test_a_partition_whose_keys_are_not_all_told_is_not_adopted(folder: str):
+async def test_a_partition_whose_keys_are_not_all_reported_is_not_adopted(folder: str):
     found = await partitions(folder)
     missing = {"compute": (Difference(PARTITION, "compute", ""),)}
     adoption = into_extra_conf("", missing, found, {"compute": frozenset({"n1", "n2"})})
@@ -120,7 +120,7 @@ async def test_a_partition_whose_keys_are_not_all_told_is_not_adopted(folder: st
         assert "Default" in adoption.left["compute"]
 
 
-def test_a_partition_of_which_nothing_else_is_told_differs_in_nothing():
+def test_a_partition_of_which_nothing_else_is_known_differs_in_nothing():
     bare = Partition("compute", PartitionNodes("n[1-2]", 2), "compute")
     line = partition_lines(CONF)["compute"]
     assert differences(line, bare, frozenset({"n1", "n2"})) == ()

@@ -43,7 +43,7 @@ def test_only_partitions_and_their_own_node_sets_can_be_changed_without_a_reconf
     assert live_only(new, BASE) is alone
 
 
-def test_changes_are_told_by_partition():
+def test_changes_are_reported_by_partition():
     new = "PartitionName=b Nodes=ALL\nPartitionName=c\n"
     found = {one.name: one for one in partition_changes(BASE + "PartitionName=c\n", new)}
     assert found.keys() == {"a", "b"}

@@ -205,7 +205,7 @@ def test_a_line_that_is_written_otherwise_and_means_the_same_sends_nothing_new()
     assert call(change, {}) == Update("p", {"name": "p"})
 
 
-def test_what_drifted_since_is_told_again_with_a_change() -> None:
+def test_what_drifted_since_is_sent_again_with_a_change() -> None:
     change = Change("p", of(MaxTime="60", State="UP"), of(MaxTime="60", MaxNodes="2", State="UP"))
     drifted = (Difference("MaxTime", "7", "60"), Difference("Hidden", "YES", "NO"))
     asked = call(change, {}, drifted)

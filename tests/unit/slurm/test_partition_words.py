@@ -62,7 +62,7 @@ def test_what_a_default_line_gives_is_written_out() -> None:
     assert edited(text, ("MaxTime", "UNLIMITED")) == text.replace("=p\n", "=p MaxTime=UNLIMITED\n")
 
 
-def test_what_a_line_cannot_say_leaves_the_text_and_is_named() -> None:
+def test_what_a_line_cannot_express_leaves_the_text_and_is_named() -> None:
     text = "PartitionName=DEFAULT DefaultTime=5\nPartitionName=p\n"
     for found in (Difference("DefaultTime", "NONE", "5"), Difference("QOS", 'a"b', "")):
         new, (wrong,) = with_differences(text, "p", [found])
@@ -78,7 +78,7 @@ def test_a_line_goes_and_comes() -> None:
     assert with_line("", "PartitionName=q") == "PartitionName=q\n"
 
 
-def test_a_live_partition_is_a_line_that_says_the_same() -> None:
+def test_a_live_partition_is_a_line_that_means_the_same() -> None:
     body = {
         "maximums": {"time": {"set": True, "infinite": False, "number": 60}},
         "flags": ["HIDDEN", "LLN"],

@@ -51,7 +51,7 @@ async def test_a_replaced_server_is_asked_again_for_its_parsers(
     assert rest.parser == "v0.0.44"
 
 
-async def test_a_server_without_a_common_parser_is_told_with_both_lists(
+async def test_a_server_without_a_common_parser_is_reported_with_both_lists(
     server: SimulatedSlurmrestd, rest: Slurmrestd
 ):
     server.parsers = ("v0.0.39",)
@@ -167,7 +167,9 @@ async def test_a_fault_is_an_error_in_words(
             await call()
 
 
-async def test_a_stopped_server_refuses(server: SimulatedSlurmrestd, rest: Slurmrestd):
+async def test_a_stopped_server_accepts_no_connection(
+    server: SimulatedSlurmrestd, rest: Slurmrestd
+):
     await server.stop()
     with pytest.raises(UnreachableError, match=r"refused the connection \(http://127"):
         await rest.nodes()
@@ -181,7 +183,7 @@ async def test_a_silent_server_times_out(server: SimulatedSlurmrestd):
         await rest.nodes()
 
 
-async def test_a_name_that_does_not_resolve_is_told():
+async def test_a_name_that_does_not_resolve_is_reported():
     rest = Slurmrestd("http://nowhere.invalid:6820", lambda: "token")
     with pytest.raises(UnreachableError, match="name of slurmrestd is unknown"):
         await rest.nodes()

@@ -98,7 +98,7 @@ async def test_no_change_of_nodes_counts_only_when_changes_were_asked_for():
 
 
 @pytest.mark.parametrize("name", ["ping", "ping-v0.0.44"])
-async def test_a_ping_says_who_answers(name: str):
+async def test_a_ping_names_who_answers(name: str):
     async with replay(name) as rest:
         (ping,) = await rest.ping()
     assert ping.up

@@ -23,14 +23,14 @@ def test_nothing_is_known_before_anything_was_asked():
     assert ListCache[int](15).fact(0) == Unknown(NOT_ASKED)
 
 
-def test_an_answer_holds_until_it_is_stale():
+def test_an_answer_counts_until_it_is_stale():
     belief = ListCache[int](stale=15)
     belief.store(7, 1000, asked_at=10)
     assert belief.fact(25) == Known(7, 10)
     assert belief.fact(25.1) == Unknown(LATE)
 
 
-def test_a_failure_leaves_the_last_answer_until_it_is_stale_and_then_says_why():
+def test_a_failure_leaves_the_last_answer_until_it_is_stale_and_then_gives_the_reason():
     belief = ListCache[int](stale=15)
     belief.store(7, 1000, asked_at=10)
     belief.fail("refused")
@@ -59,7 +59,7 @@ def test_an_empty_node_list_is_unknown_at_once_and_asks_for_everything():
     assert belief.fact(3) == Unknown(NO_NODES)
 
 
-def test_an_empty_node_list_stays_unknown_while_slurmctld_does_not_say_how_long_it_runs():
+def test_an_empty_node_list_stays_unknown_while_slurmctld_does_not_report_how_long_it_runs():
     """D4."""
     belief = NodeListFilter(stale=15, confirm_s=60)
     for second in range(0, 1000, 10):
@@ -171,7 +171,7 @@ def test_a_turn_between_known_and_unknown_names_every_node():
     assert changed_nodes(unknown, Snapshot(Unknown("other"), Known((), 1))) == frozenset()
 
 
-def test_a_failure_says_more_than_an_old_doubt():
+def test_a_failure_replaces_an_old_doubt():
     belief = NodeListFilter(stale=15, confirm_s=60)
     belief.accept({}, 1, 0)
     belief.fail("refused")

@@ -93,7 +93,7 @@ def test_a_bound_pod_ends_in_grace_and_another_at_once() -> None:
     simulated(tell)
 
 
-def test_a_finalizer_holds_a_deleted_object() -> None:
+def test_a_finalizer_keeps_a_deleted_object() -> None:
     async def tell(site: Site) -> None:
         manifest = config_map()
         manifest["metadata"]["finalizers"] = ["penstock.dev/x"]

@@ -111,7 +111,7 @@ def test_a_port_that_the_service_forgets_is_found(
     assert "spec.service.nodePort" in " ".join(found(cases, "spec.service.nodePort"))
 
 
-def test_a_shape_that_is_looked_at_no_more_is_found(
+def test_a_shape_that_is_compared_no_more_is_found(
     cases: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blind(*_: object) -> list[tuple[str, str]]:

@@ -36,6 +36,6 @@ def test_a_job_that_slurm_knows_and_that_never_ended_is_lost():
     assert len(account([JOB], {"job-1": BEGUN}, ITS_OWN, [SOON]).lost) == 1
 
 
-def test_a_refused_job_that_ran_is_told():
+def test_a_rejected_job_that_ran_is_reported():
     refused = Job("job-1", None, refused=True)
     assert account([refused], {"job-1": BEGUN}, {}).lost == ("job-1 was refused and ran",)

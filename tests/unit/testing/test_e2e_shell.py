@@ -52,7 +52,7 @@ def test_one_shell_serves_all_commands(shell: Shell, starts: Starts):
     assert len(starts.made) == 1
 
 
-def test_a_command_that_fails_tells_what_it_said(shell: Shell, starts: Starts):
+def test_a_command_that_fails_reports_its_output(shell: Shell, starts: Starts):
     with pytest.raises(LocalError, match=r"(?s)kubectl exec sh .*no good.*exit code 3"):
         shell.run(("sh", "-c", "echo no good >&2; exit 3"))
     assert shell.run(("echo", "well")) == "well\n"

@@ -69,7 +69,7 @@ async def test_a_fault_reaches_the_client_and_ends(
     assert await rest.nodes() is not None
 
 
-async def test_a_refusal_is_a_real_one(proxy: FaultProxy):
+async def test_a_closed_socket_gives_a_real_connection_error(proxy: FaultProxy):
     await proxy.switch(Fault.REFUSE)
     async with ClientSession() as session:
         with pytest.raises(ClientConnectorError):
