@@ -1,7 +1,7 @@
 """`python -m bench [NAME...]`: measure, and print each figure beside its limit.
 
 With `--check` the exit status is 1 when a figure is over its limit; with `--write` the figures
-take the place of those in ranges.json, limits stay, and the plot in docs/ is drawn anew.
+replace those in ranges.json, limits stay, and the plot in docs/ is drawn again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench.config import effect
 from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
 from bench.fleet.modes import run as modes
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.local.components import Size
 from penstock.local.ending import ends_in_order
 from penstock.local.errors import LocalError
@@ -70,7 +70,7 @@ def _measure(benches: list[Bench], own: dict[Size, str], given: argparse.Namespa
         number = given.runs or bench.runs
         load = machine.load()
         node = given.node or (own[bench.size] if bench.size else "")
-        result = bench.run(Given(number, node))
+        result = bench.run(Settings(number, node))
         print(f"\n{bench.name}: {bench.title} ({number} runs)\n{_table(known, bench, result)}")
         over += ranges.beyond(known, bench.name, result)
         if given.write:

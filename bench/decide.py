@@ -8,7 +8,7 @@ import time
 import msgspec
 
 from bench.figures import Figure, Result
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from bench.settled import NOW, Shape, fleet
 from penstock.decide.auth.key_rotation import Seen, step
 from penstock.decide.nodeset.plan import plan
@@ -19,7 +19,7 @@ from penstock.slurm.auth.key_rotation import Phase, Ring
 SIZES = (10, 100, 1000, 5000)
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure."""
     changed: dict[str, list[float]] = {}
     first: dict[str, list[float]] = {}
@@ -47,9 +47,9 @@ def run(given: Given) -> Result:
 BENCH = Bench("decide", "one decision about a NodeSet, CPU only", 10, None, run)
 
 
-def _milliseconds(view: WorkerSetView, quiet: PlanCache) -> float:
+def _milliseconds(view: WorkerSetView, plan_cache: PlanCache) -> float:
     began = time.process_time()
-    decided = plan(view, quiet)
+    decided = plan(view, plan_cache)
     taken = time.process_time() - began
     if decided.actions:
         raise AssertionError(f"not settled: {decided.actions[:3]}")
@@ -57,7 +57,7 @@ def _milliseconds(view: WorkerSetView, quiet: PlanCache) -> float:
 
 
 def _key_step(size: int) -> float:
-    """A look at what all workers run with, in the middle of a change of slurm.key."""
+    """Plan all workers in the middle of a change of slurm.key."""
     starts = {f"worker-{number}": int(NOW) + 1 for number in range(size)}
     ring = Ring(bytes(32), next=bytes(range(32)), phase=Phase.SWITCH, since=NOW, used=True)
     seen = Seen(NOW + 10, ring.next, applied=True, starts=starts)

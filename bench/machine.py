@@ -21,7 +21,7 @@ def facts() -> dict[str, Any]:
 def waited() -> float:
     """Seconds since boot in which some process was ready to run and had no core.
 
-    The machine's own measure of crowding (/proc/pressure, Linux 4.20 and newer); 0 without it.
+    The machine's own measure of load (/proc/pressure, Linux 4.20 and newer); 0 without it.
     """
     try:
         line = Path("/proc/pressure/cpu").read_text().splitlines()[0]

@@ -23,7 +23,7 @@ class Panel:
 
 
 def svg(panels: Sequence[Panel], across: str) -> str:
-    """The panels side by side; `across` says what the horizontal axis counts."""
+    """The panels side by side; `across` is the label of the horizontal axis."""
     drawn = "\n".join(
         f'<g transform="translate({number * WIDTH} 0)">\n{_panel(panel, across)}\n</g>'
         for number, panel in enumerate(panels)

@@ -15,7 +15,7 @@ Ranges = dict[str, Any]
 
 
 def read() -> Ranges:
-    """What the file says, by bench."""
+    """Read the file, by bench."""
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
@@ -27,7 +27,7 @@ class Limit:
     of: str
     """`median`, or `min`: what the software needs where other work on the machine disturbs it."""
 
-    def held_to(self, figure: Figure) -> float:
+    def compared_value(self, figure: Figure) -> float:
         """The value that is compared."""
         return figure.low if self.of == "min" else figure.median
 
@@ -50,7 +50,7 @@ def beyond(ranges: Ranges, bench: str, result: Result) -> list[str]:
         figure = measured.get(name)
         if figure is None:
             said.append(f"{bench}: {name} has a limit but was not measured")
-        elif (value := limit.held_to(figure)) > limit.value:
+        elif (value := limit.compared_value(figure)) > limit.value:
             said.append(
                 f"{bench}: {name} has a {limit.of} of {value:.2f} {figure.unit} "
                 f"({figure.low:.2f} to {figure.high:.2f}), the limit is {limit.value:g}"

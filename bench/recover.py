@@ -16,7 +16,7 @@ from collections.abc import Callable
 from bench import process, quickstart
 from bench.config.rest import Cluster
 from bench.figures import Figure, Result
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.api.kubernetes.meta import Json
 from penstock.local.components import Size
 from penstock.local.errors import LocalError
@@ -34,7 +34,7 @@ KILLED = "slurmctld killed to the next job's start"
 PLAIN_KILLED = "a plain container killed to its answer"
 DELETED = "slurmctld's pod deleted to the next job's start"
 
-# It waits for a word, so that its own start is not counted. A job says when it runs.
+# It waits for input, so that its own start is not counted. A job prints when it runs.
 NEXT_JOB = """
 read -r _
 until timeout 10 srun --quiet --ntasks=1 bash -c 'echo $EPOCHREALTIME' 2>/dev/null; do
@@ -43,7 +43,7 @@ done
 """
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure."""
     target, images = quickstart.prepared(given.node)
     objects = quickstart.documents()
@@ -66,7 +66,7 @@ BENCH = Bench("recover", "slurmctld gone until the next job starts", 5, Size.NOD
 
 
 def _next_job(cluster: Cluster, end: Callable[[Node, Process], float]) -> float:
-    """Seconds from the end that `end` brings about, which says when that was."""
+    """Seconds from the end that `end` causes, which returns its time."""
     # It saves its jobs every few seconds: one that is killed may believe in the last job after it.
     cluster.run("scancel --user=root")
     cluster.until_idle(2)

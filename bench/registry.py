@@ -10,7 +10,7 @@ from penstock.local.components import Size
 
 
 @dataclass(frozen=True)
-class Given:
+class Settings:
     """What a bench is asked for."""
 
     runs: int
@@ -26,9 +26,9 @@ class Bench:
     name: str
     title: str
     runs: int
-    """How often it is repeated unless told otherwise."""
+    """Default number of repetitions."""
     size: Size | None
     """Of the built-in node that it needs, if it needs one."""
-    run: Callable[[Given], Result]
+    run: Callable[[Settings], Result]
     long: bool = False
     """Whether it is only run when it is named, or with `--full`."""

@@ -63,8 +63,8 @@ def fleet(size: int, shape: Shape = Shape.PLAIN) -> WorkerSetView:
         jobs=Known((), 1.0),
         now=NOW,
         revision=REVISION,
-        kubernetes_nodes={f"machine-{n}": _machine(n) for n in range(size)},
-        pvcs=_claims(nodeset, size) if shape is Shape.STORED else {},
+        kubernetes_nodes={f"machine-{n}": _kubernetes_node(n) for n in range(size)},
+        pvcs=_pvcs(nodeset, size) if shape is Shape.STORED else {},
         reservations=Known({maintenance.name: maintenance} if reserved else {}, 1.0),
     )
 
@@ -131,7 +131,7 @@ def _pod(nodeset: NodeSet, number: int, shape: Shape) -> Pod:
     )
 
 
-def _claims(nodeset: NodeSet, size: int) -> dict[str, PersistentVolumeClaim]:
+def _pvcs(nodeset: NodeSet, size: int) -> dict[str, PersistentVolumeClaim]:
     called = [names.worker_pvc(nodeset, "cache", number) for number in range(size)]
     return {
         name: _decoded(PersistentVolumeClaim, metadata={"name": name, "uid": name})
@@ -139,7 +139,7 @@ def _claims(nodeset: NodeSet, size: int) -> dict[str, PersistentVolumeClaim]:
     }
 
 
-def _machine(number: int) -> Node:
+def _kubernetes_node(number: int) -> Node:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": WHEN}
     name = f"machine-{number}"
     return _decoded(Node, metadata={"name": name}, status={"conditions": [ready]})

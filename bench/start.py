@@ -12,8 +12,8 @@ import yaml
 from bench import machine, process, quickstart
 from bench.figures import Figure, Result, gathered
 from bench.quickstart import NAMESPACE
-from bench.registry import Bench, Given
-from bench.watch import Json, Seen, watching
+from bench.registry import Bench, Settings
+from bench.watch import FirstSeen, Json, watching
 from penstock.local.components import Size
 from penstock.local.node import Node
 from penstock.local.progress import step
@@ -49,7 +49,7 @@ ASKER = "reconfigure"
 """The container that SINFO runs in."""
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure."""
     runs = given.runs
     target, images = quickstart.prepared(given.node)
@@ -92,15 +92,15 @@ def _plain_pods(node: Node, slurm_image: str) -> float:
         spec: Json = {"containers": [container], "terminationGracePeriodSeconds": 0}
         metadata: Json = {"name": f"plain-{number}", "namespace": PLAIN}
         pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    seen = Seen()
+    seen = FirstSeen()
 
-    def tell(_: str, pod: Json) -> None:
+    def on_event(_: str, pod: Json) -> None:
         if _ready(pod):
             seen.mark(pod["metadata"]["name"])
 
     node.kubectl("create", "namespace", PLAIN)
     try:
-        with watching(node, PLAIN, ["pods"], tell):
+        with watching(node, PLAIN, ["pods"], on_event):
             began = time.time()
             node.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(pods))
             seen.until(*(pod["metadata"]["name"] for pod in pods), timeout=TIMEOUT_S)
@@ -113,7 +113,7 @@ def _quickstart(node: Node) -> dict[str, float]:
     """Seconds after apply at which each step was done."""
     objects = quickstart.documents()
     wanted = {one["kind"] for one in objects if one["apiVersion"].startswith("slinky")}
-    seen = Seen()
+    seen = FirstSeen()
     uids: dict[str, str] = {}
     node.kubectl("create", "namespace", NAMESPACE)
     try:
@@ -136,19 +136,19 @@ def _quickstart(node: Node) -> dict[str, float]:
     return {what: at - began for what, at in sorted(seen.moments.items(), key=lambda one: one[1])}
 
 
-def _teller(seen: Seen, uids: dict[str, str]) -> Callable[[str, Json], None]:
-    def tell(resource: str, obj: Json) -> None:
+def _teller(seen: FirstSeen, uids: dict[str, str]) -> Callable[[str, Json], None]:
+    def on_event(resource: str, obj: Json) -> None:
         if resource == "pods":
-            _tell_pod(seen, uids, obj)
+            _record_pod(seen, uids, obj)
         elif resource == "statefulsets":
             seen.mark("StatefulSet created")
         elif _ready(obj):
             seen.mark(f"{obj['kind']} Ready")
 
-    return tell
+    return on_event
 
 
-def _tell_pod(seen: Seen, uids: dict[str, str], pod: Json) -> None:
+def _record_pod(seen: FirstSeen, uids: dict[str, str], pod: Json) -> None:
     name = pod["metadata"].get("labels", {}).get("app.kubernetes.io/name", "")
     if name not in WORKLOADS:
         return
@@ -169,7 +169,7 @@ def _ready(obj: Json) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-def _ask(node: Node, seen: Seen) -> None:
+def _ask(node: Node, seen: FirstSeen) -> None:
     """Ask sinfo from slurmctld's first moment on."""
     seen.until(f"{ASKER} container seen running", timeout=TIMEOUT_S)
     command = ["kubectl", "exec", "slurm-controller-0", "-n", NAMESPACE, "-c", ASKER, "--"]

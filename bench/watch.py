@@ -1,6 +1,6 @@
 """When objects of a namespace came to be in a state, by the watch events of kubectl.
 
-Timestamps inside objects are whole seconds; the moment at which a watch tells of a change is good
+Timestamps inside objects are whole seconds; the moment at which a watch event arrives is accurate
 to some milliseconds, and is when the rest of the cluster can know of it.
 """
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Seen:
+class FirstSeen:
     """Moments (seconds of the epoch) at which something was first true, by what it is."""
 
     moments: dict[str, float] = field(default_factory=dict[str, float])
@@ -53,12 +53,12 @@ class Seen:
 
 @contextmanager
 def watching(
-    node: Node, namespace: str, resources: Sequence[str], tell: Callable[[str, Json], None]
+    node: Node, namespace: str, resources: Sequence[str], on_event: Callable[[str, Json], None]
 ) -> Generator[None]:
     """Call `tell(resource, object)` for each state of each object, until the block ends."""
     processes = [_watch(node, namespace, resource) for resource in resources]
     readers = [
-        threading.Thread(target=_read, args=(process.stdout, resource, tell))
+        threading.Thread(target=_read, args=(process.stdout, resource, on_event))
         for process, resource in zip(processes, resources, strict=True)
     ]
     for reader in readers:
@@ -77,11 +77,11 @@ def _watch(node: Node, namespace: str, resource: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=node.env, stdout=subprocess.PIPE, text=True)
 
 
-def _read(stream: IO[str] | None, resource: str, tell: Callable[[str, Json], None]) -> None:
+def _read(stream: IO[str] | None, resource: str, on_event: Callable[[str, Json], None]) -> None:
     """Each object ends with a brace of its own line at the margin."""
     lines: list[str] = []
     for line in stream or ():
         lines.append(line)
         if line == "}\n":
-            tell(resource, json.loads("".join(lines)))
+            on_event(resource, json.loads("".join(lines)))
             lines.clear()

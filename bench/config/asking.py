@@ -1,4 +1,4 @@
-"""When slurmctld says something new: asked in its own pod, again and again."""
+"""Watches for a new answer of slurmctld: asked in its own pod, again and again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from bench.watch import Seen
+from bench.watch import FirstSeen
 from penstock.local.node import Node
 
-# Clients read slurm.conf before they speak: while a refused file is there, they say nothing.
+# Clients read slurm.conf before they connect: while a rejected file is there, they print nothing.
 # It ends with its standard input: kubectl leaves commands behind in the container.
 LOOP = """
 said=
@@ -25,14 +25,14 @@ done
 
 
 @contextmanager
-def asking(node: Node, pod: Sequence[str], command: str, pattern: str) -> Generator[Seen]:
+def asking(node: Node, pod: Sequence[str], command: str, pattern: str) -> Generator[FirstSeen]:
     """Ask with `command` until the block ends.
 
     What counts of its output is the first match of `pattern` (as for grep), without blanks. `pod`
     are kubectl's arguments that name the container.
     """
     loop = LOOP.replace("COMMAND", command).replace("PATTERN", pattern)
-    seen = Seen()
+    seen = FirstSeen()
     arguments = ["kubectl", "exec", "-i", *pod, "--", "bash", "-c", loop]
     with subprocess.Popen(
         arguments, env=node.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

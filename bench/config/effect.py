@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from bench import quickstart
-from bench.config import crowd
+from bench.config import many_slurmds
 from bench.config.asking import asking
 from bench.config.rest import TIMEOUT_S, Cluster
 from bench.figures import Figure, Result
 from bench.quickstart import NAMESPACE, POD
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.controller import CONTROLLERS
@@ -35,12 +35,12 @@ PARTITION = ("scontrol show partition compute", "MaxTime=[^ ]*")
 KEY = ("scontrol show config", "^MessageTimeout *= *[0-9]*")
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure with the two workers of the quickstart."""
     return _with(0, given)
 
 
-def run_many(given: Given) -> Result:
+def run_many(given: Settings) -> Result:
     """Measure with many more slurmds."""
     return _with(MANY, given)
 
@@ -50,7 +50,7 @@ BENCH = Bench("config", f"{TITLE}, 2 nodes", 20, Size.NODE, run)
 MANY_BENCH = Bench("config-many", f"{TITLE}, {2 + MANY} nodes", 20, Size.NODE, run_many)
 
 
-def _with(more: int, given: Given) -> Result:
+def _with(more: int, given: Settings) -> Result:
     target, _ = quickstart.prepared(given.node)
     node, documents = target.node, quickstart.documents()
     conf = next(one["spec"]["extraConf"] for one in documents if one["kind"] == "Controller")
@@ -58,11 +58,11 @@ def _with(more: int, given: Given) -> Result:
         try:
             if more:
                 with step(f"starting {more} more slurmds"):
-                    crowd.begin(node, NAMESPACE, "compute-0", more)
+                    many_slurmds.begin(node, NAMESPACE, "compute-0", more)
                     cluster.until_idle(2 + more)
             return _measured(cluster, given.runs, conf, f"{2 + more} nodes")
         finally:
-            node.kubectl("delete", "pod", crowd.NAME, "-n", NAMESPACE, "--ignore-not-found")
+            node.kubectl("delete", "pod", many_slurmds.NAME, "-n", NAMESPACE, "--ignore-not-found")
 
 
 def _measured(cluster: Cluster, runs: int, conf: str, size: str) -> Result:
@@ -96,7 +96,7 @@ def _times(
     change: Callable[[int], float],
     answer: str,
 ) -> list[float]:
-    """Seconds from each change (which says when it was answered) to its effect.
+    """Seconds from each change, which returns when it was answered, to its effect.
 
     Each starts from rest: users do not edit while Slurm still takes over their last edit. It is
     asked for only meanwhile: a command each 0.1 s is work for the machine too.

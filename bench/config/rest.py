@@ -37,11 +37,11 @@ class Cluster:
         _until(lambda: self.run("sinfo -h -N -o %T").split().count("idle") >= count)
 
     def until_rest(self) -> None:
-        """Wait until slurmctld and its nodes run with what is declared. Raises TimeoutError.
+        """Wait until slurmctld and its nodes run the desired configuration. Raises TimeoutError.
 
-        A slurmctld that is told to reconfigure waits up to three seconds for its agents, the
-        threads that talk to nodes, and the last reconfigure gave them work. A hundred slurmds that
-        read their files anew on one machine take longer than as many machines would.
+        A slurmctld that reconfigures waits up to three seconds for its agents, the threads that
+        talk to nodes, and the last reconfigure gave them work. A hundred slurmds that read their
+        files again on one machine take longer than on as many machines.
         """
         _until(self._applied)
         _until(lambda: at_rest(self.run("sdiag")))

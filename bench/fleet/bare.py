@@ -20,7 +20,7 @@ IN_FLIGHT = 32
 
 
 async def write(transport: HttpTransport, requests: Iterator[Request]) -> None:
-    """Send all. Raises RuntimeError when one is refused."""
+    """Send all. Raises RuntimeError when one is rejected."""
 
     async def work() -> None:
         for request in requests:

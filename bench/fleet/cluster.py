@@ -1,4 +1,4 @@
-"""What is declared of the clusters that fleets are measured in."""
+"""Objects of the clusters that fleets are measured in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACES = {"bench.penstock.dev/place": "true"}
 NOWHERE = {"bench.penstock.dev/place": "false"}
 _REF: Json = {"controllerRef": {"name": CLUSTER}}
 _IDLE: Json = {"command": ["sleep", "infinity"]}
-"""Instead of a program whose log says what it took over: simulated pods have no log."""
+"""Instead of a program whose log shows what it took over: simulated pods have no log."""
 
 
 def plain(port: int) -> list[Json]:

@@ -15,7 +15,7 @@ async def calm(place: Site, operator: Operator) -> None:
     """Wait until it has done nothing for a while, in Slurm neither."""
     told = -1
     while told != (told := sum(not call.startswith("GET") for call in place.slurm.calls)):
-        await operator.settled(quiet=15.0)
+        await operator.settled(idle=15.0)
 
 
 async def minute(place: Site, operator: Operator) -> Used:

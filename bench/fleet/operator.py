@@ -142,14 +142,14 @@ class Operator:
                 finished += int(value) if labels["result"] == "ok" else 0
         return Counts(requests, reconciles, finished)
 
-    async def settled(self, quiet: float = 3.0) -> float:
+    async def settled(self, idle: float = 3.0) -> float:
         """Wait until it has done nothing for so many seconds; when that began (monotonic).
 
         Raises TimeoutError.
         """
         begun = time.monotonic()
         before, since = await self.counts(), begun
-        while time.monotonic() - since < quiet or not before.finished:
+        while time.monotonic() - since < idle or not before.finished:
             await asyncio.sleep(LOOK_S)
             now = await self.counts()
             if time.monotonic() - begun > SETTLE_S:

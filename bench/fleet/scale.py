@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bench.figures import Figure, Result
 from bench.fleet.phase import Phase
 from bench.fleet.site import BARE, SPACE, Site, site
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.local.components import Size
 from penstock.local.progress import step
 
@@ -16,7 +16,7 @@ WORKERS = 1000
 UP = "0 to 1000 ready"
 BARE_UP = "bare client: 0 to 1000 ready"
 UP_RATIO = "ready over bare client"
-TOLD = "0 to 1000 told in status"
+REPORTED = "0 to 1000 told in status"
 UP_SETTLED = "0 to 1000 settled"
 DOWN = "1000 to 0 gone"
 BARE_DOWN = "bare client: 1000 to 0 gone"
@@ -32,7 +32,7 @@ UNITS = {
     UP: "s",
     BARE_UP: "s",
     UP_RATIO: "x",
-    TOLD: "s",
+    REPORTED: "s",
     UP_SETTLED: "s",
     DOWN: "s",
     BARE_DOWN: "s",
@@ -49,7 +49,7 @@ UNITS = {
 Took = dict[str, float]
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure."""
     return asyncio.run(_run(given))
 
@@ -57,7 +57,7 @@ def run(given: Given) -> Result:
 BENCH = Bench("scale", "0 to 1000 simulated workers and back", 2, Size.FLEET, run)
 
 
-async def _run(given: Given) -> Result:
+async def _run(given: Settings) -> Result:
     runs: list[Took] = []
     notes: list[str] = []
     async with site(given.node, WORKERS) as place:
@@ -86,12 +86,14 @@ async def _ours(place: Site) -> tuple[Took, str, list[bytes]]:
         up = await Phase.begin(place, operator)
         await place.scale(WORKERS)
         ready = await place.until_ready(SPACE, WORKERS)
-        status = await place.until(lambda: _told(place, WORKERS), "the NodeSet's status says so")
+        status = await place.until(
+            lambda: _reports(place, WORKERS), "the NodeSet's status shows it"
+        )
         settled = await operator.settled()
         grown = await up.end()
         took = {
             UP: ready - up.began,
-            TOLD: status - up.began,
+            REPORTED: status - up.began,
             UP_SETTLED: settled - up.began,
             CPU_MADE: 1000 * grown.cpu / WORKERS,
             WRITES: grown.counts.writes / WORKERS,
@@ -113,7 +115,7 @@ async def _ours(place: Site) -> tuple[Took, str, list[bytes]]:
     return took, f"{note}\nDown: {shrunk.words}", pods
 
 
-def _told(place: Site, count: int) -> bool:
+def _reports(place: Site, count: int) -> bool:
     status = place.nodeset.status
     ready = next((c for c in status.conditions if c.type == "Ready"), None)
     return status.ready_replicas == count and ready is not None and ready.status == "True"

@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Crowd:
+class WorkerPods:
     """The worker pods of one namespace: names of those there are, and of those Ready."""
 
     there: set[str] = field(default_factory=set[str])
@@ -57,7 +57,7 @@ class Site:
         self.client = client
         self.slurm = slurm
         self.folder = folder
-        self.crowds = {SPACE: Crowd(), BARE: Crowd()}
+        self.worker_pods = {SPACE: WorkerPods(), BARE: WorkerPods()}
         self.pods = Cache(client, PODS, labels=WORKERS)
         self.nodesets = Cache(client, NODESETS, namespaces=[SPACE])
         self._changed = asyncio.Event()
@@ -112,7 +112,7 @@ class Site:
         await self.change({"replicas": replicas})
 
     async def strategy(self, kind: str, out: str) -> None:
-        """How pods get a new template, and how many of them may be out for it."""
+        """How pods get a new template, and how many of them may be unavailable for it."""
         rolling = {"maxUnavailable": out}
         await self.change({"updateStrategy": {"type": kind, "rollingUpdate": rolling}})
 
@@ -128,39 +128,39 @@ class Site:
             lambda: self.nodeset_of(name).metadata.generation >= number, "the change is seen"
         )
 
-    async def until(self, holds: Callable[[], bool], what: str) -> float:
+    async def until(self, condition: Callable[[], bool], what: str) -> float:
         """Wait until pods or the NodeSet make it so; the moment at which they did (monotonic)."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                while not holds():
+                while not condition():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            counts = {k: (len(c.there), len(c.ready)) for k, c in self.crowds.items()}
+            counts = {k: (len(c.there), len(c.ready)) for k, c in self.worker_pods.items()}
             told = f"not within {TIMEOUT_S:g} s: {what}; pods there and ready: {counts}"
             raise TimeoutError(told) from None
         return time.monotonic()
 
     async def until_ready(self, space: str, count: int) -> float:
         """Wait for so many Ready workers."""
-        aggregates = self.crowds[space]
+        aggregates = self.worker_pods[space]
         return await self.until(lambda: len(aggregates.ready) == count, f"{count} Ready in {space}")
 
     async def until_gone(self, space: str) -> float:
         """Wait until there is no worker pod."""
-        return await self.until(lambda: not self.crowds[space].there, f"no pods in {space}")
+        return await self.until(lambda: not self.worker_pods[space].there, f"no pods in {space}")
 
     def manifests(self, nodeset: str = NODESET) -> list[bytes]:
-        """The workers of a NodeSet as JSON lines, to be made anew by somebody else.
+        """The workers of a NodeSet as JSON lines, to be created again by another client.
 
         What they share is made there now: Kubernetes' controllers have the same work with both.
         """
         shared = (f"service/{names.worker_service(CLUSTER)}", f"pdb/{names.worker_budget(CLUSTER)}")
         said = self.node.kubectl("get", *shared, "-n", SPACE, "-o", "json")
-        _apply(self.node, [_shared_anew(one) for one in json.loads(said)["items"]])
+        _apply(self.node, [_renewed_shared(one) for one in json.loads(said)["items"]])
         selector = f"{WORKERS},{app_labels.APP_INSTANCE}={nodeset}"
         text = self.node.kubectl("get", "pods", "-n", SPACE, "-l", selector, "-o", "json")
-        return [json.dumps(anew(pod)).encode() for pod in json.loads(text)["items"]]
+        return [json.dumps(renewed(pod)).encode() for pod in json.loads(text)["items"]]
 
     async def bare(self, verb: str, lines: Iterable[bytes]) -> Json:
         """Let the bare client do all of it; what it used."""
@@ -183,7 +183,7 @@ class Site:
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        aggregates = self.crowds.get(pod.metadata.namespace) if pod else None
+        aggregates = self.worker_pods.get(pod.metadata.namespace) if pod else None
         if pod is None or aggregates is None:
             return
         name = pod.metadata.name
@@ -205,10 +205,10 @@ class Site:
 async def site(
     name: str, workers: int, *, cluster: Cluster = plain, machines: int = 0
 ) -> AsyncGenerator[Site]:
-    """The place, on the built-in node `name` with simulated machines for so many workers.
+    """The site, on the built-in node `name` with simulated Kubernetes nodes for so many workers.
 
-    There are as many machines as `machines` says if that is more. A `cluster` of another shape is
-    made where nothing is left of any other.
+    There are at least `machines` of them. A `cluster` of another shape is created once nothing is
+    left of any other.
     """
     machines = max(10, machines, workers // WORKERS_A_MACHINE)
     node = await asyncio.to_thread(Node(name).up, Size.FLEET, nodes=machines)
@@ -274,13 +274,13 @@ def _namespace(name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def _shared_anew(one: Json) -> Json:
+def _renewed_shared(one: Json) -> Json:
     spec = {key: value for key, value in one["spec"].items() if key != "clusterIPs"}
     meta = {"name": one["metadata"]["name"], "namespace": BARE}
     return {"apiVersion": one["apiVersion"], "kind": one["kind"], "metadata": meta, "spec": spec}
 
 
-def anew(pod: Json) -> Json:
+def renewed(pod: Json) -> Json:
     """A pod as it was asked for, in the other namespace and without an owner."""
     meta, spec = pod["metadata"], {**pod["spec"]}
     for given in ("nodeName", "serviceAccount", "serviceAccountName", "tolerations", "priority"):

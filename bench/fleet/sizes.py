@@ -11,7 +11,7 @@ from bench.fleet.minute import calm, minute
 from bench.fleet.operator import Operator
 from bench.fleet.phase import Phase, Used
 from bench.fleet.site import SPACE, Site, site
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import PODS
 from penstock.api.slinky import labels as slinky_labels
@@ -52,12 +52,12 @@ UNITS = {
 Row = dict[str, float]
 
 
-def small(given: Given) -> Result:
+def small(given: Settings) -> Result:
     """Measure up to 1000 workers."""
     return asyncio.run(_run(given, SMALL))
 
 
-def large(given: Given) -> Result:
+def large(given: Settings) -> Result:
     """Measure up to 5000 workers."""
     return asyncio.run(_run(given, LARGE))
 
@@ -71,14 +71,14 @@ def figure_name(what: str, workers: int) -> str:
     return f"{workers}: {what}"
 
 
-async def _run(given: Given, sizes: tuple[int, ...]) -> Result:
+async def _run(given: Settings, sizes: tuple[int, ...]) -> Result:
     rows: dict[int, list[Row]] = {size: [] for size in sizes}
     notes: list[str] = []
     async with site(given.node, sizes[-1]) as place:
         for size in sizes:
             for number in range(given.runs):
                 with step(f"{size} workers, {number + 1} of {given.runs}"):
-                    row, note = await _look(place, size)
+                    row, note = await _measure(place, size)
                     rows[size].append(row)
                     notes.append(f"{size} workers: {note}")
     return Result(_figures(rows), "\n".join(notes))
@@ -92,7 +92,7 @@ def _figures(rows: dict[int, list[Row]]) -> tuple[Figure, ...]:
     )
 
 
-async def _look(place: Site, size: int) -> tuple[Row, str]:
+async def _measure(place: Site, size: int) -> tuple[Row, str]:
     """All of one size. The operator is started twice: to grow the fleet, and to find it."""
     async with place.operator() as operator:
         await operator.settled()
@@ -174,7 +174,7 @@ async def _restart(place: Site) -> tuple[float, Used]:
 
 def _some(place: Site, count: int) -> Sequence[str]:
     """Names of some workers, the first and the last among them."""
-    names = sorted(place.crowds[SPACE].ready)
+    names = sorted(place.worker_pods[SPACE].ready)
     return [names[i * (len(names) - 1) // max(1, count - 1)] for i in range(count)]
 
 

@@ -22,7 +22,7 @@ RECORDED = ROOT / "tests/fixtures/slurmrestd/nodes.json"
 
 
 class FleetSlurm(SimulatedSlurmrestd):
-    """The stand-in. slurmds are told of by `started` and `stopping`."""
+    """The stand-in. `started` and `stopping` register and stop slurmds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class FleetSlurm(SimulatedSlurmrestd):
             self.slurmctld.update_node(name, ["DOWN"], {"reason": drain_reason.terminating(MARKS)})
 
     def reconfigured(self) -> None:
-        """Each slurmd starts a new process in the place of the former, as slurmctld tells it."""
+        """Each slurmd starts a new process in the place of the former, as in a reconfigure."""
         now = int(self.slurmctld.clock())
         for node in self.slurmctld.nodes.values():
             node.started = now

@@ -1,4 +1,4 @@
-"""What simulated pods cannot say: that slurmctld runs with what it was given."""
+"""Reports in the place of simulated pods that slurmctld runs with its configuration."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ async def following(
 ) -> AsyncGenerator[Callable[[], Awaitable[object]]]:
     """Until the block ends, slurmctld takes over each configuration as soon as it is written.
 
-    It says so in the status, and `reconfigured` has each slurmd start anew, as a reconfigure does.
-    What is yielded waits until it has said so for the first time, and raises TimeoutError.
+    It reports that in the status, and `reconfigured` restarts each slurmd, as a reconfigure does.
+    The yielded function waits for the first report, and raises TimeoutError.
     """
     slurmctld = _Slurmctld(client, reconfigured)
     tasks = [

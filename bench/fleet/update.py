@@ -1,7 +1,7 @@
-"""A new template for 500 workers, a quarter of them out at a time, beside a bare client.
+"""A new template for 500 workers, at most a quarter unavailable, beside a bare client.
 
-The bare client knows nothing of Slurm, jobs or budgets: it deletes a quarter, waits until those are
-gone, makes them anew, waits until they are Ready, and goes on to the next quarter.
+The bare client ignores Slurm, jobs and budgets: it deletes a quarter, waits until those are
+gone, creates them again, waits until they are Ready, and goes on to the next quarter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bench.figures import Figure, Result
 from bench.fleet.phase import Phase
 from bench.fleet.site import BARE, SPACE, Site, site
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.local.components import Size
 from penstock.local.progress import step
 
@@ -39,7 +39,7 @@ UNITS = {
 Took = dict[str, float]
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure."""
     return asyncio.run(_run(given))
 
@@ -47,7 +47,7 @@ def run(given: Given) -> Result:
 BENCH = Bench("update", f"a new template for {WORKERS} workers", 2, Size.FLEET, run)
 
 
-async def _run(given: Given) -> Result:
+async def _run(given: Settings) -> Result:
     runs: list[Took] = []
     note = ""
     async with site(given.node, WORKERS) as place:
@@ -76,9 +76,11 @@ async def _ours(place: Site, image: str) -> tuple[Took, str]:
         def updated() -> bool:
             nonlocal fewest
             status = place.nodeset.status
-            fewest = min(fewest, len(place.crowds[SPACE].ready))
+            fewest = min(fewest, len(place.worker_pods[SPACE].ready))
             told = status.observed_generation == place.nodeset.metadata.generation
-            return told and status.updated_replicas == WORKERS == len(place.crowds[SPACE].ready)
+            return told and status.updated_replicas == WORKERS == len(
+                place.worker_pods[SPACE].ready
+            )
 
         end = await place.until(updated, "all pods have the new template and are Ready")
         used = await phase.end()
@@ -113,7 +115,7 @@ async def quarters(place: Site, pods: Sequence[bytes]) -> Took:
 
 
 async def _there(place: Site, count: int) -> float:
-    aggregates = place.crowds[BARE]
+    aggregates = place.worker_pods[BARE]
     return await place.until(
         lambda: len(aggregates.there) == len(aggregates.ready) == count,
         f"{count} are there and Ready",

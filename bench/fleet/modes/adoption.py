@@ -101,7 +101,7 @@ def _register(place: Site, nodeset: Json, workers: list[Json]) -> None:
         )
 
 
-async def look(place: Site, size: int) -> tuple[Row, list[str]]:
+async def measure(place: Site, size: int) -> tuple[Row, list[str]]:
     """The operator starts beside it."""
     before = await asyncio.to_thread(_uids, place)
     began, calls = time.monotonic(), len(place.slurm.calls)

@@ -41,7 +41,7 @@ IN_FLIGHT = 32
 
 
 async def places(place: Site, count: int) -> None:
-    """Label so many machines, on which workers shall be as soon as the NodeSet asks for it."""
+    """Label so many Kubernetes nodes for workers of the NodeSet."""
     body: Json = {"metadata": {"labels": PLACES}}
     room = asyncio.Semaphore(IN_FLIGHT)
 
@@ -54,13 +54,13 @@ async def places(place: Site, count: int) -> None:
             group.create_task(label(index))
 
 
-async def look(place: Site, operator: Operator, size: int) -> tuple[Row, list[str]]:
+async def measure(place: Site, operator: Operator, size: int) -> tuple[Row, list[str]]:
     """All of it; `size` machines have the label, and the cluster has no workers."""
     await operator.settled()
     up = await Phase.begin(place, operator)
     await _select(place, PLACES)
     ready = await place.until_ready(SPACE, size)
-    # What Slurm says of so many pods is written a while after the last of them is Ready.
+    # The status of so many Slurm nodes is written a while after the last pod is Ready.
     await calm(place, operator)
     grown = await up.end()
     used = await minute(place, operator)

@@ -27,7 +27,7 @@ CALLS = "Slurm calls"
 UNITS = {SECONDS: "s", TO_WORKERS: "", OTHERS: "", DELETED: "", CPU: "ms", CALLS: ""}
 
 
-async def look(place: Site, operator: Operator) -> tuple[Row, list[str]]:
+async def measure(place: Site, operator: Operator) -> tuple[Row, list[str]]:
     """All of it, with the workers that there are."""
     await operator.settled()
     before = place.uids()

@@ -11,7 +11,7 @@ from bench.fleet.cluster import NODESET, SPACE, WINDOW
 from bench.fleet.modes import adoption, daemon, keys, window
 from bench.fleet.modes.figures import Row, named
 from bench.fleet.site import Site, site
-from bench.registry import Bench, Given
+from bench.registry import Bench, Settings
 from penstock.local.components import Size
 from penstock.local.progress import step
 
@@ -25,7 +25,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 Rows = dict[str, Row]
 
 
-def run(given: Given) -> Result:
+def run(given: Settings) -> Result:
     """Measure."""
     return asyncio.run(_run(given))
 
@@ -39,7 +39,7 @@ BENCH = Bench(
 )
 
 
-async def _run(given: Given) -> Result:
+async def _run(given: Settings) -> Result:
     runs: list[Rows] = []
     notes: list[str] = []
     for _ in range(given.runs):
@@ -50,7 +50,7 @@ async def _run(given: Given) -> Result:
             with step(f"{WORKERS} workers of slurm-operator"):
                 await adoption.leave(place, WORKERS)
             with step(adoption.PART):
-                rows[adoption.PART], said = await adoption.look(place, WORKERS)
+                rows[adoption.PART], said = await adoption.measure(place, WORKERS)
                 notes += _notes(adoption.PART, said)
         runs.append(rows)
     return Result(gathered(runs), "\n".join(notes))
@@ -77,17 +77,17 @@ async def _ours(place: Site, rows: Rows) -> list[str]:
             await place.until_ready(SPACE, WORKERS)
             await operator.settled()
         with step(window.PART):
-            rows[window.PART], said = await window.look(place, operator, some)
+            rows[window.PART], said = await window.measure(place, operator, some)
             notes += _notes(window.PART, said)
         with step(keys.PART):
-            rows[keys.PART], said = await keys.look(place, operator)
+            rows[keys.PART], said = await keys.measure(place, operator)
             notes += _notes(keys.PART, said)
         with step("no workers"):
             for name in (NODESET, WINDOW):
                 await place.change({"replicas": 0}, name)
             await place.until_gone(SPACE)
         with step(daemon.PART):
-            rows[daemon.PART], said = await daemon.look(place, operator, WORKERS)
+            rows[daemon.PART], said = await daemon.measure(place, operator, WORKERS)
             notes += _notes(daemon.PART, said)
     return notes
 
@@ -96,5 +96,5 @@ def _left(port: int) -> list[cluster.Json]:
     return adoption.chart(port, WORKERS)
 
 
-def _notes(part: str, said: list[str]) -> list[str]:
-    return [f"{part}, {one}" for one in said]
+def _notes(part: str, notes: list[str]) -> list[str]:
+    return [f"{part}, {one}" for one in notes]

@@ -40,9 +40,9 @@ UNITS = {
 }
 
 
-async def look(place: Site, operator: Operator, size: int) -> tuple[Row, list[str]]:
+async def measure(place: Site, operator: Operator, size: int) -> tuple[Row, list[str]]:
     """All of it; `size` workers are of the NodeSet that is changed."""
-    every = len(place.crowds[SPACE].ready)
+    every = len(place.worker_pods[SPACE].ready)
     before = place.uids(WINDOW)
     begin = int(time.time()) + LEAD_S
     await _declare(place, begin)
@@ -60,7 +60,7 @@ async def look(place: Site, operator: Operator, size: int) -> tuple[Row, list[st
 
     def updated() -> bool:
         nonlocal fewest
-        ready = len(place.crowds[SPACE].ready)
+        ready = len(place.worker_pods[SPACE].ready)
         fewest = min(fewest, ready)
         return place.nodeset_of(WINDOW).status.updated_replicas == size and ready == every
 
@@ -69,7 +69,7 @@ async def look(place: Site, operator: Operator, size: int) -> tuple[Row, list[st
     used = await phase.end()
     left = len(before.items() & place.uids(WINDOW).items())
     if left:
-        raise RuntimeError(f"{left} pods are told to be updated and are those of before")
+        raise RuntimeError(f"{left} pods count as updated and are those of before")
     bare = await update.quarters(place, await asyncio.to_thread(place.manifests, WINDOW))
     row = {
         **figures.still(waited),

@@ -10,7 +10,7 @@ import pytest
 
 from bench.fleet import growth, sizes
 from bench.fleet.operator import Counts
-from bench.fleet.site import BARE, anew
+from bench.fleet.site import BARE, renewed
 from bench.fleet.slurm import FleetSlurm
 from bench.plot import Panel, svg, ticks
 from bench.settled import Shape, fleet
@@ -63,7 +63,7 @@ def test_the_bare_client_gets_a_pod_as_it_was_asked_for():
         "spec": {"nodeName": "fleet-0001", "containers": [{"name": "slurmd"}]},
         "status": {"phase": "Running"},
     }
-    assert anew(pod) == {
+    assert renewed(pod) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "worker-1", "namespace": BARE, "labels": {"a": "b"}},

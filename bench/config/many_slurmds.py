@@ -9,7 +9,7 @@ from penstock.local.node import Node
 
 NAME = "crowd"
 # One after the other, a moment apart: registrations at once would time out on two cores. Each has a
-# /run and a spool of its own, as in a pod of its own. To say so in slurm.conf (SlurmdSpoolDir with
+# /run and a spool of its own, as in a pod of its own. A setting in slurm.conf (SlurmdSpoolDir with
 # %n) is no way: the two workers, whose host gives them their name, leave it out when they start and
 # put it in when they reconfigure; then they look for their slurm.conf for a minute, answer nobody,
 # and the next reconfigure of slurmctld waits for them.
