@@ -194,7 +194,7 @@ async def test_a_controller_adopts_into_the_one_line_and_appends_what_is_new(
             lambda: (
                 (found := lab_.condition("Controller", "slurm", "Drifted")) is not None
                 and "not adopted" in found.message
-                and "dynamic node" in found.message
+                and "names nodes one by one" in found.message
                 and "byhand" not in found.message
             )
         )

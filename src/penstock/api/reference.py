@@ -45,7 +45,7 @@ def _kind(info: KindInfo) -> str:
         one["message"] for node in _nodes(whole) for one in node.get("x-kubernetes-validations", ())
     ]
     if rules:
-        lines += ["The API server refuses an object with:\n", *(f"- {rule}" for rule in rules), ""]
+        lines += ["The API server rejects an object with:\n", *(f"- {rule}" for rule in rules), ""]
     return "\n".join(lines)
 
 

@@ -136,7 +136,7 @@ def _files(one: Files) -> Iterator[str]:
     for item in one.plan.items:
         yield f"{name}: {item} {_how(item)}"
     for note in one.plan.beware:
-        yield f"{name}: beware: {note}"
+        yield f"{name}: warning: {note}"
 
 
 def _how(item: Item) -> str:

@@ -96,7 +96,7 @@ def schedule_problems(
         except ValueError as error:
             yield "startTime", str(error)
     elif needed:
-        yield "startTime", "say when, such as 2027-01-31T04:00:00Z"
+        yield "startTime", "set a time, such as 2027-01-31T04:00:00Z"
     length = None
     try:
         length = durations.seconds(duration)

@@ -84,7 +84,7 @@ def test_a_start_may_be_of_another_zone() -> None:
 @pytest.mark.parametrize(
     ("wrong", "field", "words"),
     [
-        (update(start=None), "startTime", "say when"),
+        (update(start=None), "startTime", "set a time"),
         (update(start="tomorrow"), "startTime", "not an RFC 3339 time"),
         (update(start="2027-02-30T04:00:00Z"), "startTime", "not an RFC 3339 time"),
         (update(start="2027-01-30"), "startTime", "not an RFC 3339 time"),

@@ -40,7 +40,7 @@ def with_pod(**spec: Any) -> dict[str, Any]:
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("Controller", {"clusterName": "x" * 41}, "spec.clusterName", "41 characters"),
-    ("Controller", {"external": True}, "spec.externalConfig.host", "say where"),
+    ("Controller", {"external": True}, "spec.externalConfig.host", "name the host"),
     ("Controller", {"ha": {"enabled": True}}, "spec.ha", "persistence.existingClaim"),
     (
         "Controller",
@@ -133,7 +133,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         "NodeSet",
         with_strategy(type="ScheduledUpdate"),
         "spec.updateStrategy.scheduledUpdate.startTime",
-        "say when",
+        "set a time",
     ),
     (
         "NodeSet",
@@ -156,7 +156,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("LoginSet", {**REF, "sssdConfRef": {"key": "k"}}, "spec.sssdConfRef.name", "empty"),
     ("RestApi", {"controllerRef": {"name": ""}}, "spec.controllerRef.name", "empty"),
     ("Accounting", {}, "spec.slurmKeyRef", "name the Secret"),
-    ("Accounting", {"external": True}, "spec.externalConfig.host", "say where"),
+    ("Accounting", {"external": True}, "spec.externalConfig.host", "name the host"),
     (
         "Accounting",
         {"template": {"spec": {"hostNetwork": True}}},
@@ -241,7 +241,7 @@ def test_what_an_external_slurmctld_cannot_be_given_is_named(field: str, value: 
     outside = {"external": True, "externalConfig": {"host": "h"}}
     assert unsupported_fields(make("Controller", outside)) == []
     (line,) = unsupported_fields(make("Controller", {**outside, field: value}))
-    assert line.startswith(f"spec.{field}: not used, slurmctld is outside")
+    assert line.startswith(f"spec.{field}: not used, slurmctld is external")
 
 
 @pytest.mark.parametrize(("kind", "spec", "path"), UNSERVED)

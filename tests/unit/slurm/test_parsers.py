@@ -116,7 +116,7 @@ async def test_a_partition_whose_keys_are_not_all_reported_is_not_adopted(folder
         assert "OverSubscribe=FORCE:2" in adoption.patch["extraConf"]
     else:
         assert adoption.patch == {}
-        assert "slurmrestd does not tell" in adoption.left["compute"]
+        assert "slurmrestd does not report" in adoption.left["compute"]
         assert "Default" in adoption.left["compute"]
 
 

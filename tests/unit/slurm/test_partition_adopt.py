@@ -84,4 +84,4 @@ def test_nodes_that_are_named_one_by_one_are_not_written_to_a_line() -> None:
         for record in (live("c-0"), live("c-0", "compute")):
             found = into_extra_conf(TEXT, {"p": differences}, {"p": record}, SETS)
             assert found.patch == {}
-            assert "dynamic node" in found.left["p"]
+            assert "names nodes one by one" in found.left["p"]

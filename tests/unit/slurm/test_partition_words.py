@@ -67,7 +67,7 @@ def test_what_a_line_cannot_express_leaves_the_text_and_is_named() -> None:
     for found in (Difference("DefaultTime", "NONE", "5"), Difference("QOS", 'a"b', "")):
         new, (wrong,) = with_differences(text, "p", [found])
         assert new == text
-        assert "slurm.conf cannot say" in wrong
+        assert "slurm.conf cannot express" in wrong
     assert with_differences(text, "other", [])[1] == ["there is no PartitionName=other line"]
 
 

@@ -67,9 +67,7 @@ class PvcSpec(KubeStruct, frozen=True):
     volume_name: Annotated[str | None, about("A particular volume to bind to.")] = None
     storage_class_name: Annotated[str | None, about("Storage class; absent: the default.")] = None
     volume_mode: Annotated[str | None, about("Filesystem or Block.")] = None
-    data_source: Annotated[DataSource | None, about("Snapshot or claim to copy.", ATOMIC_MAP)] = (
-        None
-    )
+    data_source: Annotated[DataSource | None, about("Snapshot or PVC to copy.", ATOMIC_MAP)] = None
     data_source_ref: Annotated[DataSourceRef | None, about("Object to fill the volume from.")] = (
         None
     )

@@ -353,8 +353,8 @@ class PartitionSpec(PartitionKeys, frozen=True):
     drift: Annotated[
         Literal["Report", "Revert", "Adopt"],
         about(
-            "What becomes of a change that is made in Slurm itself: told in an event and the "
-            "condition Drifted; put back as well; or written into this object."
+            "Handling of a change that is made in Slurm itself: reported by an event and the "
+            "condition Drifted; also reverted; or written into this object."
         ),
     ] = "Report"
 
@@ -363,7 +363,7 @@ class PartitionStatus(Status, frozen=True):
     """What a partition is."""
 
     partition: Annotated[str, about("Slurm's PartitionName.")] = ""
-    state: Annotated[str, about("State that slurmctld says it has.")] = ""
+    state: Annotated[str, about("State in slurmctld.")] = ""
     nodes: Annotated[str, about("Its nodes, as slurmctld lists them.")] = ""
     total_nodes: Annotated[int, about("Number of its nodes.", INT32)] = 0
 
@@ -403,7 +403,7 @@ INFO = KindInfo(
     ("part",),
     (
         Column("PARTITION", ".status.partition", description="Slurm's PartitionName."),
-        Column("STATE", ".status.state", description="State that slurmctld says it has."),
+        Column("STATE", ".status.state", description="State in slurmctld."),
         Column("NODES", ".status.totalNodes", "integer", description="Number of its nodes."),
         Column("NODELIST", ".status.nodes", priority=1, description="Its nodes."),
         READY,

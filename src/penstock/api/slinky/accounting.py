@@ -64,9 +64,9 @@ class AccountingSpec(KubeStruct, frozen=True):
     jwt_hs256_key_ref: JwtHs256KeyRef = None
     jwt_key_ref: JwtKeyRef = None
     jwks_key_ref: JwksKeyRef = None
-    external: Annotated[bool, about("Whether slurmdbd lives outside of Kubernetes.")] = False
+    external: Annotated[bool, about("Whether slurmdbd runs outside of Kubernetes.")] = False
     external_config: Annotated[
-        ExternalConfig | None, about("Where the outside slurmdbd lives.")
+        ExternalConfig | None, about("Address of the external slurmdbd.")
     ] = None
     slurmdbd: Container = field(default_factory=dict[str, Any])
     template: Annotated[PodTemplate, about("Overrides of the slurmdbd pod.", NO_HOST_NETWORK)] = (

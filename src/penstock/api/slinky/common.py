@@ -34,7 +34,7 @@ SHORT: Final[Json] = {"maxLength": LONGEST_WORDS}
 
 
 class ExternalConfig(KubeStruct, frozen=True):
-    """Where a daemon lives that is not run by Kubernetes."""
+    """Address of a daemon that Kubernetes does not run."""
 
     host: Annotated[str, about("Host name or address of the daemon.", {"maxLength": 253})]
     port: Annotated[
@@ -74,7 +74,7 @@ JwtHs256KeyRef = Annotated[
 ]
 JwksKeyRef = Annotated[
     ConfigMapKeySelector | None,
-    about("ConfigMap with the JWKS file of outside token issuers.", ATOMIC_MAP),
+    about("ConfigMap with the JWKS file of external token issuers.", ATOMIC_MAP),
 ]
 ExtraSshdConfig = Annotated[str, about("Lines added to sshd_config.", {"maxLength": LONGEST_CONF})]
 SssdConfRef = Annotated[

@@ -88,9 +88,9 @@ class HighAvailability(KubeStruct, frozen=True):
 class Persistence(PvcSpec, frozen=True):
     """Where slurmctld keeps its state; the fields of a PersistentVolumeClaimSpec are inline."""
 
-    enabled: Annotated[bool, about("Whether the state is kept in a claim.")] = True
+    enabled: Annotated[bool, about("Whether the state is kept in a PVC.")] = True
     existing_claim: Annotated[
-        str, about("Use this claim instead of making one.", {"maxLength": 253})
+        str, about("Use this PVC instead of creating one.", {"maxLength": 253})
     ] = ""
 
 
@@ -142,9 +142,9 @@ class ControllerSpec(KubeStruct, frozen=True):
         LocalObjectReference | None,
         about("The Accounting that keeps this cluster's records.", LOCAL_REF),
     ] = None
-    external: Annotated[bool, about("Whether slurmctld lives outside of Kubernetes.")] = False
+    external: Annotated[bool, about("Whether slurmctld runs outside of Kubernetes.")] = False
     external_config: Annotated[
-        ExternalConfig | None, about("Where the outside slurmctld lives.")
+        ExternalConfig | None, about("Address of the external slurmctld.")
     ] = None
     ha: Annotated[HighAvailability | None, about("Backup slurmctld daemons.")] = None
     slurmctld: Container = field(default_factory=dict[str, Any])
@@ -202,7 +202,7 @@ class Trigger(KubeStruct, frozen=True, kw_only=True):
 
     name: Annotated[str, about("reconfigure or restart.")]
     value: Annotated[str, about("Value of the annotation.")] = ""
-    result: Annotated[str, about("Waiting, Done or Refused.")] = ""
+    result: Annotated[str, about("`Waiting`, `Done` or `Refused`.")] = ""
     message: Annotated[str, about("What was done, or why not.")] = ""
     time: Annotated[str, about("When this result came.")] = ""
     pods: Annotated[tuple[str, ...], about("Uids of the pods to be replaced.")] = ()
@@ -223,16 +223,16 @@ class ControllerStatus(Status, frozen=True):
             {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = ()
-    slurm_image: Annotated[
-        str, about("Image of slurmctld that said which version of Slurm it has.")
-    ] = ""
+    slurm_image: Annotated[str, about("Image of slurmctld that reported its version of Slurm.")] = (
+        ""
+    )
     slurm_version: Annotated[str, about("Version of Slurm in that image.")] = ""
     state_version: Annotated[
         str,
         about("Version of the slurmctld that served last: its state is read by no older one."),
     ] = ""
     last_error: Annotated[
-        str, about("Why slurmctld refused the wanted configuration; empty when it did not.")
+        str, about("Why slurmctld rejected the candidate configuration; empty if it did not.")
     ] = ""
 
 

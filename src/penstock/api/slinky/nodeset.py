@@ -161,7 +161,7 @@ class NodeSetSpec(KubeStruct, frozen=True):
     partition: Annotated[NodeSetPartition | None, about("Partition of these nodes.")] = None
     volume_claim_templates: Annotated[
         tuple[Annotated[Json, about("A PersistentVolumeClaim.", OPAQUE)], ...] | None,
-        about("Claims that each pod gets. Cannot be changed.", NULLABLE, {"maxItems": 32}),
+        about("PVCs that each pod gets. Cannot be changed.", NULLABLE, {"maxItems": 32}),
     ] = None
     update_strategy: Annotated[
         UpdateStrategy,
@@ -179,7 +179,7 @@ class NodeSetSpec(KubeStruct, frozen=True):
         int, about("Number of old revisions to keep.", INT32, {"minimum": 0})
     ] = 0
     persistent_volume_claim_retention_policy: Annotated[
-        PvcRetentionPolicy, about("What becomes of the pods' claims.")
+        PvcRetentionPolicy, about("Whether PVCs are deleted with their pods.")
     ] = PvcRetentionPolicy()
     min_ready_seconds: Annotated[
         int,
@@ -240,7 +240,7 @@ class NodeSetStatus(Status, frozen=True, omit_defaults=False):
     selector: Annotated[str, about("Label selector of the pods, for autoscalers.")] = ""
     external_slurm: Annotated[
         ExternalSlurm | None,
-        about("How slurmctld is asked if it is outside; it outlives the Controller."),
+        about("How an external slurmctld is asked; it outlives the Controller."),
     ] = None
 
 

@@ -130,7 +130,7 @@ def controller_fields(obj: Controller) -> list[str]:
     spec = obj.spec
     if spec.external:
         return _rows(KEYS, spec) + [
-            f"spec.{path}: not used, slurmctld is outside (spec.external) and is set up there"
+            f"spec.{path}: not used, slurmctld is external (spec.external) and is configured there"
             for path, used in OUTSIDE.items()
             if used(spec)
         ]

@@ -58,7 +58,7 @@ def controller_problems(obj: Controller) -> Iterator[Problem]:
     if spec.ha and spec.ha.enabled and not (spec.persistent and claim):
         yield Problem(
             "spec.ha",
-            "high availability needs a shared state directory: name a ReadWriteMany claim in "
+            "high availability needs a shared state directory: name a ReadWriteMany PVC in "
             "persistence.existingClaim",
         )
     if spec.ha and spec.ha.backups > MOST_BACKUPS:
@@ -110,7 +110,7 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
         path = f"spec.volumeClaimTemplates[{index}]"
         yield from _shape_problems(path, claim, shapes.PVC)
     if "" in claims:
-        yield Problem("spec.volumeClaimTemplates", "give each claim a metadata.name")
+        yield Problem("spec.volumeClaimTemplates", "give each template a metadata.name")
     yield from _duplicates("spec.volumeClaimTemplates", filter(None, claims))
 
 
@@ -160,7 +160,7 @@ def accounting_problems(obj: Accounting) -> Iterator[Problem]:
         if spec.effective_jwt_key_ref is None:
             yield Problem("spec.jwtKeyRef", "name the Secret with jwt.key")
         if spec.storage_config is None:
-            yield Problem("spec.storageConfig", "say where the database is")
+            yield Problem("spec.storageConfig", "name the host of the database")
     if spec.storage_config is not None:
         for field in ("host", "database", "username"):
             text: str = getattr(spec.storage_config, field)
@@ -213,7 +213,7 @@ def _strategy(strategy: UpdateStrategy) -> Iterator[Problem]:
 
 def _external(external: bool, config: ExternalConfig | None) -> Iterator[Problem]:
     if external and (config is None or not config.host):
-        yield Problem("spec.externalConfig.host", "say where the outside daemon is")
+        yield Problem("spec.externalConfig.host", "name the host of the external daemon")
 
 
 def _template(template: PodTemplate, *, host_network: bool = True) -> Iterator[Problem]:

@@ -88,7 +88,7 @@ class Metrics:
             registry=r,
         )
         self.loop_lag = Gauge(
-            "penstock_loop_lag_seconds", "How late the event loop woke last time.", registry=r
+            "penstock_loop_lag_seconds", "Delay of the last timer of the event loop.", registry=r
         )
 
     def sent(self, verb: str, resource: str, code: int, seconds: float | None = None) -> None:

@@ -136,7 +136,7 @@ class Controller:
         entry = log.bind(controller=self.name, key=key, retry_in=round(delay, 3))
         if isinstance(error, (ConflictError, NotLeaderError)):
             # Another writer was faster, or another process leads now: expected, no news to a user.
-            entry.info("reconcile must look again", error=str(error))
+            entry.info("reconcile is requeued", error=str(error))
             return
         if isinstance(error, (KubeError, TimeoutError)):
             entry.warning("reconcile failed", error=str(error) or repr(error))

@@ -18,8 +18,8 @@ Sets: TypeAlias = Mapping[str, frozenset[str]]
 """Nodes by the name of a node set that a PartitionName line may name."""
 
 _BY_NAME = (
-    "its nodes are named one by one, and slurmctld does not start on a line that names a dynamic "
-    "node which it has no record of: declare them in a Partition"
+    "its line names nodes one by one, and slurmctld does not start if it has no record of one of "
+    "them: declare them in a Partition"
 )
 
 

@@ -51,7 +51,7 @@ def with_differences(text: str, name: str, found: Iterable[Difference]) -> tuple
         if len(Document.parse(new).lines) != len(lines):
             left = [f"the line of partition {name} cannot be changed by itself"]
     except ValueError as error:
-        return text, [f"slurm.conf cannot say {error}"]
+        return text, [f"slurm.conf cannot express {error}"]
     return (text, left) if left else (new, [])
 
 
@@ -76,7 +76,7 @@ def line_of(live: Partition, nodes: str) -> str:
     shown = {row.key: row.live(live) for row in ROWS if row.live is not None}
     unknown = [key for key, value in shown.items() if value is None]
     if unknown:
-        raise ConfError(f"this version of slurmrestd does not tell {', '.join(unknown)}")
+        raise ConfError(f"this version of slurmrestd does not report {', '.join(unknown)}")
     for row in ROWS:
         value = shown.get(row.key)
         if value and value != row.absent:
@@ -156,7 +156,7 @@ def _left(new: str, name: str, found: Iterable[Difference]) -> list[str]:
     has = canonical({key: value for key, value in line.keys.items() if key != NODES.lower()})
     has[NODES.lower()] = line.keys.get(NODES.lower(), "")
     return [
-        f"slurm.conf cannot say {one.key}={one.live} here"
+        f"slurm.conf cannot express {one.key}={one.live} here"
         for one in found
         if has.get(one.key.lower(), "") != one.live
     ]

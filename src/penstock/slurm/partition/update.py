@@ -55,7 +55,7 @@ def call(
         old = canonical(_known(change.old) if change.old is not None else {})
         old |= {one.key.lower(): one.live for one in drifted if one.key.lower() in BY_KEY}
     except ValueError as error:
-        return ByFile(name, f"slurmrestd is not told {error}")
+        return ByFile(name, f"slurmrestd cannot be given {error}")
     unset: list[Body] = []
     given: list[Body] = []
     for key in differing(old, new):
