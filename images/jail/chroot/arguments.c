@@ -1,0 +1,39 @@
+#include "arguments.h"
+
+#include <string.h>
+
+static int parse_root(struct arguments *arguments, const char *word, struct failure *failure)
+{
+    size_t length = strlen(word);
+
+    if (arguments->root[0] != '\0')
+        return failure_of(failure, "plugstack.conf: more than one root", word);
+    if (word[0] != '/')
+        return failure_of(failure, "plugstack.conf: the root is no absolute path", word);
+    if (strspn(word, "/") == length)
+        return failure_of(failure, "plugstack.conf: the root must differ from", "/");
+    if (length >= sizeof(arguments->root))
+        return failure_of(failure, "plugstack.conf", "the path of the root is too long");
+    memcpy(arguments->root, word, length + 1);
+    return 0;
+}
+
+int arguments_parse(struct arguments *arguments, int count, char *const words[],
+                    struct failure *failure)
+{
+    arguments->root[0] = '\0';
+    arguments->pid_namespace = true;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], "pid_namespace=on") == 0)
+            arguments->pid_namespace = true;
+        else if (strcmp(words[i], "pid_namespace=off") == 0)
+            arguments->pid_namespace = false;
+        else if (strchr(words[i], '=') != NULL && words[i][0] != '/')
+            return failure_of(failure, "plugstack.conf: unknown argument of chroot.so", words[i]);
+        else if (parse_root(arguments, words[i], failure) != 0)
+            return -1;
+    }
+    if (arguments->root[0] == '\0')
+        return failure_of(failure, "plugstack.conf", "chroot.so needs the path of the root");
+    return 0;
+}

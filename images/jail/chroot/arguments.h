@@ -1,0 +1,18 @@
+/* Arguments of the line in plugstack.conf: "required chroot.so ROOT [pid_namespace=on|off]". */
+#ifndef CHROOT_ARGUMENTS_H
+#define CHROOT_ARGUMENTS_H
+
+#include <stdbool.h>
+
+#include "failure.h"
+
+struct arguments {
+    char root[PATH_MAX]; /* absolute path of the root that steps enter */
+    bool pid_namespace;  /* each step has a PID namespace; default on */
+};
+
+/* Returns 0, or -1 with the reason. */
+int arguments_parse(struct arguments *arguments, int count, char *const words[],
+                    struct failure *failure);
+
+#endif

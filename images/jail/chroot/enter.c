@@ -1,0 +1,223 @@
+#define _GNU_SOURCE
+#include "enter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What root needs for its own work in the jail: files, accounts, su, sudo, ports below 1024. */
+static const unsigned kept[] = {
+    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,           CAP_FSETID,      CAP_KILL,    CAP_SETGID,
+    CAP_SETUID, CAP_SETPCAP,      CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE, CAP_SETFCAP,
+};
+
+/* Their permission bits allow uid 0 to write, whatever capabilities it lacks. */
+static const char *const read_only[] = {
+    "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+};
+
+/* A raw call, because that of glibc changes all threads of slurmstepd. */
+int set_effective_uid(uid_t uid, struct failure *failure)
+{
+    if (geteuid() != uid && syscall(SYS_setresuid, (uid_t) -1, uid, (uid_t) -1) != 0)
+        return failure_of_call(failure, "setresuid", "effective uid", errno);
+    return 0;
+}
+
+/*
+ * glibc reads nsswitch.conf and loads its modules at the first lookup. A first lookup after the
+ * change of the root would load, as root, libraries that the jail's users can write.
+ */
+static void load_name_services(void)
+{
+    struct passwd user, *found_user;
+    struct group group, *found_group;
+    char buffer[16384];
+    const char *name = "no such name";
+
+    /* The results do not matter, only that each source was asked. */
+    (void) getpwnam_r(name, &user, buffer, sizeof(buffer), &found_user);
+    (void) getgrnam_r(name, &group, buffer, sizeof(buffer), &found_group);
+}
+
+static int identify_root(struct root *root, struct failure *failure)
+{
+    struct stat found;
+
+    if (stat("/", &found) != 0)
+        return failure_of_call(failure, "stat", "/", errno);
+    root->device = found.st_dev;
+    root->inode = found.st_ino;
+    return 0;
+}
+
+int check_root(const struct root *root, struct failure *failure)
+{
+    struct root found = {.device = 0, .inode = 0, .old_namespace = -1, .old_root = -1};
+
+    if (identify_root(&found, failure) != 0)
+        return -1;
+    if (found.device != root->device || found.inode != root->inode)
+        return failure_of(failure, "/", "this root is not the one of the job");
+    return 0;
+}
+
+static int remember_old_root(struct root *root, struct failure *failure)
+{
+    root->old_root = -1;
+    root->old_namespace = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (root->old_namespace < 0)
+        return failure_of_call(failure, "open", "/proc/self/ns/mnt", errno);
+    root->old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root->old_root < 0)
+        return failure_of_call(failure, "open", "/", errno);
+    return 0;
+}
+
+int enter_root(const char *path, struct root *root, struct failure *failure)
+{
+    load_name_services();
+    if (remember_old_root(root, failure) != 0)
+        return -1;
+    if (unshare(CLONE_NEWNS) != 0)
+        return failure_of_call(failure, "unshare", "CLONE_NEWNS", errno);
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return failure_of_call(failure, "mount private", "/", errno);
+    if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) != 0)
+        return failure_of_call(failure, "mount bind", path, errno);
+    if (chdir(path) != 0)
+        return failure_of_call(failure, "chdir", path, errno);
+    if (syscall(SYS_pivot_root, ".", ".") != 0)
+        return failure_of_call(failure, "pivot_root", path, errno);
+    /* The old root lies on the new one now. */
+    if (umount2(".", MNT_DETACH) != 0)
+        return failure_of_call(failure, "umount2", "old root", errno);
+    if (chdir("/") != 0)
+        return failure_of_call(failure, "chdir", "/", errno);
+    return mount_proc(failure) == 0 ? identify_root(root, failure) : -1;
+}
+
+int forget_old_root(struct root *root, struct failure *failure)
+{
+    int result = 0;
+
+    if (root->old_root >= 0 && close(root->old_root) != 0)
+        result = failure_of_call(failure, "close", "old root", errno);
+    if (root->old_namespace >= 0 && close(root->old_namespace) != 0)
+        result = failure_of_call(failure, "close", "old mount namespace", errno);
+    root->old_root = root->old_namespace = -1;
+    return result;
+}
+
+int return_from_root(struct root *root, struct failure *failure)
+{
+    int result = 0;
+
+    if (root->old_root >= 0) {
+        if (setns(root->old_namespace, CLONE_NEWNS) != 0)
+            result = failure_of_call(failure, "setns", "old mount namespace", errno);
+        else if (fchdir(root->old_root) != 0)
+            result = failure_of_call(failure, "fchdir", "old root", errno);
+        else if (chroot(".") != 0)
+            result = failure_of_call(failure, "chroot", "old root", errno);
+    }
+    return forget_old_root(root, failure) == 0 ? result : -1;
+}
+
+int mount_proc(struct failure *failure)
+{
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
+        return failure_of_call(failure, "mount proc", "/proc", errno);
+    return 0;
+}
+
+static int make_read_only(const char *path, struct failure *failure)
+{
+    const unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+    if (mount(path, path, NULL, MS_BIND, NULL) != 0) {
+        if (errno == ENOENT) /* this kernel has none */
+            return 0;
+        return failure_of_call(failure, "mount bind", path, errno);
+    }
+    if (mount(NULL, path, NULL, flags, NULL) != 0)
+        return failure_of_call(failure, "mount read-only", path, errno);
+    return 0;
+}
+
+int protect_kernel(struct failure *failure)
+{
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
+
+    for (size_t i = 0; i < sizeof(read_only) / sizeof(read_only[0]); i++)
+        if (make_read_only(read_only[i], failure) != 0)
+            return -1;
+    /* EINVAL: a folder without a mount, so nothing of the kernel's. */
+    if (mount_setattr(AT_FDCWD, "/sys", AT_RECURSIVE, &attributes, sizeof(attributes)) != 0 &&
+        errno != EINVAL && errno != ENOENT)
+        return failure_of_call(failure, "mount_setattr", "/sys", errno);
+    return 0;
+}
+
+int protect_tasks(struct failure *failure)
+{
+    uid_t user = geteuid();
+    int result;
+
+    if (set_effective_uid(0, failure) != 0)
+        return -1;
+    if (unshare(CLONE_NEWNS) != 0)
+        result = failure_of_call(failure, "unshare", "CLONE_NEWNS", errno);
+    else
+        result = protect_kernel(failure);
+    return set_effective_uid(user, failure) == 0 ? result : -1;
+}
+
+static bool is_kept(unsigned capability)
+{
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (kept[i] == capability)
+            return true;
+    return false;
+}
+
+/* The inheritable set bypasses the bounding set when uid 0 executes a program. */
+static int clear_inheritable(struct failure *failure)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, sets) != 0)
+        return failure_of_call(failure, "capget", "self", errno);
+    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        sets[i].inheritable = 0;
+    if (syscall(SYS_capset, &header, sets) != 0)
+        return failure_of_call(failure, "capset", "inheritable", errno);
+    return 0;
+}
+
+int limit_capabilities(struct failure *failure)
+{
+    for (unsigned capability = 0;; capability++) {
+        int bounded = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+
+        if (bounded < 0 && errno == EINVAL && capability > CAP_SETFCAP)
+            break; /* above the last one of this kernel */
+        if (bounded < 0)
+            return failure_of_call(failure, "prctl", "PR_CAPBSET_READ", errno);
+        if (bounded == 1 && !is_kept(capability) &&
+            prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0)
+            return failure_of_call(failure, "prctl", "PR_CAPBSET_DROP", errno);
+    }
+    return clear_inheritable(failure);
+}
