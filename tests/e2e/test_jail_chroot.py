@@ -1,0 +1,370 @@
+"""chroot.so in real steps: slurmd's jobs run in the jail, see only themselves, and cannot leave it.
+
+Both releases of Slurm that the images carry; no node. docs: images/jail/chroot/README.md.
+"""
+
+import json
+import os
+import re
+import statistics
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from e2e_kit.jail_host import JAIL, Done, JailHost
+from e2e_kit.site import eventually
+from penstock.local.linux import why_not
+from penstock.local.recipes import RELEASES, Release
+
+FIXTURES = Path(__file__).parents[1] / "fixtures/jail"
+LINE = f"required chroot.so {JAIL}"
+ATTEMPTS = 50
+PAIRS = 30
+ROUNDS = 3
+"""Other tests compute beside this one: one measurement may be of theirs."""
+MOST_MS = 10.0
+"""More than a step may take with the plug-in."""
+OVER = ("CANCELLED", "COMPLETED", "FAILED")
+TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+PAIR = """
+import json, subprocess, sys, time
+job, line = sys.argv[1:]
+step = ["setpriv", "--reuid=2001", "--regid=2001", "--clear-groups", "srun", "-Q"]
+found = []
+for number in range(%d):
+    pair = {}
+    for text in ("", line) if number %% 2 else (line, ""):
+        with open("/etc/slurm/plugstack.conf", "w") as file:
+            file.write(text + "\\n")
+        begin = time.perf_counter()
+        subprocess.run([*step, "--jobid", job, "--overlap", "-n1", "true"], check=True)
+        pair[text] = 1000 * (time.perf_counter() - begin)
+    found.append([pair[""], pair[line]])
+print(json.dumps(found))
+"""
+EVIL = """
+#include <fcntl.h>
+#include <unistd.h>
+__attribute__((constructor)) static void load(void)
+{
+    char name[64] = "";
+    int in = open("/proc/thread-self/comm", O_RDONLY), out;
+    ssize_t size = read(in, name, sizeof(name));
+    out = open("/tmp/evil", O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (size > 0 && out >= 0)
+        (void) !write(out, name, (size_t) size);
+    (void) close(out);
+}
+"""
+
+
+@pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.tag)
+def host(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[JailHost]:
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    release: Release = request.param
+    one = JailHost(tmp_path_factory.mktemp("jail") / "host", release)
+    try:
+        one.up()
+        one.write(f"{JAIL}/opt/escapes.py", (FIXTURES / "escapes.py").read_text())
+        yield one
+    finally:
+        one.down()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(host: JailHost) -> Generator[None]:
+    """After each test: no job, step, process, mount or folder of it."""
+    before = mounts(host)
+    yield
+    host.plugstack(LINE)
+    host.run("scancel", "--user=alice")
+    host.run("scancel", "--user=root")
+    host.run("scontrol", "update", "nodename=worker-0", "state=resume")
+    host.wait_idle()
+    assert eventually("no slurmstepd is left", lambda: not stepds(host), 20)
+    assert "job" not in host.check("ls", "/var/spool/slurmd")
+    assert mounts(host) == before
+
+
+def mounts(host: JailHost) -> int:
+    return len(host.check("cat", "/proc/1/mountinfo").splitlines())
+
+
+def stepds(host: JailHost) -> list[list[str]]:
+    """Each slurmstepd, and each first process of a namespace: pid, parent, title."""
+    lines = host.check("ps", "-eo", "pid,ppid,args").splitlines()
+    return [words for words in (line.split(None, 2) for line in lines) if "slurmstepd:" in words[2]]
+
+
+def sleeping(host: JailHost) -> list[str]:
+    """Tasks `sleep 3000` and `sleep 3001`."""
+    lines = host.check("ps", "-eo", "args").splitlines()
+    return [line for line in lines if re.fullmatch(r"(/usr/bin/)?sleep 300[01]", line)]
+
+
+def srun(host: JailHost, *command: str, user: str = "alice") -> Done:
+    return host.run("srun", "-Q", *command, user=user, cwd="/tmp")
+
+
+def batch(host: JailHost, script: str, user: str = "alice") -> str:
+    """The job that runs a script; its output is /home/alice/out-JOB in the jail."""
+    words = [
+        "sbatch",
+        "--parsable",
+        "--no-requeue",
+        "-o",
+        "/home/alice/out-%j",
+        "-D",
+        "/home/alice",
+    ]
+    return host.check(*words, "--wrap", script, user=user, cwd="/tmp").strip()
+
+
+def output(host: JailHost, job: str) -> str:
+    return host.run("cat", f"{JAIL}/home/alice/out-{job}").out
+
+
+def ended(host: JailHost, job: str) -> str:
+    """The exit code of a job that has ended, as Slurm writes it."""
+
+    def exit_code() -> str:
+        text = host.run("scontrol", "-o", "show", "job", job).out
+        words: dict[str, str] = {}
+        for word in text.split():
+            name, _, words[name] = word.partition("=")
+        return words["ExitCode"] if words["JobState"] in OVER else ""
+
+    return eventually(f"job {job} ends", exit_code, 30, every=0.1)
+
+
+def through_srun(host: JailHost, user: str) -> str:
+    return srun(host, "python3", "/opt/escapes.py", user=user).out
+
+
+def through_sbatch(host: JailHost, user: str) -> str:
+    job = batch(host, "python3 /opt/escapes.py", user)
+    ended(host, job)
+    return output(host, job)
+
+
+def through_salloc(host: JailHost, user: str) -> str:
+    words = ["python3", "-c", TERMINAL, "salloc", "-Q"]
+    text = host.run(*words, user=user, cwd="/tmp", stdin="python3 /opt/escapes.py; exit\n").out
+    return next(line for line in text.splitlines() if line.startswith("{"))
+
+
+@pytest.mark.parametrize("user", ["alice", "root"])
+@pytest.mark.parametrize("through", [through_srun, through_sbatch, through_salloc])
+def test_nobody_leaves_the_jail(
+    host: JailHost, through: Callable[[JailHost, str], str], user: str
+) -> None:
+    """S101, S171: each attempt fails, as a user and as root, and the node stays idle."""
+    outcomes: dict[str, str] = json.loads(through(host, user))
+    assert len(outcomes) >= ATTEMPTS
+    assert not {name: text for name, text in outcomes.items() if text.startswith("DONE")}
+    assert not {name: text for name, text in outcomes.items() if not text}
+    host.wait_idle()
+
+
+def test_paths_are_those_of_the_jail(host: JailHost) -> None:
+    job = batch(host, "pwd; cat /etc/where; srun -Q sh -c 'pwd; cat /etc/where'; exit 4")
+    assert ended(host, job) == "4:0"
+    assert output(host, job).split() == ["/home/alice", "jail", "/home/alice", "jail"]
+    owner = host.check("stat", "-c", "%U", f"{JAIL}/home/alice/out-{job}")
+    assert owner == "alice\n"
+    assert srun(host, "-D", "/home/alice", "sh", "-c", "pwd; echo $$ $SLURM_TASK_PID").out == (
+        "/home/alice\n2 2\n"
+    )
+
+
+@pytest.mark.parametrize("command", [["salloc", "-Q"], ["srun", "-Q", "--pty", "bash"]])
+def test_terminals(host: JailHost, command: list[str]) -> None:
+    """The shell of salloc's interactive step, and of `srun --pty`."""
+    typed = "cat /etc/where; pwd; echo pid $$; tty; exit 6\n"
+    words = ["python3", "-c", TERMINAL, *command]
+    done = host.run(*words, user="alice", cwd="/tmp", stdin=typed)
+    lines = done.out.splitlines()
+    assert {"jail", "/tmp", "pid 2"} <= set(lines)
+    assert any(line.startswith("/dev/pts/") for line in lines)
+    assert done.code == 6
+
+
+def test_exit_codes_of_several_tasks(host: JailHost) -> None:
+    script = "sleep 0.3; ls -d /proc/[1-9]* | grep -c '[0-9]$'; exit $SLURM_PROCID"
+    done = srun(host, "-n3", "-l", "sh", "-c", script)
+    assert done.code == 2
+    assert "task 1: Exited with exit code 1" in done.err
+    assert "task 2: Exited with exit code 2" in done.err
+    assert "Killed" in srun(host, "sh", "-c", "kill -9 $$").err
+
+
+def test_signals_accounting_and_a_second_step(host: JailHost) -> None:
+    """scancel, listpids, sstat, suspend and `srun --overlap` find the tasks of a step."""
+    script = "trap 'echo usr1' USR1; sleep 3000 & setsid sleep 3001 & wait; wait; wait"
+    job = batch(host, script)
+
+    def listed() -> list[str]:
+        lines = host.run("scontrol", "listpids", job).out.splitlines()[1:]
+        return [words[0] for words in map(str.split, lines) if words[2] == "batch"]
+
+    eventually("three processes", lambda: len(listed()) == 3, 20, every=0.1)
+    names = host.check("ps", "-o", "comm=", "-p", ",".join(listed())).split()
+    assert sorted(names) == ["sleep", "sleep", "slurm_script"]
+    eventually(
+        "sstat has them",
+        lambda: all(pid in host.run("sstat", "-anj", job, "-o", "pids%40").out for pid in listed()),
+        20,
+    )
+    # A step of its own: a second step of the job sees its own processes only.
+    second = host.check(
+        "srun", "-Q", "--overlap", f"--jobid={job}", "ps", "-eo", "comm=", user="alice"
+    )
+    assert second.split() == ["slurmstepd", "ps"]
+    host.check("scancel", "-b", "-s", "USR1", job)
+    eventually("the trap ran", lambda: "usr1" in output(host, job), 10, every=0.1)
+
+    def states() -> set[str]:
+        return set(host.run("ps", "-o", "stat=", "-p", ",".join(listed())).out.split())
+
+    host.check("scontrol", "suspend", job)
+    eventually("stopped", lambda: all(one.startswith("T") for one in states()), 10, every=0.2)
+    host.check("scontrol", "resume", job)
+    eventually("running", lambda: all(one.startswith("S") for one in states()), 10, every=0.2)
+    host.check("scancel", job)
+    assert ended(host, job)
+
+
+def test_a_step_ends_with_all_of_its_processes(host: JailHost) -> None:
+    """A process that keeps the output open, and one without a parent, end with the task."""
+    done = srun(host, "sh", "-c", "(setsid sleep 3000 &) ; sleep 3001 & exit 3")
+    assert done.code == 3
+    assert not sleeping(host)
+
+
+def test_a_killed_slurmstepd_takes_its_step_along(host: JailHost) -> None:
+    """Without the namespace the tasks go on."""
+    client = host.spawn("srun", "-Q", "sleep", "3000", user="alice", cwd="/tmp")
+    try:
+        found = eventually(
+            "the step runs", lambda: [one for one in stepds(host) if ".0]" in one[2]], 20, every=0.1
+        )
+        pids = {one[0] for one in found}
+        (daemon,) = (one[0] for one in found if one[1] not in pids)
+        host.check("kill", "-9", daemon)
+        eventually("no task", lambda: not sleeping(host), 10, every=0.1)
+    finally:
+        host.run("pkill", "-KILL", "-x", "srun")
+        client.communicate(timeout=20)
+
+
+def test_epilogs_of_tasks_are_inside(host: JailHost) -> None:
+    """`srun --task-epilog` runs a user's program by slurmstepd, after the task."""
+    script = "#!/bin/sh\nexec >/tmp/epilog\nreadlink /proc/self/ns/pid\npwd\nkill -9 -1\n"
+    host.write(f"{JAIL}/opt/epilog", script, mode="755")
+    done = srun(host, "--task-epilog=/opt/epilog", "readlink", "/proc/self/ns/pid", user="root")
+    assert host.check("cat", "/tmp/epilog") == f"{done.out}/tmp\n"
+    host.check("rm", "/tmp/epilog")
+    host.wait_idle()
+
+
+def test_root_works_in_the_jail(host: JailHost) -> None:
+    """su, sudo, useradd and chown work for root's own."""
+    script = """
+    set -e
+    useradd -m dave; su dave -c id; sudo -u dave id -un; chown dave /home/dave
+    userdel -r dave 2>/dev/null
+    grep NoNewPrivs /proc/self/status
+    """
+    done = srun(host, "sh", "-c", script, user="root")
+    assert done.code == 0, done
+    assert done.out.count("dave") >= 2
+    assert "NoNewPrivs:\t0" in done.out
+
+
+def test_the_extern_step_and_clients_do_not_enter(host: JailHost) -> None:
+    job = batch(host, "sleep 3000")
+    extern = eventually(
+        "extern runs", lambda: [one for one in stepds(host) if "extern" in one[2]], 20, every=0.1
+    )
+    links = {host.check("readlink", f"/proc/{pid}/ns/mnt") for pid in ("1", extern[0][0])}
+    assert len(links) == 1
+    assert host.run("salloc", "-Q", "cat", "/etc/where", user="alice").out == "container\n"
+    host.check("scancel", job)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("required chroot.so /mnt/nowhere", "mount bind(/mnt/nowhere): No such file or directory"),
+        ("required chroot.so", "plugstack.conf: chroot.so needs the path of the root"),
+        (f"{LINE} x=y", "plugstack.conf: unknown argument of chroot.so: x=y"),
+        ("required chroot.so /var", "mount proc(/proc): No such file or directory"),
+    ],
+)
+def test_a_failure_reaches_the_user(host: JailHost, line: str, text: str) -> None:
+    host.plugstack(line)
+    expected = f"chroot: cannot enter the job's root: {text}"
+    done = srun(host, "true")
+    assert done.code == 1
+    assert expected in done.err
+    host.wait_idle()
+    words = ["sbatch", "--parsable", "--no-requeue", "-o", "/tmp/failed", "--wrap", "true"]
+    job = host.check(*words, user="alice", cwd="/tmp").strip()
+    assert ended(host, job) == "1:0"
+    assert expected in host.check("cat", "/tmp/failed")
+    host.check("rm", "/tmp/failed")
+    assert "batch job complete f" in host.check("sinfo", "-hR")
+
+
+def test_without_the_pid_namespace(host: JailHost) -> None:
+    """The argument for sites that need the numbers of the node: daemons are visible then."""
+    host.plugstack(f"{LINE} pid_namespace=off")
+    script = (
+        "cat /etc/where; cat /proc/*/comm | grep -cx slurmd; echo >/proc/sys/kernel/core_pattern"
+    )
+    done = srun(host, "sh", "-c", script, user="root")
+    assert done.out.split() == ["jail", "1"]
+    assert "Read-only file system" in done.err
+
+
+def test_slurmstepd_loads_no_name_service_of_the_jail(host: JailHost) -> None:
+    """Libraries of the jail are written by its root, slurmstepd has every capability."""
+    host.write("/tmp/evil.c", EVIL)
+    library = host.check("sh", "-c", f"dirname {JAIL}/usr/lib/*/slurm-wlm").strip()
+    module = f"{library}/libnss_evil.so.2"
+    host.check("gcc", "-shared", "-fPIC", "-o", module, "/tmp/evil.c")
+    before = host.check("cat", f"{JAIL}/etc/nsswitch.conf")
+    host.write(f"{JAIL}/etc/nsswitch.conf", "passwd: evil files\ngroup: evil files\n")
+    try:
+        assert srun(host, "true").code == 0
+        assert ended(host, batch(host, "true")) == "0:0"
+        assert host.run("cat", "/tmp/evil").code == 1
+        assert srun(host, "id").code == 0
+        assert host.check("cat", "/tmp/evil") == "id\n"
+    finally:
+        host.write(f"{JAIL}/etc/nsswitch.conf", before)
+        host.run("rm", module, "/tmp/evil", "/tmp/evil.c")
+
+
+def test_time_of_a_step(host: JailHost, figure: Callable[[str], None]) -> None:
+    host.check("salloc", "-Q", "--no-shell", user="alice", cwd="/tmp")
+    job = host.check("squeue", "-ho", "%A").split()[0]
+    more = ROUNDS * MOST_MS
+    for _ in range(ROUNDS):
+        text = host.check("python3", "-c", PAIR % PAIRS, job, LINE, cwd="/tmp")
+        pairs: list[tuple[float, float]] = json.loads(text)
+        plain, inside = (statistics.median(values) for values in zip(*pairs, strict=True))
+        more = statistics.median(after - before for before, after in pairs)
+        figure(
+            f"step without and with chroot.so: {plain:.1f} and {inside:.1f} ms, "
+            f"median of the differences {more:.1f} ms ({PAIRS} pairs, {os.cpu_count()} cores)"
+        )
+        if more < MOST_MS:
+            break
+    assert more < MOST_MS
+    host.check("scancel", job)
