@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.advice.overridden_fields import set_back, told
@@ -23,24 +24,21 @@ class OverriddenFieldDetector:
         self._cache = cache = context.world.caches.of(resource, raw=True)
         self._events = Events(context.recorder, resource)
         self._seen: dict[str, Json] = {}
-        """The object of a key as it was seen last."""
+        """By uid the last version of each object."""
         cache.subscribe(self._look)
 
     def _look(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if (one := gone(old, new)) is not None:
+            self._seen.pop(one.metadata.uid, None)
         if new is None:
-            if old is not None:
-                self._seen.pop(old.metadata.key, None)
             return
-        key = new.metadata.key
-        before = self._seen.get(key)
-        if before is not None and before["metadata"].get("uid") != new.metadata.uid:
-            before = None
+        before = self._seen.get(new.metadata.uid)
         if before is not None and before["metadata"].get("generation") == new.metadata.generation:
             return
-        now = self._cache.raw(key)
+        now = self._cache.raw(new.metadata.key)
         if now is None:
             return
-        self._seen[key] = {"metadata": now["metadata"], "spec": now.get("spec", {})}
+        self._seen[new.metadata.uid] = {"metadata": now["metadata"], "spec": now.get("spec", {})}
         found = set_back(before, now) if before is not None else ()
         leads = self._client.guard is None or self._client.guard()
         if found and leads and not new.metadata.deleting:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.loginset import LoginSet
+from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.base import times
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -36,29 +36,31 @@ class _Heard:
     pace: float
 
 
+@dataclass(slots=True)
+class _State:
+    heard: dict[str, _Heard] | None = None
+    """By uid of a pod; None while the LoginSet has no directory."""
+
+
 class DirectoryMonitor:
-    """What was heard, by LoginSet and pod."""
+    """Reads whether the directories of LoginSets answer."""
 
     def __init__(self, context: Context) -> None:
         self._client = context.client
         self._world = context.world
-        self._heard: dict[str, dict[str, _Heard]] = {}
-
-    def forget(self, key: str) -> None:
-        """The LoginSet is gone, or has no directory."""
-        self._heard.pop(key, None)
+        self._states = context.states(LOGINSETS, _State)
 
     async def observe(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
         """The condition of a LoginSet, and a warning when there is something new to tell."""
-        key, old = obj.metadata.key, obj.status.conditions
+        state, old = self._states.of(obj), obj.status.conditions
         ref = obj.spec.sssd_conf_ref
         conf = self._world.secret_value(obj.metadata.namespace, ref) if ref is not None else None
         if ref is None or not directory.asks((conf or b"").decode(errors="replace")):
-            self.forget(key)
+            state.heard = None
             return directory.findings("", {}, old)
         living = [pod for pod in pods if pod.ready and not pod.metadata.deleting]
         newest = sorted(living, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
-        before = self._heard.get(key, {})
+        before = state.heard or {}
         heard: dict[str, _Heard] = {}
         words: dict[str, str] = {}
         for pod in newest[:PODS]:
@@ -66,15 +68,15 @@ class DirectoryMonitor:
             if (one := await self._hear(pod, before.get(uid))) is not None:
                 heard[uid] = one
                 words[pod.metadata.name] = one.said.words
-        self._heard[key] = heard
+        state.heard = heard
         findings = directory.findings(ref.name, words, old)
         if told := directory.news(findings, old):
             events.warning(obj, findings[0].reason, told)
         return findings
 
-    def requeue_after(self, key: str) -> float | None:
+    def requeue_after(self, obj: LoginSet) -> float | None:
         """Soon while there is a directory to hear of."""
-        heard = self._heard.get(key)
+        heard = self._states.of(obj).heard
         if heard is None:
             return None
         return min((one.pace for one in heard.values()), default=LOOK_YOUNG_S)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import SECRETS, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -34,6 +35,11 @@ _TOLD = {
 }
 
 
+@dataclass(slots=True)
+class _State:
+    is_moving: bool = False
+
+
 class KeyRotation:
     """Looks after the key rings of all clusters."""
 
@@ -42,12 +48,12 @@ class KeyRotation:
         self._world = context.world
         self._connections = connections
         self._restarter = PodRestarter(context.client)
-        self._moving: set[str] = set()
+        self._states = context.states(CONTROLLERS, _State)
 
     async def advance(self, controller: Controller, events: Events) -> list[Finding]:
         """Do the next step, if one is due, and say how far it is. Raises KubeError."""
-        key, space = controller.metadata.key, controller.metadata.namespace
-        self._moving.discard(key)
+        state, space = self._states.of(controller), controller.metadata.namespace
+        state.is_moving = False
         ref = names.slurm_key_ref(controller)
         wanted = self._world.secret_value(space, ref)
         if wanted is None:
@@ -64,23 +70,19 @@ class KeyRotation:
             return [Finding(False, "KeyRingUnreadable", told)]
         found = step(ring, self._seen(controller, ring, wanted))
         if found.ring != ring:
-            self._moving.add(key)
+            state.is_moving = True
             await self._write(controller, found.ring)
             self._tell(controller, events, ring, found)
             # What is written is looked at when the watch shows it.
             return self._findings(found.ring, found)
         if ring.phase is not Phase.SETTLED:
-            self._moving.add(key)
+            state.is_moving = True
             await self._show(controller, ring)
         return self._findings(ring, found)
 
     def requeue_after(self, controller: Controller) -> float | None:
         """Soon while a key is on its way."""
-        return 1.0 if controller.metadata.key in self._moving else None
-
-    def forget(self, key: str) -> None:
-        """Drop what is remembered of a Controller that is gone."""
-        self._moving.discard(key)
+        return 1.0 if self._states.of(controller).is_moving else None
 
     def _findings(self, ring: Ring, found: Step) -> list[Finding]:
         if ring.phase is Phase.SETTLED and not found.words:

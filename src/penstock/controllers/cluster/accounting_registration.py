@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
@@ -27,14 +27,19 @@ class _Attempts:
     at: float = float("-inf")
 
 
+@dataclass(slots=True)
+class _State:
+    attempts: _Attempts | None = None
+    view: RegistrationView | None = None
+
+
 class Registrations:
     """The registrations of all clusters."""
 
     def __init__(self, context: Context, connections: SlurmConnections) -> None:
         self._clock = context.client.clock
         self._connections = connections
-        self._attempts: dict[str, _Attempts] = {}
-        self._views: dict[str, RegistrationView] = {}
+        self._states = context.states(CONTROLLERS, _State)
 
     async def reconcile(
         self, controller: Controller, cluster: ClusterInputs, events: Events, *, settled: bool
@@ -43,11 +48,10 @@ class Registrations:
 
         `settled` says that slurmctld serves with the configuration that names this Accounting.
         """
-        key = controller.metadata.key
-        link, accounting = self._connections.get(key), cluster.accounting
+        state = self._states.of(controller)
+        link, accounting = self._connections.get(controller.metadata.key), cluster.accounting
         if link is None or accounting is None:
-            self._views.pop(key, None)
-            self._attempts.pop(key, None)
+            state.view = state.attempts = None
             if link is not None:
                 link.registration.need("", "")
             return []
@@ -58,7 +62,7 @@ class Registrations:
         if registration.registers_again(view, self._clock.monotonic()):
             await self._reconfigure(controller, link, events, view)
             view = self._view(controller, link, name, where, settled=settled)
-        self._views[key] = view
+        state.view = view
         if view.registration == Unknown(NOT_ASKED):
             # A process that has just started would report that nothing is known, and take it back.
             return []
@@ -66,15 +70,10 @@ class Registrations:
 
     def requeue_after(self, controller: Controller) -> float | None:
         """Seconds until the next reconfigure is due; None when none is."""
-        view = self._views.get(controller.metadata.key)
+        view = self._states.of(controller).view
         if view is None:
             return None
         return registration.requeue_after(view, self._clock.monotonic())
-
-    def forget(self, key: str) -> None:
-        """The Controller is gone."""
-        self._attempts.pop(key, None)
-        self._views.pop(key, None)
 
     def outdated(self, controller: Controller) -> frozenset[str]:
         """The condition's type, where the Controller names no Accounting any more."""
@@ -83,10 +82,10 @@ class Registrations:
     def _view(
         self, controller: Controller, link: SlurmConnection, name: str, where: str, *, settled: bool
     ) -> RegistrationView:
-        key = controller.metadata.key
-        found, tried = link.registration.registration, self._attempts.get(key)
+        state = self._states.of(controller)
+        found, tried = link.registration.registration, state.attempts
         if tried is None or tried.slurmdbd != where:
-            tried = self._attempts[key] = _Attempts(where)
+            tried = state.attempts = _Attempts(where)
         if registration.is_registered(found):
             tried.count = 0
         return RegistrationView(
@@ -102,8 +101,8 @@ class Registrations:
     async def _reconfigure(
         self, controller: Controller, link: SlurmConnection, events: Events, view: RegistrationView
     ) -> None:
-        tried = self._attempts[controller.metadata.key]
-        tried.count, tried.at = tried.count + 1, self._clock.monotonic()
+        if (tried := self._states.of(controller).attempts) is not None:
+            tried.count, tried.at = tried.count + 1, self._clock.monotonic()
         if link.client is None:
             return
         try:

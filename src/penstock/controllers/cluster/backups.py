@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from penstock.api.cluster.labels import TRUE
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CLAIMS, PODS, Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import MOST_BACKUPS, Controller
+from penstock.api.slinky.controller import CONTROLLERS, MOST_BACKUPS, Controller
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
@@ -27,6 +28,12 @@ PACE_S = 5.0
 """How often slurmrestd is asked which of them answer."""
 
 
+@dataclass(slots=True)
+class _State:
+    polled_at: float = float("-inf")
+    """When the cluster was polled last (monotonic seconds)."""
+
+
 class Backups:
     """Looks after the pods of a Controller with backups."""
 
@@ -36,16 +43,11 @@ class Backups:
         self._connections = connections
         self._objects = context.objects
         self._restarter = PodRestarter(context.client)
-        self._asked: dict[str, float] = {}
-        """When each cluster was asked last (monotonic seconds)."""
+        self._states = context.states(CONTROLLERS, _State)
 
     def requeue_after(self, controller: Controller) -> float | None:
         """Seconds until it is asked again."""
         return PACE_S if controller.spec.replicas > 1 and not controller.spec.external else None
-
-    def forget(self, key: str) -> None:
-        """Drop what is remembered of a Controller that is gone."""
-        self._asked.pop(key, None)
 
     async def reconcile(
         self, controller: Controller, cluster: ClusterInputs, events: Events
@@ -54,9 +56,9 @@ class Backups:
 
         Raises KubeError.
         """
-        key, now = controller.metadata.key, self._client.clock.monotonic()
-        if now - self._asked.get(key, float("-inf")) >= PACE_S:
-            self._asked[key] = now
+        state, now = self._states.of(controller), self._client.clock.monotonic()
+        if now - state.polled_at >= PACE_S:
+            state.polled_at = now
             await self._label(controller, events)
         pods, data = self._world.slurmctld_pods(controller), self._world.real_config(controller)
         if data is not None:

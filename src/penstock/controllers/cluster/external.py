@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.base.times import write
 from penstock.controllers.auth.rejected_key import AGAIN_S, RejectedKeyDetector
 from penstock.controllers.config.triggers import tell
@@ -22,6 +24,12 @@ from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Fact, Unknown
 
 
+@dataclass(slots=True)
+class _State:
+    waits: bool = False
+    """Whether something is wrong whose end no watch reports."""
+
+
 class ExternalCluster:
     """Brings about what the cluster of an outside slurmctld has here."""
 
@@ -31,8 +39,8 @@ class ExternalCluster:
         self._connections = connections
         self._world = context.world
         self._port_probe = context.port_probe
-        self._keys = RejectedKeyDetector(context)
-        self._again: set[str] = set()
+        self.keys = RejectedKeyDetector(context)
+        self._states = context.states(CONTROLLERS, _State)
 
     def heard(self, controller: Controller) -> bool:
         """Whether this process has asked that slurmctld, or knows why it cannot."""
@@ -58,11 +66,11 @@ class ExternalCluster:
         said = snapshot.jobs if snapshot is not None else UNCONNECTED
         pods = self._workers(controller)
         starts = refused_key.starting(pods)
-        refusal = await self._keys.observe(controller.metadata.key, starts)
+        refusal = await self.keys.observe(controller.metadata.key, starts)
         if refusal is not None:
-            await self._keys.refresh(pods, cluster.slurm_key_hash)
+            await self.keys.refresh(pods, cluster.slurm_key_hash)
         answers = outside.answers(controller, said, await self._way(controller, said), refusal)
-        self._note(controller, waits=not answers.ok or starts is not None)
+        self._states.of(controller).waits = not answers.ok or starts is not None
         return [
             answers,
             *(outside.unreached(controller, pods, snapshot.nodes) if snapshot is not None else ()),
@@ -71,16 +79,7 @@ class ExternalCluster:
 
     def requeue_after(self, controller: Controller) -> float | None:
         """Soon while something is wrong that nobody tells us the end of."""
-        return AGAIN_S if controller.metadata.key in self._again else None
-
-    def forget(self, key: str) -> None:
-        """Drop what is remembered of a Controller that is gone."""
-        self._again.discard(key)
-        self._keys.forget(key)
-
-    def _note(self, controller: Controller, *, waits: bool) -> None:
-        key = controller.metadata.key
-        (self._again.add if waits else self._again.discard)(key)
+        return AGAIN_S if self._states.of(controller).waits else None
 
     def _workers(self, controller: Controller) -> list[Pod]:
         found: list[Pod] = []

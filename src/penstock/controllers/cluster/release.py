@@ -8,9 +8,9 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.controllers.config.transaction import ConfigTransaction
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import release
 from penstock.render.slinky.cluster import release as of_release
@@ -28,25 +28,26 @@ class Learned:
     state: str = ""
 
 
+@dataclass(slots=True)
+class _State:
+    learned: Learned | None = None
+
+
 class Releases:
     """What is known of the releases of each Controller's slurmctld, by the Controller's key."""
 
     def __init__(
-        self, world: World, connections: SlurmConnections, configuration: ConfigTransaction
+        self, context: Context, connections: SlurmConnections, configuration: ConfigTransaction
     ) -> None:
-        self._world = world
+        self._world = context.world
         self._connections = connections
         self._configuration = configuration
-        self._learned: dict[str, Learned] = {}
-
-    def forget(self, key: str) -> None:
-        """Drop what was learned of a Controller that is gone."""
-        self._learned.pop(key, None)
+        self._states = context.states(CONTROLLERS, _State)
 
     def learned(self, obj: Controller) -> Learned:
         """What is known by now; before slurmctld was looked at, what the status has."""
         status = obj.status
-        return self._learned.get(obj.metadata.key) or Learned(
+        return self._states.of(obj).learned or Learned(
             status.slurm_image, status.slurm_version, status.state_version
         )
 
@@ -88,7 +89,7 @@ class Releases:
         """Note what a pod shows that is as its StatefulSet says."""
         status = obj.status
         known = Learned(status.slurm_image, status.slurm_version, status.state_version)
-        self._learned[obj.metadata.key] = self._shown(obj, pod, known, serves=serves)
+        self._states.of(obj).learned = self._shown(obj, pod, known, serves=serves)
 
     def _shown(self, obj: Controller, pod: Pod | None, known: Learned, *, serves: bool) -> Learned:
         raw = self._workload(obj)

@@ -8,7 +8,7 @@ from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, Node, Pod
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller, ControllerStatus
+from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
@@ -53,6 +53,16 @@ class _Wait:
     refreshed: int = 0
 
 
+@dataclass(slots=True)
+class _State:
+    wait: _Wait | None = None
+    start: Start | None = None
+    release: tuple[str, str] = ("", "")
+    """uid of the pod whose reconfigure container was queried, and its version of Slurm."""
+    reads_since: float | None = None
+    """Since when slurmctld is about to read its files (monotonic seconds)."""
+
+
 class ConfigTransaction:
     """Looks at the configuration of a Controller and does what was decided."""
 
@@ -60,12 +70,7 @@ class ConfigTransaction:
         self._client = context.client
         self._world = context.world
         self._restarter = PodRestarter(context.client)
-        self._waits: dict[str, _Wait] = {}
-        self._starts: dict[str, Start] = {}
-        self._releases: dict[str, tuple[str, str]] = {}
-        """By Controller the pod whose reconfigure container was asked, and its version of Slurm."""
-        self._reads: dict[str, float] = {}
-        """Since when slurmctld is about to read its files (monotonic seconds)."""
+        self._states = context.states(CONTROLLERS, _State)
 
     async def evaluate(
         self,
@@ -131,15 +136,15 @@ class ConfigTransaction:
 
     def release(self, controller: Controller, pod: Pod) -> str:
         """The version of Slurm in the pod's reconfigure container; empty while not known."""
-        uid, found = self._releases.get(controller.metadata.uid, ("", ""))
+        uid, found = self._states.of(controller).release
         return found if uid == pod.metadata.uid else ""
 
     def _note_release(self, controller: Controller, pod: Pod, acks: Acks) -> None:
         if acks.spoke:
-            self._releases[controller.metadata.uid] = (pod.metadata.uid, acks.release)
+            self._states.of(controller).release = (pod.metadata.uid, acks.release)
 
     def _knows(self, controller: Controller, pod: Pod) -> bool:
-        return self._releases.get(controller.metadata.uid, ("", ""))[0] == pod.metadata.uid
+        return self._states.of(controller).release[0] == pod.metadata.uid
 
     async def mark(
         self, controller: Controller, events: Events, view: ConfigView, decision: Decision
@@ -194,41 +199,33 @@ class ConfigTransaction:
                 note = f"{name} is made anew: slurmctld has to restart for {named}"
             await self._restarter.restart(controller, events, pod, note)
 
-    def requeue_after(self, key: str, stage: Stage) -> float | None:
+    def requeue_after(self, controller: Controller, stage: Stage) -> float | None:
         """Seconds until the answer is looked for again; None when nothing is waited for."""
         if stage in {Stage.REFUSED, Stage.UNDONE}:
             return 30.0
         if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
             return None
-        waited = self._waited(key)
+        waited = self._waited(controller)
         return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
 
-    def note(self, key: str, decision: Decision, wanted: str, *, asked: bool) -> None:
+    def note(self, controller: Controller, decision: Decision, wanted: str, *, asked: bool) -> None:
         """Remember since when this step is waited for; `asked` is for a reconfigure by hand."""
         what = (decision.stage, wanted)
-        wait = self._waits.get(key)
-        now = self._client.clock.monotonic()
-        if wait is None or wait.what != what:
-            self._waits[key] = _Wait(what, now)
+        state, now = self._states.of(controller), self._client.clock.monotonic()
+        if state.wait is None or state.wait.what != what:
+            state.wait = _Wait(what, now)
         if decision.reads or asked:
-            self._reads.setdefault(key, now)
+            state.reads_since = now if state.reads_since is None else state.reads_since
         else:
-            self._reads.pop(key, None)
+            state.reads_since = None
 
-    def forget(self, key: str, uid: str) -> None:
-        """Drop how long a Controller that is gone was waited for, and what its pod said."""
-        self._waits.pop(key, None)
-        self._starts.pop(key, None)
-        self._reads.pop(key, None)
-        self._releases.pop(uid, None)
-
-    def reads(self, key: str) -> bool:
+    def reads(self, controller: Controller) -> bool:
         """Whether slurmctld may be about to read its files, and forget what it is told now."""
-        since = self._reads.get(key)
+        since = self._states.of(controller).reads_since
         return since is not None and self._client.clock.monotonic() - since < READS_S
 
-    def _waited(self, key: str) -> float:
-        wait = self._waits.get(key)
+    def _waited(self, controller: Controller) -> float:
+        wait = self._states.of(controller).wait
         return self._client.clock.monotonic() - wait.since if wait else 0.0
 
     def _version(self, cluster: ClusterInputs, name: str) -> Version | None:
@@ -278,17 +275,12 @@ class ConfigTransaction:
         self, controller: Controller, pod: Pod | None, real: Version | None, *, serves: bool
     ) -> StartResult:
         """How slurmctld comes up with the real files, if it does not serve yet."""
-        key = controller.metadata.key
-        found = StartResult()
+        state, found = self._states.of(controller), StartResult()
         if real is not None and not serves:
             node = self._world.nodes.get(pod.spec.node_name or "") if pod else None
             now = self._client.clock.monotonic()
-            before = self._starts.get(key)
-            found = observe(before, pod, real.hash, node_ready=_is_ready(node), now=now)
-        if found.start is None:
-            self._starts.pop(key, None)
-        else:
-            self._starts[key] = found.start
+            found = observe(state.start, pod, real.hash, node_ready=_is_ready(node), now=now)
+        state.start = found.start
         return found
 
     def _refresh(self, controller: Controller, decision: Decision, wanted: str) -> str:
@@ -296,12 +288,12 @@ class ConfigTransaction:
 
         It looks at a ConfigMap through a watch of its own, which the pod's change may overtake.
         """
-        wait = self._waits.get(controller.metadata.key)
+        wait = self._states.of(controller).wait
         if wait is None or wait.what != (decision.stage, wanted):
             return ""
         if decision.stage not in {Stage.TRYING, Stage.DELIVERING}:
             return ""
-        if self._waited(controller.metadata.key) < REFRESH_S * 3**wait.refreshed:
+        if self._waited(controller) < REFRESH_S * 3**wait.refreshed:
             return ""
         wait.refreshed += 1
         return f"{wanted[:12]}-{wait.refreshed}"

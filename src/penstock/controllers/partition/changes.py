@@ -80,7 +80,7 @@ class PartitionChanges:
         self._judged: set[str] = set()
         self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
         """Whether what somebody changed of a partition in Slurm is to be declared so."""
-        self.reads: Callable[[str], bool] = lambda _key: False
+        self.reads: Callable[[Controller], bool] = lambda _: False
         """Whether slurmctld is about to read its files: what it is told now would be lost."""
         self._proof = PartitionVerifier()
 
@@ -335,7 +335,7 @@ class PartitionChanges:
         """Whether slurmctld would forget what it is told now: it reads its files, or ends."""
         pods = self._world.slurmctld_pods(controller)[:1]
         leaves = any(pod.metadata.deleting for pod in pods)
-        return leaves or self.reads(controller.metadata.key)
+        return leaves or self.reads(controller)
 
     def _taken(self, controller: Controller) -> bool:
         """Whether slurmctld was seen to run with its file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -32,8 +33,10 @@ from penstock.kube import (
     Result,
 )
 from penstock.kube.runtime.declaration import Signal, Signals, Watch
+from penstock.kube.runtime.state import StateByUid
 from penstock.slurm.rest.errors import SlurmError
 
+S = TypeVar("S")
 T = TypeVar("T", bound=KubeObject)
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -52,6 +55,10 @@ class Context:
     port_probe: PortProbe
     recorder: Recorder
     signals: Signals
+
+    def states(self, resource: Resource[Any], new: Callable[[], S]) -> StateByUid[S]:
+        """State for each object of a resource."""
+        return StateByUid(self.world.caches.of(resource), new)
 
 
 class StatusWriter(ABC, Generic[T]):

@@ -60,6 +60,14 @@ class _Wait:
     """Whether the pod was told of it: else it starts with it, and nothing changes."""
 
 
+@dataclass(slots=True)
+class _State:
+    wait: _Wait | None = None
+    has: tuple[str, str] | None = None
+    """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
+    requeue_s: float | None = None
+
+
 class AccountingReconciler(Reconciler[Accounting]):
     """Brings Accountings about."""
 
@@ -80,14 +88,11 @@ class AccountingReconciler(Reconciler[Accounting]):
         OverriddenFieldDetector(context, self.resource)
         self._restarter = PodRestarter(context.client)
         self._port_probe = context.port_probe
-        self._waits = self.lifetimes.by_key(dict[str, _Wait]())
-        self._has = self.lifetimes.by_key(dict[str, tuple[str, str]]())
-        """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
-        self._soon = self.lifetimes.by_key(dict[str, float]())
+        self._states = context.states(ACCOUNTINGS, _State)
 
     async def reconcile_object(self, obj: Accounting) -> list[Finding]:
         """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
-        self._soon.pop(obj.metadata.key, None)
+        self._states.of(obj).requeue_s = None
         if obj.spec.external:
             return await self._outside(obj)
         missing = self._missing(obj)
@@ -119,7 +124,7 @@ class AccountingReconciler(Reconciler[Accounting]):
 
     def requeue_after(self, obj: Accounting) -> float | None:
         """Soon while an answer of slurmdbd's container is waited for."""
-        return self._soon.get(obj.metadata.key)
+        return self._states.of(obj).requeue_s
 
     async def _outside(self, obj: Accounting) -> list[Finding]:
         """Nothing is made for an outside slurmdbd, and what was made for one inside goes."""
@@ -129,22 +134,22 @@ class AccountingReconciler(Reconciler[Accounting]):
         host, port = names.accounting_host(obj), names.accounting_port(obj)
         end = await self._port_probe.probe(obj.metadata.namespace, host, port)
         found = closed(end, "slurmdbd", host, port)
-        self._soon[obj.metadata.key] = SELDOM_S if found is None else AGAIN_S
+        self._states.of(obj).requeue_s = SELDOM_S if found is None else AGAIN_S
         return [found or Finding(True, "External", f"slurmdbd is outside, at {host}:{port}")]
 
     async def _look(self, obj: Accounting, pod: Pod, runs: Finding, wanted: str) -> list[Finding]:
         """What slurmdbd says of its files and its database, asked only while there is a reason."""
-        key, now_has = obj.metadata.key, (pod.metadata.uid, wanted)
+        state, now_has = self._states.of(obj), (pod.metadata.uid, wanted)
         answers = Finding(True, "DatabaseAnswers", type=REACHABLE)
-        if pod.ready and self._has.get(key) == now_has:
+        if pod.ready and state.has == now_has:
             return [runs, answers]
         said, why = await self._said(pod)
         found = [runs, answers]
         if not pod.ready:
-            self._soon[key] = AGAIN_S
+            state.requeue_s = AGAIN_S
             answers = slurmdbd.database(said, _where(obj))
             found = [runs, answers] if runs.ok is False else [answers]
-        if self._has.get(key) != now_has:
+        if state.has != now_has:
             found += await self._deliver(obj, pod, wanted, said, why)
         return found
 
@@ -152,23 +157,23 @@ class AccountingReconciler(Reconciler[Accounting]):
         self, obj: Accounting, pod: Pod, wanted: str, said: Said, why: str
     ) -> list[Finding]:
         """Have slurmdbd take over its file, and say what is not as it is declared."""
-        key, uid, now = obj.metadata.key, pod.metadata.uid, self.client.clock.monotonic()
-        wait = self._waits.get(key)
+        state, uid, now = self._states.of(obj), pod.metadata.uid, self.client.clock.monotonic()
+        wait = state.wait
         if wait is None or (wait.uid, wait.wanted) != (uid, wanted):
-            wait = self._waits[key] = _Wait(uid, wanted, now)
+            wait = state.wait = _Wait(uid, wanted, now)
         waited = now - wait.since
         if said.effective == wanted or (waited > DEAF_S and not said.effective):
-            self._has[key] = (uid, wanted)
-            del self._waits[key]
+            state.has = (uid, wanted)
+            state.wait = None
             if wait.handed:
                 note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
                 self.events.normal(obj, "ConfigDelivered", note, "Configure")
             return []
         if said.refused == wanted:
-            self._soon[key] = AGAIN_S
+            state.requeue_s = AGAIN_S
             told = f"slurmdbd refuses its slurmdbd.conf and keeps the one it has: {said.words}"
             return [Finding(False, "ConfigRefused", told)]
-        self._soon[key] = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
+        state.requeue_s = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
         if not said.effective and waited < REFRESH_S:
             # Its container has only just started: it says in a moment what it began with.
             return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -125,6 +125,14 @@ def _spec_or_conditions_changed(old: Accounting | None, new: Accounting | None) 
     return before != after
 
 
+@dataclass(slots=True)
+class _State:
+    decision: Decision | None = None
+    refused: str = ""
+    """What Slurm said of what is declared, while something else is on its way."""
+    triggered: Triggered | None = None
+
+
 class ControllerReconciler(Reconciler[Controller]):
     """Brings Controllers about."""
 
@@ -167,21 +175,18 @@ class ControllerReconciler(Reconciler[Controller]):
         self.drift = drift
         own.add(lambda _, uid: drift.forget(uid))
         self.anew = PodRestarter(context.client)
-        self.outside = own.owner(ExternalCluster(context, connections))
+        self.outside = ExternalCluster(context, connections)
+        own.owner(self.outside.keys)
         self.monitor = ServiceMonitors(context)
-        self.backups = own.owner(Backups(context, connections))
+        self.backups = Backups(context, connections)
         self.configuration = ConfigTransaction(context)
-        own.add(self.configuration.forget)
         partitions.reads = self.configuration.reads
         self.triggers = Triggers(context)
         self.generated = GeneratedKeys(context)
-        self.keys = own.owner(KeyRotation(context, connections))
-        self.registrations = own.owner(Registrations(context, connections))
-        self.releases = own.owner(Releases(context.world, connections, self.configuration))
-        self._decided = own.by_key(dict[str, Decision]())
-        self._refused = own.by_key(dict[str, str]())
-        """What Slurm said of what is declared, while something else is on its way."""
-        self._triggered = own.by_key(dict[str, Triggered]())
+        self.keys = KeyRotation(context, connections)
+        self.registrations = Registrations(context, connections)
+        self.releases = Releases(context, connections, self.configuration)
+        self._states = context.states(CONTROLLERS, _State)
 
     async def reconcile(self, key: str) -> Result:
         """Look at one Controller.
@@ -198,9 +203,8 @@ class ControllerReconciler(Reconciler[Controller]):
 
     async def reconcile_object(self, obj: Controller) -> list[Finding]:
         """Make keys, Services, configuration and slurmctld; hand over what changed."""
-        key = obj.metadata.key
-        self._decided.pop(key, None)
-        self._triggered.pop(key, None)
+        state = self._states.of(obj)
+        state.decision = state.triggered = None
         if not obj.spec.external:
             await self.generated.apply(obj, self.events)
         cluster = self.world.cluster(obj)
@@ -221,7 +225,7 @@ class ControllerReconciler(Reconciler[Controller]):
                 self.world, obj, brought.cluster
             ) or await self.reconcile_object(obj)
         if obj.spec.external:
-            self._triggered[key] = self.outside.triggers(obj, self.events)
+            state.triggered = self.outside.triggers(obj, self.events)
             findings = await self.outside.reconcile(obj, brought.cluster, self.events)
             findings += await self.registrations.reconcile(
                 obj, brought.cluster, self.events, settled=bool(findings[0].ok)
@@ -254,7 +258,7 @@ class ControllerReconciler(Reconciler[Controller]):
             parser=self.releases.parser(obj.metadata.key),
             other_release=bool(trial),
         )
-        self.configuration.note(obj.metadata.key, decision, view.wanted.hash, asked=asked)
+        self.configuration.note(obj, decision, view.wanted.hash, asked=asked)
         self._note(obj, cluster, view, decision)
         await self._prove(obj, cluster, view, decision)
         refused, kept = await self._make(obj, cluster, decision, pod)
@@ -263,7 +267,7 @@ class ControllerReconciler(Reconciler[Controller]):
         await chart_labels.label(self.client, obj, pods)
         monitored = await self.monitor.apply(obj, cluster, self.events)
         if asked and _worked(obj):
-            self._triggered[obj.metadata.key] = await self.triggers.advance(obj, self.events, view)
+            self._states.of(obj).triggered = await self.triggers.advance(obj, self.events, view)
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
             *accounting.findings(obj, cluster.accounting, worked=_worked(obj)),
@@ -334,10 +338,10 @@ class ControllerReconciler(Reconciler[Controller]):
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
     ) -> None:
         """Keep what was decided and what Slurm refuses, for whoever looks next."""
-        key = obj.metadata.key
+        state = self._states.of(obj)
         waits = cluster.controller is not obj or decision.stage is Stage.TRYING
-        self._refused[key] = self.world.refused(obj) if waits else ""
-        self._decided[key] = decision
+        state.refused = self.world.refused(obj) if waits else ""
+        state.decision = decision
         if decision.stage in _REFUSED and cluster.controller is obj:
             self.world.refused_files[obj.metadata.uid] = mounted(cluster, view.wanted.data)
 
@@ -357,7 +361,7 @@ class ControllerReconciler(Reconciler[Controller]):
         now = write(self.client.clock.time())
         noted = began_with(obj.metadata.annotations, done, now)
         if noted != done:
-            self._triggered[obj.metadata.key] = Triggered(noted)
+            self._states.of(obj).triggered = Triggered(noted)
         return noted
 
     async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
@@ -402,7 +406,7 @@ class ControllerReconciler(Reconciler[Controller]):
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
     ) -> list[Finding]:
         """How the configuration is doing; a refusal is told until something else is taken."""
-        words = self._refused[obj.metadata.key]
+        words = self._states.of(obj).refused
         refused = words or decision.stage in _REFUSED
         held = retained_partitions(cluster) if refused else frozenset[str]()
         if not words:
@@ -429,8 +433,8 @@ class ControllerReconciler(Reconciler[Controller]):
         return min((one for one in waits if one is not None), default=None)
 
     def _requeue_after(self, obj: Controller) -> float | None:
-        decision = self._decided.get(obj.metadata.key)
-        triggered = self._triggered.get(obj.metadata.key)
+        decision = self._states.of(obj).decision
+        triggered = self._states.of(obj).triggered
         if triggered is not None and triggered.waits:
             return 0.5
         if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
@@ -438,7 +442,7 @@ class ControllerReconciler(Reconciler[Controller]):
         if decision.stage in _REFUSED and not self.world.refused(obj):
             # The status tells of it from now on: then the rest goes on without it.
             return 0.2
-        return self.configuration.requeue_after(obj.metadata.key, decision.stage)
+        return self.configuration.requeue_after(obj, decision.stage)
 
     def outdated(self, obj: Controller) -> frozenset[str]:
         """What slurmctld took over is not known of an outside one."""
@@ -450,15 +454,15 @@ class ControllerReconciler(Reconciler[Controller]):
 
     def status(self, obj: Controller) -> Status:
         """The hashes of the wanted configuration and of that which slurmctld runs with."""
-        old, decision = obj.status, self._decided.get(obj.metadata.key)
+        old, decision = obj.status, self._states.of(obj).decision
         wanted = config_hash(self.world.declared(obj))
-        triggered = self._triggered.get(obj.metadata.key)
+        triggered = self._states.of(obj).triggered
         if obj.spec.external:
             told = triggered.status if triggered is not None else old.triggers
             return ControllerStatus(config_hash=wanted, triggers=told)
         if decision is None:
             return msgspec.structs.replace(old, config_hash=wanted)
-        words = self._refused[obj.metadata.key]
+        words = self._states.of(obj).refused
         if decision.stage in _REFUSED:
             words = words or decision.words
         learned = self.releases.learned(obj)

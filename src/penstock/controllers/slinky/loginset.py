@@ -67,7 +67,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         OverriddenFieldDetector(context, self.resource)
-        self._directory_monitor = self.lifetimes.owner(DirectoryMonitor(context))
+        self._directory_monitor = DirectoryMonitor(context)
 
     async def reconcile_object(self, obj: LoginSet) -> list[Finding]:
         """Make host keys once, then ConfigMap, Service and Deployment."""
@@ -120,7 +120,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
 
     def requeue_after(self, obj: LoginSet) -> float | None:
         """Soon while there is a directory to hear of."""
-        return self._directory_monitor.requeue_after(obj.metadata.key)
+        return self._directory_monitor.requeue_after(obj)
 
     def status(self, obj: LoginSet) -> Status:
         """Replicas and selector, for `kubectl scale` and autoscalers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from penstock.api.cluster.marks import ASK_FINALIZER
 from penstock.api.kubernetes.conditions import Finding
@@ -42,6 +43,12 @@ from penstock.render.slinky.cluster import slurmrestd as render
 from penstock.translate.slinky.image_sources import image_sources
 
 
+@dataclass(slots=True)
+class _State:
+    is_kept: bool = False
+    """Whether an event has reported that its deletion waits."""
+
+
 class RestApiReconciler(Reconciler[RestApi]):
     """Brings RestApis about."""
 
@@ -67,15 +74,13 @@ class RestApiReconciler(Reconciler[RestApi]):
         super().__init__(context)
         OverriddenFieldDetector(context, self.resource)
         self._restarter = PodRestarter(context.client)
-        self._kept = self.lifetimes.by_uid(set[str]())
-        """Uids of those whose deletion waits, which an event tells once."""
+        self._states = context.states(RESTAPIS, _State)
 
     async def reconcile(self, key: str) -> Result:
         """Bring one RestApi about; keep a deleted one while workers are drained by it."""
         obj = self.world.restapis.get(key)
         if obj is None or not obj.metadata.deleting:
             return await super().reconcile(key)
-        self.lifetimes.observe(key, obj)
         if ASK_FINALIZER not in obj.metadata.finalizers:
             return Result()
         nodesets = (one for of in cluster_keys(obj) for one in self.world.nodesets_of.get(of))
@@ -85,8 +90,8 @@ class RestApiReconciler(Reconciler[RestApi]):
             await self._finalize(obj, wanted=False)
             return Result()
         seconds, names = kept
-        if names and obj.metadata.uid not in self._kept:
-            self._kept.add(obj.metadata.uid)
+        if names and not self._states.of(obj).is_kept:
+            self._states.of(obj).is_kept = True
             note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is outside"
             self.events.normal(obj, "DeletionWaits", note, "Finalize")
         return Result(requeue_after=seconds)

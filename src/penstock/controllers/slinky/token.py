@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 
 import msgspec
 
@@ -32,6 +33,14 @@ _TOLD_BY_THE_SECRET = ("TokenMissing", decide.ROUTINE)
 """Reasons of which the event of the Secret's change says enough."""
 
 
+@dataclass(slots=True)
+class _State:
+    held: Held | None = None
+    """What is known of the token in its Secret."""
+    made: str | None = None
+    """The last token that was minted: the cache may not show it yet."""
+
+
 class TokenReconciler(Reconciler[Token]):
     """Makes tokens, and makes them anew before they end or when their key changes."""
 
@@ -47,16 +56,13 @@ class TokenReconciler(Reconciler[Token]):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._held = self.lifetimes.by_uid(dict[str, Held]())
-        """By the Token's uid what its Secret holds."""
-        self._made = self.lifetimes.by_uid(dict[str, str]())
-        """By the Token's uid the last token that we made: the cache may not show it yet."""
+        self._states = context.states(TOKENS, _State)
 
     async def reconcile_object(self, obj: Token) -> list[Finding]:
         """Make the Secret, or put a new token into it."""
         space, key_ref = obj.metadata.namespace, obj.spec.effective_jwt_key_ref
         ref = names.token_secret(obj)
-        self._held.pop(obj.metadata.uid, None)
+        self._states.of(obj).held = None
         if key_ref is None:
             return []
         key = self.world.secret_value(space, key_ref)
@@ -93,16 +99,16 @@ class TokenReconciler(Reconciler[Token]):
     def _new(self, obj: Token, key: bytes) -> str:
         """A token to put into the Secret: the one that we made last, as long as that is right."""
         now = self.client.clock.time()
-        made = self._made.get(obj.metadata.uid)
+        made = self._states.of(obj).made
         if made is None or decide.judge(obj.spec, key, made, now).reason:
             claims = decide.identity_claims(obj.spec)
             made = jwt.mint(key, obj.spec.username, decide.lifetime_s(obj.spec), now, claims)
-            self._made[obj.metadata.uid] = made
+            self._states.of(obj).made = made
         return made
 
     def requeue_after(self, obj: Token) -> float | None:
         """When the token is to be renewed, or has ended."""
-        held = self._held.get(obj.metadata.uid)
+        held = self._states.of(obj).held
         if held is None:
             return None
         when = held.renew_at if obj.spec.refresh else float(held.expires_at)
@@ -113,7 +119,7 @@ class TokenReconciler(Reconciler[Token]):
 
     def status(self, obj: Token) -> Status:
         """When the token was made and when it ends."""
-        held = self._held.get(obj.metadata.uid)
+        held = self._states.of(obj).held
         if held is None:
             return obj.status
         return msgspec.structs.replace(
@@ -124,7 +130,7 @@ class TokenReconciler(Reconciler[Token]):
 
     def _hold(self, obj: Token, held: Held | None) -> None:
         if held is not None:
-            self._held[obj.metadata.uid] = held
+            self._states.of(obj).held = held
 
     def _no_key(self, space: str, ref: SecretKeySelector) -> Finding:
         name, key = ref.name, ref.key
