@@ -13,15 +13,14 @@ from penstock.api.kubernetes.meta import OwnerReference
 from penstock.decide.action import CreatePod, DeletePod, DrainNode, PatchPod, SetNodeComment
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed.view import WorkerSetView
-from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Known
 from penstock.slurm.state import Job, Node
 from penstock.translate.slinky.worker_set import worker_set
 from support import nodesets
+from support.tiny_api import GROUP, MARKS
 
-GROUP = "tiny.example.org"
 NAMES = WorkerNames(
     pod_prefix="crew-compute-w",
     host_prefix="n",
@@ -29,24 +28,6 @@ NAMES = WorkerNames(
     uid="nodeset-uid",
     reservation="tiny-compute",
     feature="compute",
-)
-MARKS = WorkerMarks(
-    kind="Crew",
-    cordon=(f"{GROUP}/drain",),
-    deadline="",
-    deletion_cost=f"{GROUP}/cost",
-    protect="",
-    revision=(f"{GROUP}/revision",),
-    per_node=f"{GROUP}/per-node",
-    per_node_value="yes",
-    labels={f"{GROUP}/role": "worker"},
-    topology=f"{GROUP}/topology",
-    features=f"{GROUP}/features",
-    hostname=f"{GROUP}/hostname",
-    cordon_reason=f"{GROUP}/reason",
-    drain_prefix="tiny: ",
-    state_prefix="TinyState",
-    reservation_finalizer=f"{GROUP}/reservation",
 )
 
 
@@ -140,4 +121,6 @@ def test_nothing_of_another_api_is_in_what_is_done() -> None:
     ]
     for found in steps:
         assert found.actions
+        told = [one for one in found.actions if not isinstance(one, SetNodeComment)]
         assert "slinky" not in repr(found)
+        assert "NodeSet" not in repr(told)

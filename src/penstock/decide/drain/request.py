@@ -49,11 +49,15 @@ DELETING_CAUSES = {
 RELEASED = "nobody"
 REASONS = {
     DrainCause.SCALE_IN: "ScaleIn",
-    DrainCause.DELETION: "NodeSetDeletion",
     DrainCause.UPDATE: "RollingUpdate",
     DrainCause.POD: "PodCordon",
     DrainCause.NODE: "NodeCordon",
 }
+
+
+def event_reason(marks: WorkerMarks, cause: DrainCause) -> str:
+    """The reason of events about pods that go, or nodes that are drained, for this cause."""
+    return f"{marks.kind}Deletion" if cause is DrainCause.DELETION else REASONS[cause]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,13 @@ class DrainRequest:
     reason: str
     user: bool
     """Whether a user cordoned the pod as well."""
-    prefix: str
-    """Of `reason`: the mark of the operator."""
+    marks: WorkerMarks
 
     @property
     def why(self) -> EventReason:
         """For the event."""
-        return EventReason(REASONS[self.cause], self.reason.removeprefix(self.prefix))
+        reason = event_reason(self.marks, self.cause)
+        return EventReason(reason, self.reason.removeprefix(self.marks.drain_prefix))
 
 
 def is_cordoned_by_operator(marks: WorkerMarks, pod: Pod, node: Node | None) -> bool:
@@ -127,7 +131,7 @@ def drain_request(
         reason = DELETING_CAUSES[cause](marks, pod)
     else:
         reason = drain_reason.node_cordon(marks, pod, cordoned, propagated)
-    return DrainRequest(cause, reason, user, marks.drain_prefix)
+    return DrainRequest(cause, reason, user, marks)
 
 
 def cordon_changes(

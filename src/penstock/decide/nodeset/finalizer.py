@@ -32,14 +32,15 @@ def finalizer_action(
     if not has or view.pods or claimed:
         return None
     if view.is_orphaned:
-        return _remove("All pods are gone, and so is the Controller")
+        cluster = view.workers.wording.cluster_kind
+        return _remove(view, f"All pods are gone, and so is the {cluster}")
     if isinstance(slurm.nodes, Unknown):
         if (patience_in(view) or 0) > 0:
             return None
-        return _remove(f"All pods are gone; Slurm may keep their records: {slurm.nodes.why}")
+        return _remove(view, f"All pods are gone; Slurm may keep their records: {slurm.nodes.why}")
     if defunct.left:
         return None
-    return _remove("All pods and their Slurm node records are gone")
+    return _remove(view, "All pods and their Slurm node records are gone")
 
 
 def patience_in(view: WorkerSetView) -> float | None:
@@ -50,5 +51,6 @@ def patience_in(view: WorkerSetView) -> float | None:
     return max(0.0, deleted + (GOING_S if view.is_deleted_with_cluster else PATIENCE_S) - view.now)
 
 
-def _remove(message: str) -> RemoveFinalizer:
-    return RemoveFinalizer(DRAIN_FINALIZER, EventReason("NodeSetDrained", message))
+def _remove(view: WorkerSetView, message: str) -> RemoveFinalizer:
+    reason = f"{view.workers.kind}Drained"
+    return RemoveFinalizer(DRAIN_FINALIZER, EventReason(reason, message))

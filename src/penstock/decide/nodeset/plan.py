@@ -118,7 +118,9 @@ def plan(view: WorkerSetView, quiet: PlanCache | None = None) -> Plan:
             # What scale-in takes along must know it before the pod is gone.
             continue
         if verdict.ground is not None:
-            why = EventReason(drain.REASONS[roles.cause], verdict.why.message)
+            why = EventReason(
+                drain.event_reason(view.workers.marks, roles.cause), verdict.why.message
+            )
             _plan_deletion(view, slurm, pod, verdict.ground, why, doing)
         else:
             held[pod.metadata.name] = verdict
