@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import field
 
@@ -166,5 +166,7 @@ ObservedGeneration = Annotated[
 class Status(KubeStruct, frozen=True):
     """What each kind's status has."""
 
+    identity: ClassVar[frozenset[str]] = frozenset({"observedGeneration"})
+    """Fields that define what the rest is about: with one of them the whole status is sent."""
     observed_generation: ObservedGeneration = 0
     conditions: Conditions = ()

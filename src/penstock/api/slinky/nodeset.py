@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import field
 
@@ -222,6 +222,7 @@ class ExternalSlurm(KubeStruct, frozen=True):
 class NodeSetStatus(Status, frozen=True, omit_defaults=False):
     """What a set of Slurm nodes is. A count of zero is written, not left out."""
 
+    identity: ClassVar[frozenset[str]] = frozenset({"observedGeneration", "nodeSetHash"})
     replicas: Annotated[int, about("Pods there are.", INT32)] = 0
     updated_replicas: Annotated[int, about("Pods of the wanted revision.", INT32)] = 0
     ready_replicas: Annotated[int, about("Pods that are ready.", INT32)] = 0

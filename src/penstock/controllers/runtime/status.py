@@ -12,8 +12,6 @@ from penstock.api.kubernetes.spec_parts import Status
 from penstock.kube import Client, NotFoundError
 
 T = TypeVar("T", bound=KubeObject)
-TOGETHER = frozenset({"observedGeneration", "nodeSetHash"})
-"""Fields that say what the rest is about: with one of them the whole status is sent."""
 
 
 async def write_status(
@@ -31,7 +29,7 @@ async def write_status(
     patch = merge_patch(_plain(status_of(obj)), wanted)
     if not patch:
         return False
-    if first or not TOGETHER.isdisjoint(patch):
+    if first or not new.identity.isdisjoint(patch):
         # So is the first status: a count of zero is news then, and some fields must be there.
         patch = wanted | patch
     meta = obj.metadata
