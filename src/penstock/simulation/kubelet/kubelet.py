@@ -14,7 +14,6 @@ from functools import partial
 from typing import cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.slurm_node import drain_reason
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.status import StatusError
 from penstock.simulation.kubelet.mounts import Mounts
@@ -35,6 +34,7 @@ from penstock.simulation.kubelet.pod_manifests import (
     node_conf,
     restarts_of,
     running,
+    terminating_reason,
 )
 from penstock.simulation.kubelet.pvc import mountable
 from penstock.simulation.kubelet.scheduler import takes
@@ -44,7 +44,6 @@ from penstock.simulation.slurm.auth_keys import read as keys_in
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import HANGS, fatal
 from penstock.simulation.slurm.slurmdbd import Slurmdbds
-from penstock.translate.slinky.worker_set import MARKS
 
 NODES = "/nodes"
 MISSING = "missing:1"
@@ -358,7 +357,7 @@ class SimulatedNodes:
             self._lifecycles.later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
             return
         if self.runs_slurmd(pod):
-            self._slurm(pod).pre_stop(node_name(pod), drain_reason.terminating(MARKS))
+            self._slurm(pod).pre_stop(node_name(pod), terminating_reason(pod))
         self._lifecycles.later(life, self._pace.end, lambda: self._end(key, life.uid))
 
     def _end(self, key: str, uid: str) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from penstock.api.kubernetes.meta import Json
+from penstock.decide.slurm_node import drain_reason
 from penstock.decide.slurm_node import parameters as live_conf
+from penstock.translate.slinky.worker_set import MARKS
 
 TEMPLATE = "test.penstock.dev/template"
 """Annotation of a pod: the digest of the template that it was made from."""
+
+_REASON = re.compile(r"reason='([^']*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,16 @@ def fallen(pod: Json, started: str, *, hangs: bool) -> Json:
                 container["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
     status["conditions"][-1]["status"] = "False"
     return status
+
+
+def terminating_reason(pod: Json) -> str:
+    """The reason that a worker's preStop hook gives slurmctld."""
+    for container in pod["spec"]["containers"]:
+        hook: Json = container.get("lifecycle", {}).get("preStop", {})
+        script = " ".join(hook.get("exec", {}).get("command") or ())
+        if found := _REASON.search(script):
+            return found[1]
+    return drain_reason.terminating(MARKS)
 
 
 def restarts_of(pod: Json) -> int:
