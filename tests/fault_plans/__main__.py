@@ -21,24 +21,38 @@ def main() -> int:
     add("--count", type=int, default=100, help="how many plans (default: %(default)s)")
     add("--workers", type=int, default=0, help="processes (default: one for each core)")
     add("--silence", type=float, help="simulated seconds of silence at the end of each plan")
-    add("--external", action="store_true", help="plans of clusters with an external slurmctld")
+    add(
+        "--external",
+        dest="kind",
+        action="store_const",
+        const="external",
+        default="usual",
+        help="plans of clusters with an external slurmctld",
+    )
+    add(
+        "--tiny",
+        dest="kind",
+        action="store_const",
+        const="tiny",
+        help="plans of clusters with workers of a second, tiny API",
+    )
     add("--keep-going", action="store_true", help="play on after a broken promise")
     add("--logs", action="store_true", help="show each plan and the operator's logs, in order")
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.count)
     played = (
-        _aloud(seeds, args.silence, external=args.external)
+        _aloud(seeds, args.silence, args.kind)
         if args.logs or args.count == 1
-        else play_all(seeds, workers=args.workers, silence=args.silence, external=args.external)
+        else play_all(seeds, workers=args.workers, silence=args.silence, kind=args.kind)
     )
     with logging(show=args.logs):
         return _tell(played, args.count, keep_going=args.keep_going)
 
 
-def _aloud(seeds: Iterable[int], silence: float | None, *, external: bool) -> Iterator[Played]:
+def _aloud(seeds: Iterable[int], silence: float | None, kind: str) -> Iterator[Played]:
     for seed in seeds:
-        print(plan_for(seed, external=external), flush=True)
-        yield play_one(seed, silence, external)
+        print(plan_for(seed, kind), flush=True)
+        yield play_one(seed, silence, kind)
 
 
 def _tell(played: Iterable[Played], count: int, *, keep_going: bool) -> int:

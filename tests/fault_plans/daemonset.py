@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fault_plans import worker_sets
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.labels import HOSTNAME_OVERRIDE, SCALING_MODE
 from penstock.simulation.apiserver import ApiServer, Change
@@ -54,7 +55,7 @@ def workers(server: ApiServer, nodeset: Json) -> list[Json]:
         pod
         for pod in server.objects(PODS, meta["namespace"])
         if any(
-            one["kind"] == "NodeSet" and one["name"] == meta["name"]
+            one["kind"] == nodeset["kind"] and one["name"] == meta["name"]
             for one in pod["metadata"].get("ownerReferences", ())
         )
     ]
@@ -62,6 +63,8 @@ def workers(server: ApiServer, nodeset: Json) -> list[Json]:
 
 def of_mode(pods: list[Json], nodeset: Json) -> list[Json]:
     """Those pods that were made in the mode that a NodeSet has now."""
+    if worker_sets.is_crew(nodeset):
+        return pods
     mode = nodeset["spec"].get("scalingMode") or "StatefulSet"
     return [pod for pod in pods if pod["metadata"]["labels"].get(SCALING_MODE) == mode]
 

@@ -57,6 +57,8 @@ class Layout:
     """Whether slurm-operator made the cluster, and the operator takes it over."""
     external: bool = False
     """Whether each slurmctld is external."""
+    tiny: bool = False
+    """Whether the workers are of the tiny API, instead of NodeSets."""
 
 
 LAYOUTS = (

@@ -17,12 +17,15 @@ from fault_plans import logs as quiet
 from fault_plans.hybrid import external_of
 from fault_plans.plan import Plan
 from fault_plans.play import beside_its_twin, plan_of, play
+from fault_plans.tiny import tiny_of
 
 LONG_SILENCE_S, SHORT_SILENCE_S = 600.0, 60.0
 TWIN_EACH = 10
 """Of so many plans one is played again without its faults."""
 LONG_EACH = 10
 """Of so many plans one is watched for the long time in which all that is periodic happens."""
+KINDS = {"usual": plan_of, "external": external_of, "tiny": tiny_of}
+"""Plans by what there is: clusters as usual, with an external slurmctld, with the tiny API."""
 NICE = 10
 """Niceness of the processes that play."""
 
@@ -37,24 +40,24 @@ class Played:
     """A hash of all writes and their times: equal for equal runs."""
     cpu: float
     """Seconds of CPU."""
-    external: bool = False
-    """Whether it was of a cluster with an external slurmctld."""
+    kind: str = "usual"
+    """Of the plan, one of KINDS."""
 
     def __str__(self) -> str:
         told = "\n".join(f"  BROKEN {one}" for one in self.broken)
-        plan = plan_for(self.seed, external=self.external)
-        return f"{plan}\n{told}\n  replay: {replay(self.seed, external=self.external)}"
+        plan = plan_for(self.seed, self.kind)
+        return f"{plan}\n{told}\n  replay: {replay(self.seed, self.kind)}"
 
 
-def plan_for(seed: int, *, external: bool) -> Plan:
-    """The plan of a seed, of usual clusters or of those with an external slurmctld."""
-    return external_of(seed) if external else plan_of(seed)
+def plan_for(seed: int, kind: str) -> Plan:
+    """The plan of a seed, of one of KINDS."""
+    return KINDS[kind](seed)
 
 
-def replay(seed: int, *, external: bool = False) -> str:
+def replay(seed: int, kind: str = "usual") -> str:
     """The command that plays one plan again."""
-    kind = " --external" if external else ""
-    return f"cd tests && python -m fault_plans --seed {seed} --count 1{kind}"
+    flag = "" if kind == "usual" else f" --{kind}"
+    return f"cd tests && python -m fault_plans --seed {seed} --count 1{flag}"
 
 
 def silence_of(seed: int) -> float:
@@ -62,15 +65,15 @@ def silence_of(seed: int) -> float:
     return LONG_SILENCE_S if seed % LONG_EACH == 0 else SHORT_SILENCE_S
 
 
-def play_one(seed: int, silence: float | None = None, external: bool = False) -> Played:
+def play_one(seed: int, silence: float | None = None, kind: str = "usual") -> Played:
     """Play the plan of a seed."""
     began = time.process_time()
-    plan = plan_for(seed, external=external)
+    plan = plan_for(seed, kind)
     outcome = play(plan, silence=silence_of(seed) if silence is None else silence)
     if seed % TWIN_EACH == 0 and not outcome.broken:
         outcome.broken += beside_its_twin(outcome)
     taken = time.process_time() - began
-    return Played(seed, tuple(outcome.broken), outcome.digest, taken, external)
+    return Played(seed, tuple(outcome.broken), outcome.digest, taken, kind)
 
 
 def play_all(
@@ -78,12 +81,12 @@ def play_all(
     *,
     workers: int = 0,
     silence: float | None = None,
-    external: bool = False,
+    kind: str = "usual",
 ) -> Iterator[Played]:
     """Play the plans of these seeds, in order, on so many cores (0: all there are)."""
     wanted = tuple(seeds)
     with _pool(workers or cores()) as pool:
-        yield from pool.map(play_one, wanted, repeat(silence), repeat(external), chunksize=4)
+        yield from pool.map(play_one, wanted, repeat(silence), repeat(kind), chunksize=4)
 
 
 def cores() -> int:

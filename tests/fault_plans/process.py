@@ -10,9 +10,12 @@ from types import MappingProxyType
 from typing import cast
 from urllib.parse import urlsplit
 
+from fault_plans import tiny_reconciler as tiny_api
+from fault_plans import worker_sets
 from fault_plans.actions import files
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.operator import LEASE, REPORTER, Operator
+from penstock.controllers.registry import RECONCILERS
 from penstock.controllers.runtime.connectivity import Connect
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Client, Lease, Manager, NotLeaderError, Recorder
@@ -26,8 +29,6 @@ from penstock.slurm.rest.http import Answer, unfenced
 
 OPERATOR = "operator"
 LEASE_SPACE = "penstock"
-DECLARED = ("slinky.slurm.net/nodesets", NODES)
-"""What says how many workers a NodeSet shall have."""
 listed_at: ContextVar[Mapping[str, float]] = ContextVar("listed_at", default=MappingProxyType({}))
 """By namespace, when the sender of a request was last told of all Slurm nodes, in loop seconds."""
 shown_at: ContextVar[float] = ContextVar("shown_at", default=float("-inf"))
@@ -55,6 +56,7 @@ class Process:
         acts: Callable[[str, str], None],
         wrote: Callable[[Request, Response], None],
         dial: Connect,
+        tiny: bool = False,
     ) -> None:
         self.connection = Connection(
             server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count
@@ -70,6 +72,9 @@ class Process:
         self._wrote = wrote
         self._clock = PausableClock(clock)
         self._dial = dial
+        self._reconcilers = tiny_api.WITH_CREWS if tiny else RECONCILERS
+        self._declared = (worker_sets.CREWS if tiny else worker_sets.NODESETS, NODES)
+        """What defines how many workers there are to be."""
         self._task: asyncio.Task[None] | None = None
         self._manager: Manager | None = None
 
@@ -90,6 +95,7 @@ class Process:
             url_of=_url,
             exchange=self._exchange,
             connect=self._dial,
+            reconcilers=self._reconcilers,
         )
         self._task = asyncio.create_task(self._manager.run())
         self._task.add_done_callback(lambda _: None if self._dead else ended(self))
@@ -152,7 +158,7 @@ class Process:
         fence()
         if method != "GET" and self.leased:
             self._acts(self.identity, f"{method} {url}")
-        shown_at.set(min(map(self.connection.shown, DECLARED)))
+        shown_at.set(min(map(self.connection.shown, self._declared)))
         space = (urlsplit(url).hostname or "").partition(".")[2]
         return await self.lines[space].exchange(url, method, headers, body, fence)
 

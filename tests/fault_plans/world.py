@@ -10,6 +10,7 @@ from functools import partial
 
 import msgspec
 
+from fault_plans import tiny_reconciler, worker_sets
 from fault_plans.actions.adopted_cluster import LeftPromises, activate, leave
 from fault_plans.actions.files import FilePromises
 from fault_plans.daemonset import MODE, is_daemon, machine_of, workers
@@ -44,6 +45,8 @@ from penstock.simulation.kubelet.pod_lifecycle import node_name
 from penstock.simulation.kubelet.pvc import Volumes
 from penstock.simulation.kubelet.workload_controllers import WorkloadControllers
 from penstock.simulation.slurm.cluster import SimulatedSlurm, SlurmLine
+from penstock.translate.slinky.worker_set import MARKS
+from support import tiny_api
 
 SPACE = "slurm"
 NODESET = "compute"
@@ -53,6 +56,7 @@ KINDS = (
     ("controllers", "Controller"),
     ("restapis", "RestApi"),
     ("nodesets", "NodeSet"),
+    ("crews", "Crew"),
     ("loginsets", "LoginSet"),
     ("accountings", "Accounting"),
     ("tokens", "Token"),
@@ -95,7 +99,12 @@ class World:
         self.machines = SimulatedNodes(self.server, self.slurms, random_source=self.dice.between)
         self.workloads = WorkloadControllers(self.server)
         self.volumes = Volumes(self.server, partial(self.dice.between, 0.1, 2.0))
-        self.promises = Promises(self.server, self.slurms, self.machines)
+        self.plural = "crews" if layout.tiny else "nodesets"
+        """Of the objects that declare workers."""
+        self.marks = tiny_api.MARKS if layout.tiny else MARKS
+        if layout.tiny:
+            tiny_reconciler.install()
+        self.promises = Promises(self.server, self.slurms, self.machines, self.marks)
         self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S)
         self.pins = PinPromises(self.server, self.promises.broken)
         self._files = FilePromises(self.server, self.machines.mounts, self.promises.broken)
@@ -143,20 +152,20 @@ class World:
     def worker(self, number: int) -> tuple[str, str]:
         """Namespace and name of a worker pod."""
         space, nodeset = self.place(number // LARGEST)
-        name = f"{nodeset}-{number % LARGEST}"
+        name = worker_sets.pod_name(self.plural, nodeset, number % LARGEST)
         pod = self._daemon(space, nodeset, number % LARGEST)
         return space, name if pod is None else pod["metadata"]["name"]
 
     def node(self, number: int) -> tuple[str, str]:
         """Namespace and name of a worker's Slurm node."""
         space, nodeset = self.place(number // LARGEST)
-        name = f"{nodeset}-{number % LARGEST}"
+        name = worker_sets.node_of(self.plural, nodeset, number % LARGEST)
         pod = self._daemon(space, nodeset, number % LARGEST)
         return space, name if pod is None else node_name(pod)
 
     def _daemon(self, space: str, name: str, number: int) -> Json | None:
         """The pod on a machine, of a NodeSet in DaemonSet mode."""
-        nodeset = self.find("slinky.slurm.net/nodesets", name, space)
+        nodeset = worker_sets.find(self.server, space, name)
         if nodeset is None or not is_daemon(nodeset):
             return None
         machine = f"machine-{number}"
@@ -203,7 +212,7 @@ class World:
             (space, plural, kind, obj["metadata"]["name"], _usual(plural, obj["spec"]))
             for space in self.spaces
             for plural, kind in KINDS
-            for obj in self.server.objects(f"slinky.slurm.net/{plural}", space)
+            for obj in self.server.objects(resource_of(plural), space)
         ]
         return msgspec.json.encode((self.layout, found), order="deterministic")
 
@@ -251,8 +260,13 @@ class World:
         self.ask("PATCH", path_of(space, plural, name), {"spec": spec})
 
     def declare_nodeset(self, replicas: int, number: int = 0) -> None:
-        """Make a NodeSet."""
+        """Make a NodeSet, or a Crew."""
         space, name = self.place(number)
+        if self.layout.tiny:
+            crew: Json = {"cluster": "slurm", "replicas": replicas}
+            self._make(space, "crews", "Crew", name, crew)
+            self._make_edits(space, name)
+            return
         spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}, **DAEMON}
         if (space, name) in self.layout.daemons:
             spec["scalingMode"] = MODE
@@ -263,8 +277,11 @@ class World:
         if self.layout.pinned:
             spec["pinToNode"] = True
         self._make(space, "nodesets", "NodeSet", name, spec)
+        self._make_edits(space, name)
+
+    def _make_edits(self, space: str, name: str) -> None:
         for one in self._edits.pop((space, name), ()):
-            self.ask("PATCH", path_of(space, "nodesets", name), one)
+            self.ask("PATCH", path_of(space, self.plural, name), one)
 
     def edit_nodeset(self, number: int, body: Json) -> None:
         """`kubectl patch`, of the next one when this one is going or gone.
@@ -272,11 +289,13 @@ class World:
         How long it takes to go depends on what goes wrong; what is declared in the end must not.
         """
         space, name = self.place(number)
-        found = self.find("slinky.slurm.net/nodesets", name, space)
+        if self.layout.tiny:
+            body = {"spec": worker_sets.for_crew(body["spec"])}
+        found = worker_sets.find(self.server, space, name)
         if found is None or "deletionTimestamp" in found["metadata"]:
             self._edits.setdefault((space, name), []).append(body)
         else:
-            self.ask("PATCH", path_of(space, "nodesets", name), body)
+            self.ask("PATCH", path_of(space, self.plural, name), body)
 
     def declare_restapi(self, space: str) -> None:
         """Make a RestApi."""
@@ -290,7 +309,7 @@ class World:
     def scale(self, replicas: int, number: int = 0) -> None:
         """`kubectl scale`."""
         space, name = self.place(number)
-        self.ask("PATCH", path_of(space, "nodesets", name), {"spec": {"replicas": replicas}})
+        self.ask("PATCH", path_of(space, self.plural, name), {"spec": {"replicas": replicas}})
 
     def ask(self, method: str, path: str, body: Json) -> Response:
         """What `kubectl` asks; it may be refused."""
@@ -299,6 +318,10 @@ class World:
     def find(self, resource: str, name: str, space: str = SPACE) -> Json | None:
         """An object."""
         return self.server.find(resource, space, name)
+
+    def of_kind(self, plural: str, name: str, space: str) -> Json | None:
+        """An object of one of our kinds."""
+        return self.find(resource_of(plural), name, space)
 
     def later(self, seconds: float, callback: Callable[[], None]) -> None:
         """Do that in so many seconds, or when the plan ends if that is sooner."""
@@ -383,6 +406,7 @@ class World:
             acts=self.promises.acts,
             wrote=self._wrote,
             dial=self._dialled,
+            tiny=self.layout.tiny,
         )
         for space, line in lines.items():
             line.rest.fault = self._faults[space]
@@ -455,15 +479,20 @@ CLAIM: Json = {
 HOST_KEYS = {"ssh_host_ed25519_key": base64.b64encode(b"key").decode()}
 
 
+def resource_of(plural: str) -> str:
+    """What the API server calls one of our kinds."""
+    return worker_sets.CREWS if plural == "crews" else f"slinky.slurm.net/{plural}"
+
+
 def path_of(space: str, plural: str, name: str = "") -> str:
     """The URL path of one of our kinds."""
-    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{space}/{plural}"
+    path = f"{worker_sets.group_path(plural)}/namespaces/{space}/{plural}"
     return f"{path}/{name}" if name else path
 
 
 def _usual(plural: str, spec: Json) -> Json:
     match plural:
-        case "nodesets":
+        case "nodesets" | "crews":
             return {**spec, "replicas": 1}
         case "accountings":
             return {**spec, "extraConf": ""}

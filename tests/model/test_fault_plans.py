@@ -163,7 +163,15 @@ def test_fault_plans_keep_every_promise(figure: Callable[[str], None]) -> None:
 
 @pytest.mark.timeout(1800)
 def test_plans_of_an_external_slurmctld_keep_every_promise() -> None:
-    played = list(play_all(range(FIRST, FIRST + COUNT // 4), external=True))
+    played = list(play_all(range(FIRST, FIRST + COUNT // 4), kind="external"))
+    broken = [str(one) for one in played if one.broken]
+    assert not broken, "\n".join(broken)
+    assert len(played) == COUNT // 4
+
+
+@pytest.mark.timeout(1800)
+def test_plans_of_workers_of_a_second_api_keep_every_promise() -> None:
+    played = list(play_all(range(FIRST, FIRST + COUNT // 4), kind="tiny"))
     broken = [str(one) for one in played if one.broken]
     assert not broken, "\n".join(broken)
     assert len(played) == COUNT // 4

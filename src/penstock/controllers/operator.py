@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -11,7 +11,7 @@ from penstock.controllers.admission.webhooks import Webhooks
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.drift import PartitionDrift
-from penstock.controllers.registry import RECONCILERS
+from penstock.controllers.registry import RECONCILERS, New
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.connectivity import Connect, PortProbe, connect
 from penstock.controllers.runtime.metrics import ALL
@@ -44,6 +44,7 @@ class Operator:
         url_of: Callable[[RestApi], str] = service_url,
         exchange: Exchange | None = None,
         connect: Connect = connect,
+        reconcilers: Sequence[New] = RECONCILERS,
     ) -> None:
         for metric in ALL:
             client.metrics.registry.register(metric)
@@ -70,7 +71,7 @@ class Operator:
             changes,
             PartitionDrift(client, world, self.connections, changes, signals, recorder),
         )
-        for new in RECONCILERS:
+        for new in reconcilers:
             reconciler = new(context)
             controller = Controller(
                 reconciler.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.penstock.partition import PartitionReconciler
@@ -15,7 +16,8 @@ from penstock.controllers.slinky.slurm_connection import SlurmConnectionReconcil
 from penstock.controllers.slinky.token import TokenReconciler
 from penstock.kube.runtime.declaration import Declaration
 
-RECONCILERS: tuple[Callable[[ClusterContext], Declaration], ...] = (
+New: TypeAlias = Callable[[ClusterContext], Declaration]
+RECONCILERS: tuple[New, ...] = (
     ControllerReconciler,
     PartitionReconciler,
     RestApiReconciler,

@@ -88,6 +88,7 @@ def resume(world: World, number: int) -> None:
 
 def cordon_pod(world: World, number: int, key: str, on: bool) -> None:
     """`kubectl annotate pod`."""
+    key = key if key in world.marks.cordon else world.marks.cordon[0]
     body = {"metadata": {"annotations": {key: "true" if on else None}}}
     world.ask("PATCH", _pod(world, number), body)
 
@@ -183,8 +184,10 @@ def _pod(world: World, number: int) -> str:
 def remake_nodeset(world: World, seconds: float, replicas: int, which: int) -> None:
     """`kubectl delete nodeset`, and another one of that name later, as soon as it can be."""
     space, name = world.place(which)
-    world.ask("DELETE", path_of(space, "nodesets", name), {})
-    again(world, seconds, ("nodesets", space, name), lambda: world.declare_nodeset(replicas, which))
+    world.ask("DELETE", path_of(space, world.plural, name), {})
+    again(
+        world, seconds, (world.plural, space, name), lambda: world.declare_nodeset(replicas, which)
+    )
 
 
 def remake_restapi(world: World, seconds: float, which: int) -> None:
@@ -212,7 +215,7 @@ def again(
 
     def look() -> None:
         plural, space, name = of
-        if world.find(f"slinky.slurm.net/{plural}", name, space) is None:
+        if world.of_kind(plural, name, space) is None:
             declare()
         else:
             world.later(2.0, look)

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 
+from fault_plans import worker_sets
 from fault_plans.daemonset import (
     called,
     full,
@@ -22,7 +23,6 @@ from penstock.simulation.kubelet.kubelet import NODES
 from penstock.simulation.kubelet.pod_lifecycle import PODS
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 
-NODESETS = "slinky.slurm.net/nodesets"
 Key = tuple[str, str]
 """Namespace and name of a NodeSet."""
 
@@ -92,7 +92,7 @@ class Budget:
         return next(
             (
                 (nodeset, pod)
-                for nodeset in self._server.objects(NODESETS, space)
+                for nodeset in worker_sets.every(self._server, space)
                 for pod in workers(self._server, nodeset)
                 if node in called([pod])
             ),
@@ -119,9 +119,9 @@ class Budget:
         if change.resource == NODES:
             self._machine(change)
             self._forget_machines()
-            for nodeset in self._server.objects(NODESETS):
+            for nodeset in worker_sets.every(self._server):
                 self._note(nodeset)
-        if change.resource != NODESETS:
+        if change.resource not in worker_sets.RESOURCES:
             return
         if change.new is None:
             self._taken.pop(change.key, None)
@@ -150,7 +150,7 @@ class Budget:
         Nor is one whose pod has gone while its machine takes no new one.
         """
         for (space, name), taken in self._taken.items():
-            nodeset = self._server.find(NODESETS, space, name) if taken else None
+            nodeset = worker_sets.find(self._server, space, name) if taken else None
             if nodeset is None or not is_daemon(nodeset):
                 continue
             machines = places(self._server).keys()

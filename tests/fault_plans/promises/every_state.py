@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from fault_plans import worker_sets
 from fault_plans.daemonset import Unfit, is_daemon, machine_of, workers
 from fault_plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
 from fault_plans.promises.budget import Budget
@@ -14,9 +15,9 @@ from fault_plans.promises.maintenance import ReservedPromises
 from penstock.api.cluster.labels import APP_NAME
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import revision_hash
 from penstock.controllers.operator import LEASE
 from penstock.decide.slurm_node.drain_reason import is_own_reason
+from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
@@ -26,9 +27,7 @@ from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import rejection
 from penstock.simulation.slurm.rest_replies import RestRequest
 from penstock.slurm.rest.http import Answer
-from penstock.translate.slinky.worker_set import MARKS
 
-NODESETS = "slinky.slurm.net/nodesets"
 CONTROLLERS = "slinky.slurm.net/controllers"
 REVISIONS = "apps/controllerrevisions"
 LEASES = "coordination.k8s.io/leases"
@@ -44,8 +43,13 @@ class Promises:
     """Notes in `broken` what the operator did and must never do. `slurms` are by namespace."""
 
     def __init__(
-        self, server: ApiServer, slurms: Mapping[str, SimulatedSlurm], machines: SimulatedNodes
+        self,
+        server: ApiServer,
+        slurms: Mapping[str, SimulatedSlurm],
+        machines: SimulatedNodes,
+        marks: WorkerMarks,
     ) -> None:
+        self._marks = marks
         self.broken: list[str] = []
         self._unfit = Unfit(server)
         self.budget = Budget(server, slurms, self.broken)
@@ -84,7 +88,7 @@ class Promises:
             marked = _notes(change.last.obj).get(CONFIG_RESTART)
             if marked:
                 self._restarts[change.last.obj["metadata"]["uid"]].add(marked)
-        if change.resource != NODESETS:
+        if change.resource not in worker_sets.RESOURCES:
             return
         meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
         gone = change.new is None or "deletionTimestamp" in meta
@@ -152,11 +156,10 @@ class Promises:
             return
         meta = pod["metadata"]
         owner = next(iter(meta.get("ownerReferences", ())), {"uid": "", "name": ""})
-        nodeset = self._server.find(NODESETS, meta["namespace"], owner["name"])
+        nodeset = worker_sets.find(self._server, meta["namespace"], owner["name"])
         if nodeset is not None and nodeset["metadata"]["uid"] == owner["uid"]:
-            revision = nodeset.get("status", {}).get("nodeSetHash")
             changed, _ = self._templates[owner["uid"]]
-            old = revision_hash(meta["labels"]) != revision
+            old = worker_sets.is_old(nodeset, pod)
             if old or (changed > 0.0 and _now() - changed < STALE_S):
                 return
             if is_daemon(nodeset):
@@ -216,7 +219,7 @@ class Promises:
         drained = (
             before is not None
             and "DRAIN" in before.flags
-            and not is_own_reason(MARKS, before.reason)
+            and not is_own_reason(self._marks, before.reason)
         )
         foreign = drained and not blameless
         reason = before.reason if before else ""
@@ -256,10 +259,10 @@ class Promises:
             return False
         owners = {one["name"] for one in pod["metadata"].get("ownerReferences", ())}
         for name in owners:
-            nodeset = self._server.find(NODESETS, space, name)
+            nodeset = worker_sets.find(self._server, space, name)
             if nodeset is None or "deletionTimestamp" not in nodeset["metadata"]:
                 return False
-            controller = nodeset["spec"]["controllerRef"]["name"]
+            controller = worker_sets.cluster(nodeset)
             found = self._server.find(CONTROLLERS, space, controller)
             return found is None or "deletionTimestamp" in found["metadata"]
         return False

@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from fault_plans import worker_sets
 from fault_plans.actions import key_rotation as rotation
 from fault_plans.daemonset import is_daemon, machine_of, of_mode, places, wanted, workers
 from fault_plans.promises import accounting_and_tokens as served
@@ -19,20 +20,14 @@ from fault_plans.specs import RECORDS, USER
 from fault_plans.world import World
 from penstock.api.cluster.marks import CONFIG_HASH, KEY_RING
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.labels import (
-    POD_CORDON,
-    POD_CORDON_SHORT,
-    REASON_PREFIX,
-    SLURM_KEY_HASH,
-    revision_hash,
-)
+from penstock.api.slinky.labels import SLURM_KEY_HASH
 from penstock.decide.slurm_node import records
+from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.kubelet.kubelet import NODES
 from penstock.simulation.kubelet.pod_lifecycle import PODS, node_name
 from penstock.simulation.kubelet.workload_controllers import KINDS
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 
-NODESETS = "slinky.slurm.net/nodesets"
 BUDGETS = "policy/poddisruptionbudgets"
 KEPT = ("/services", "/configmaps", "apps/statefulsets", "apps/deployments", "/secrets", BUDGETS)
 VOLATILE = frozenset(
@@ -48,10 +43,16 @@ VOLATILE = frozenset(
 )
 
 
+_OF_SLINKY = re.compile(
+    r"[Nn]ode[Ss]et(?!\.penstock\.dev)|slinky|slurm-operator|extraConf|controllerRef"
+)
+
+
 def missing(world: World) -> list[str]:
     """What is not as it was declared."""
     found = [one for space in world.spaces for one in _daemons(world, space)]
     found += [one for space in world.spaces for one in _configuration(world, space)]
+    found += _foreign_words(world)
     found += served.missing(world)
     found += rotation.missing(world)
     found += [one for slurm in world.slurms.values() for one in reserved.missing(slurm)]
@@ -68,9 +69,9 @@ def _daemons(world: World, space: str) -> Iterator[str]:
     kinds += [("loginsets", "login")] if world.layout.login else []
     kinds += [("accountings", RECORDS)] if world.layout.accounted else []
     kinds += [("tokens", USER)] if world.layout.tokens else []
-    kinds += [("nodesets", name) for where, name in world.places if where == space]
+    kinds += [(world.plural, name) for where, name in world.places if where == space]
     for plural, name in kinds:
-        found = world.find(f"slinky.slurm.net/{plural}", name, space)
+        found = world.of_kind(plural, name, space)
         if found is None:
             yield f"there is no {plural} {name}"
             continue
@@ -102,10 +103,33 @@ def _configuration(world: World, space: str) -> Iterator[str]:
         yield f"slurmctld of {space} has not taken over its configuration"
 
 
+def _foreign_words(world: World) -> Iterator[str]:
+    """Events, conditions and drain reasons of the tiny API name nothing of another API."""
+    if not world.layout.tiny:
+        return
+    texts = [
+        f"{one['reason']}: {one.get('note')}"
+        for one in world.server.objects("events.k8s.io/events")
+        if one["regarding"]["kind"] == "Crew"
+    ]
+    for crew in worker_sets.every(world.server):
+        every: list[Json] = crew.get("status", {}).get("conditions", [])
+        texts += [f"{one['type']} {one['reason']}: {one.get('message')}" for one in every]
+    for slurm in world.slurms.values():
+        # Comments of nodes still have the keys of slurm-operator.
+        texts += [node.reason for node in slurm.ctld.nodes.values()]
+    for pod in world.server.objects(PODS):
+        if pod["metadata"]["name"].startswith("crew-"):
+            texts.append(str(pod))
+    for text in dict.fromkeys(texts):
+        if found := _OF_SLINKY.search(text):
+            yield f"a user of Crews reads of {found[0]}: {text}"
+
+
 def _partition(world: World, space: str, of: str) -> Iterator[str]:
     """Slurmctld has the partition of a NodeSet as it is declared."""
-    nodeset = world.find(NODESETS, of, space)
-    if nodeset is None:
+    nodeset = worker_sets.find(world.server, space, of)
+    if nodeset is None or worker_sets.is_crew(nodeset):
         return
     wanted = nodeset["spec"]["partition"].get("config", "").removeprefix("MaxTime=")
     found = world.slurms[space].ctld.partitions.get(of)
@@ -120,19 +144,18 @@ def _partition(world: World, space: str, of: str) -> Iterator[str]:
 
 
 def _workers(world: World, space: str, of: str) -> Iterator[str]:
-    nodeset, slurm = world.find(NODESETS, of, space), world.slurms[space]
+    nodeset, slurm = worker_sets.find(world.server, space, of), world.slurms[space]
     if nodeset is None:
         return
     if "deletionTimestamp" in nodeset["metadata"]:
-        yield "the NodeSet is still being deleted"
+        yield f"the {nodeset['kind']} is still being deleted"
     replicas = wanted(world.server, nodeset)
     pods = {pod["metadata"]["name"]: pod for pod in workers(world.server, nodeset)}
     nodes = {node_name(pod): pod for pod in pods.values()}
     own = of_mode(list(pods.values()), nodeset)
     if is_daemon(nodeset):
         yield from _places(world, space, own)
-    revision = nodeset.get("status", {}).get("nodeSetHash")
-    old = [one for one, pod in pods.items() if revision_hash(pod["metadata"]["labels"]) != revision]
+    old = [one for one, pod in pods.items() if worker_sets.is_old(nodeset, pod)]
     if world.left is not None and world.left.unchanged(nodeset):
         old = []
     if old and not _update_waits(world, space):
@@ -150,7 +173,7 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     yield from claims.missing(world.server, list(pods.values()), world.claims.deleted)
     yield from pins.missing(world.server, nodeset)
     for name, pod in sorted(nodes.items()):
-        yield from _node(slurm, name, pod)
+        yield from _node(slurm, name, pod, worker_sets.marks(nodeset))
     for name, node in sorted(slurm.ctld.nodes.items()):
         if name in nodes:
             continue
@@ -189,7 +212,7 @@ def _places(world: World, space: str, pods: list[Json]) -> Iterator[str]:
 def _update_waits(world: World, space: str) -> bool:
     """Whether somebody holds a node back for as long as they like, and so an update."""
     cordoned = any(
-        "true" in {notes.get(POD_CORDON), notes.get(POD_CORDON_SHORT)}
+        world.marks.is_cordoned(notes)
         for pod in world.server.objects(PODS, space)
         if (notes := pod["metadata"].get("annotations", {}))
     )
@@ -197,14 +220,14 @@ def _update_waits(world: World, space: str) -> bool:
     return cordoned or bool(slurm.drains or slurm.overwritten)
 
 
-def _node(slurm: SimulatedSlurm, name: str, pod: Json) -> Iterator[str]:
+def _node(slurm: SimulatedSlurm, name: str, pod: Json, marks: WorkerMarks) -> Iterator[str]:
     node = slurm.ctld.nodes.get(name)
     if node is None:
         yield f"node {name} is not registered"
         return
     told = f"node {name} is {'+'.join(slurm.ctld.states(node))} ({node.reason!r})"
     notes: dict[str, str] = pod["metadata"].get("annotations", {})
-    cordoned = "true" in {notes.get(POD_CORDON), notes.get(POD_CORDON_SHORT)}
+    cordoned = marks.is_cordoned(notes)
     reason = slurm.drains.get(name)
     if reason is not None:
         if "DRAIN" not in node.flags or node.reason != reason:
@@ -215,7 +238,7 @@ def _node(slurm: SimulatedSlurm, name: str, pod: Json) -> Iterator[str]:
         if "DRAIN" not in node.flags and node.base != "DOWN":
             yield f"{told}, but its pod is cordoned"
     elif node.flags & {"DRAIN", "NOT_RESPONDING"} or (
-        node.base != "IDLE" and node.reason.startswith(REASON_PREFIX)
+        node.base != "IDLE" and node.reason.startswith(marks.drain_prefix)
     ):
         yield f"{told}, but nothing speaks against its use"
 

@@ -6,13 +6,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 
+from fault_plans import worker_sets
 from fault_plans.daemonset import Unfit, is_daemon, machine_of, of_mode
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.kubelet.pod_lifecycle import node_name
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 
-NODESETS = "slinky.slurm.net/nodesets"
 SCHEDULED = "ScheduledUpdate"
 
 
@@ -59,7 +59,7 @@ class ReservedPromises:
             self._broken.append(f"an update took {node}, which is in no reservation that runs")
 
     def _changed(self, change: Change) -> None:
-        if change.resource == NODESETS:
+        if change.resource in worker_sets.RESOURCES:
             strategy: Json = change.last.obj["spec"].get("updateStrategy") or {}
             now = asyncio.get_running_loop().time()
             scheduled = strategy.get("type") == SCHEDULED
