@@ -23,28 +23,24 @@ from hypothesis.stateful import (
 
 from penstock.api.kubernetes.kinds import Node, NodeSpec
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.labels import (
-    POD_CORDON,
-    POD_CORDON_KEYS,
-    POD_CORDON_SHORT,
-    REASON_PREFIX,
-    REVISION_HASH,
-)
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.state import Job
-from support import nodesets
+from support.worker_apis import SLINKY, TINY
 from support.world import World, encoded
 
 LARGEST = 4
-PODS = st.integers(0, LARGEST - 1).map(lambda ordinal: f"compute-{ordinal}")
+PODS = st.runner().flatmap(lambda life: st.integers(0, LARGEST - 1).map(life.api.pod))
+CORDONS = st.runner().flatmap(lambda life: st.sampled_from(life.api.marks.cordon))
 REASONS = st.sampled_from(["Manual maintenance", "bad disk", "", "Not responding to my calls"])
 
 
 class NodeSetLife(RuleBasedStateMachine):
+    api = SLINKY
+
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(nodesets.nodeset(0))
+        self.world = World(self.api.new(0), api=self.api)
         self.old: WorkerSetView = self.world.view()
         self.writes_then = 0
         self.last_job = 0
@@ -122,7 +118,7 @@ class NodeSetLife(RuleBasedStateMachine):
     def administrator_deletes_reservations(self) -> None:
         self.world.upkeep.records.clear()
 
-    @rule(name=PODS, key=st.sampled_from([POD_CORDON, POD_CORDON_SHORT]), on=st.booleans())
+    @rule(name=PODS, key=CORDONS, on=st.booleans())
     def user_cordons_pod(self, name: str, key: str, on: bool) -> None:
         if name in self.world.pods:
             self.world.annotate(name, key, "true" if on else None)
@@ -227,13 +223,11 @@ class NodeSetLife(RuleBasedStateMachine):
         for id_ in list(world.jobs):
             world.end_job(id_)
         world.change_template(world.revision, bad=False)
-        if world.nodeset.spec.update_strategy.type == "ScheduledUpdate":
+        if world.workers.update.type == "ScheduledUpdate":
             world.schedule(world.now + 60, 30)
         self.run(80)
         assert not (world.gone and world.upkeep.records)
-        left_old = any(
-            p.metadata.labels[REVISION_HASH] != world.revision for p in world.pods.values()
-        )
+        left_old = any(world.revision_of(p) != world.revision for p in world.pods.values())
         assert left_old or not world.upkeep.records
         if world.gone:
             assert not world.pods
@@ -246,16 +240,13 @@ class NodeSetLife(RuleBasedStateMachine):
         out = sum(1 for name in world.pods if not world.in_use(name))
         for name, pod in world.pods.items():
             assert pod.ready
-            if pod.metadata.labels[REVISION_HASH] != world.revision:
-                cordoned = "true" in {pod.metadata.annotations.get(key) for key in POD_CORDON_KEYS}
+            if world.revision_of(pod) != world.revision:
+                cordoned = world.api.marks.is_cordoned(pod.metadata.annotations)
                 assert out >= world.budget or cordoned, (name, plan(world.view()).findings)
             node = world.nodes[name]
             host = world.machines[pod.spec.node_name or ""]
             notes = pod.metadata.annotations
-            cordoned = bool(host.spec.unschedulable) or "true" in {
-                notes.get(POD_CORDON),
-                notes.get(POD_CORDON_SHORT),
-            }
+            cordoned = bool(host.spec.unschedulable) or world.api.marks.is_cordoned(notes)
             if name in world.drained_by_others:
                 assert node.drain
                 assert node.reason == world.drained_by_others[name]
@@ -263,7 +254,7 @@ class NodeSetLife(RuleBasedStateMachine):
                 assert node.drain or "DOWN" in node.state
             else:
                 assert not node.drain, (name, node, notes)
-            if node.reason.startswith(REASON_PREFIX):
+            if node.reason.startswith(world.api.marks.drain_prefix):
                 assert cordoned
         assert plan(world.view()).actions == ()
 
@@ -297,6 +288,7 @@ class NodeSetLife(RuleBasedStateMachine):
             own_writes=world.own_writes,
             budget=world.budget,
             upkeep=world.upkeep.copy(),
+            api=world.api,
         )
 
 
@@ -315,6 +307,18 @@ class NodeSetLifeWithoutController(NodeSetLife):
         assert not self.world.pods
 
 
+class CrewLife(NodeSetLife):
+    """The same for workers of a second, tiny API."""
+
+    api = TINY
+
+
+class CrewLifeWithoutController(NodeSetLifeWithoutController):
+    """The same for workers of a second, tiny API."""
+
+    api = TINY
+
+
 LENGTH = settings(
     # More on demand: PENSTOCK_EXAMPLES=100000 runs for hours.
     max_examples=int(os.environ.get("PENSTOCK_EXAMPLES", "100")),
@@ -326,3 +330,7 @@ TestNodeSetLife = NodeSetLife.TestCase
 TestNodeSetLife.settings = LENGTH
 TestNodeSetLifeWithoutController = NodeSetLifeWithoutController.TestCase
 TestNodeSetLifeWithoutController.settings = LENGTH
+TestCrewLife = CrewLife.TestCase
+TestCrewLife.settings = LENGTH
+TestCrewLifeWithoutController = CrewLifeWithoutController.TestCase
+TestCrewLifeWithoutController.settings = LENGTH

@@ -1,4 +1,7 @@
-"""A tiny cluster with one NodeSet: kubelet, slurmctld and users, and the truth about them."""
+"""A tiny cluster with one worker set: kubelet, slurmctld and users, and the truth about them.
+
+Nodes and jobs are kept by the names of pods; Slurm has them by those of `WorkerApi.host`.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,23 +20,19 @@ from penstock.api.kubernetes.kinds import (
     PodCondition,
 )
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.labels import POD_CORDON_SHORT, REASON_PREFIX, REVISION_HASH
-from penstock.api.slinky.names import ordinal_of
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.base import times
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.slurm_node import records
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.state import Job
-from penstock.translate.slinky.worker_set import worker_set
 from support import nodesets
-from support.upkeep import Upkeep, strategy
-
-TERMINATING = f"{REASON_PREFIX}Pod is terminating"
+from support.upkeep import Upkeep
+from support.worker_apis import SLINKY, WorkerApi
 
 
 class PromiseBrokenError(AssertionError):
@@ -42,7 +41,8 @@ class PromiseBrokenError(AssertionError):
 
 @dataclass
 class Cluster:
-    nodeset: NodeSet
+    nodeset: Any
+    """The object that declares the workers."""
     pods: dict[str, Pod] = field(default_factory=dict[str, Pod])
     machines: dict[str, Node] = field(default_factory=dict[str, Node])
     nodes: dict[str, model.Node] = field(default_factory=dict[str, model.Node])
@@ -65,6 +65,7 @@ class Cluster:
     budget: int = 1
     quiet: PlanCache = field(default_factory=PlanCache)
     upkeep: Upkeep = field(default_factory=Upkeep)
+    api: WorkerApi = SLINKY
     unclaimed: set[str] = field(default_factory=set[str])
     """Node records whose pod was killed before anybody could note whose they are."""
 
@@ -72,11 +73,11 @@ class Cluster:
 
     def view(self) -> WorkerSetView:
         nodes: Known[dict[str, model.Node]] | Unknown
-        jobs: Known[tuple[Job, ...]] | Unknown = Known(tuple(self.jobs.values()), self.now)
+        jobs: Known[tuple[Job, ...]] | Unknown = Known(self._jobs(), self.now)
         self.upkeep.pass_time(self.now)
-        nodes = Known(self.upkeep.shown(self.nodes, self.now), self.now)
+        nodes = Known(self._nodes(), self.now)
         reservations: Known[dict[str, Reservation]] | Unknown
-        reservations = Known(dict(self.upkeep.records), self.now)
+        reservations = Known(self._reservations(), self.now)
         if self.fault or self.controller is ControllerState.ABSENT:
             reservations = Unknown("slurmrestd does not answer")
         if self.fault in {"silent", "nodes"} or self.controller is ControllerState.ABSENT:
@@ -86,7 +87,7 @@ class Cluster:
         if self.fault == "empty":
             nodes, jobs = Known({}, self.now), Known((), self.now)
         return WorkerSetView(
-            workers=worker_set(self.nodeset),
+            workers=self.workers,
             controller=self.controller,
             pods=tuple(self.pods.values()),
             kubernetes_nodes=dict(self.machines),
@@ -97,11 +98,32 @@ class Cluster:
             reservations=reservations,
         )
 
+    @property
+    def workers(self) -> WorkerSet:
+        """The workers in the words of the model."""
+        return self.api.workers(self.nodeset)
+
+    def _nodes(self) -> dict[str, model.Node]:
+        shown = self.upkeep.shown(self.nodes, self.now)
+        return {self.api.host(n): replace(one, name=self.api.host(n)) for n, one in shown.items()}
+
+    def _jobs(self) -> tuple[Job, ...]:
+        every = self.jobs.values()
+        return tuple(replace(job, nodes=tuple(map(self.api.host, job.nodes))) for job in every)
+
+    def _reservations(self) -> dict[str, Reservation]:
+        every = self.upkeep.records.items()
+        return {n: replace(one, nodes=frozenset(map(self.api.host, one.nodes))) for n, one in every}
+
     def slurm(self) -> SlurmSnapshot:
         found = self.view()
         return SlurmSnapshot.of(found.nodes, found.jobs)
 
     # The operator
+    def revision_of(self, pod: Pod) -> str | None:
+        """The template that a pod was made from."""
+        return self.api.marks.revision_of(pod.metadata.labels)
+
     def in_use(self, name: str) -> bool:
         """Whether a pod takes jobs or has some, in truth."""
         found, record = self.pods.get(name), self.nodes.get(name)
@@ -123,7 +145,7 @@ class Cluster:
         if found.status.phase in {"Failed", "Succeeded"}:
             return
         if not found.spec.node_name:
-            host = f"machine-{ordinal_of(self.nodeset, name)}"
+            host = f"machine-{self.workers.names.ordinal_of(name)}"
             self.machines.setdefault(host, Node(metadata=ObjectMeta(name=host)))
             self.version += 1
             meta = changed(found.metadata, resource_version=str(self.version))
@@ -132,7 +154,7 @@ class Cluster:
             self.pods[name] = changed(found, metadata=meta, spec=spec, status=status)
             return
         if not slurmd_runs(found):
-            if found.metadata.labels[REVISION_HASH] in self.bad_revisions:
+            if self.revision_of(found) in self.bad_revisions:
                 broken = (nodesets.waiting("ErrImagePull"),)
                 self._status(found, container_statuses=broken)
                 return
@@ -175,7 +197,7 @@ class Cluster:
                 # What nobody had the time to remember is lost under the hook's words.
                 self.drained_by_others[name] = remembered.drain
             state = record.state - {"IDLE", "ALLOCATED"} | {"DOWN"}
-            self._node(name, state=state, reason=TERMINATING)
+            self._node(name, state=state, reason=f"{self.api.marks.drain_prefix}Pod is terminating")
         self._end_jobs_on(name)
 
     def crash(self, name: str) -> None:
@@ -282,7 +304,9 @@ class Cluster:
         ours = notes.get(CORDONED_FOR, "nobody") != "nobody"
         if value is None:
             self.user_cordons.discard((found.metadata.uid, key))
-        elif key == POD_CORDON_SHORT or (not ours and key not in found.metadata.annotations):
+        elif key in self.api.marks.cordon[1:] or (
+            not ours and key not in found.metadata.annotations
+        ):
             self.user_cordons.add((found.metadata.uid, key))
         self._meta(found, annotations=notes if value is None else {**notes, key: value})
 
@@ -304,8 +328,7 @@ class Cluster:
 
     def schedule(self, start: float | None, minutes: int = 30, *, again: bool = False) -> None:
         """Updates take place from then on, or at any time."""
-        how = strategy(self.budget, start, minutes, again)
-        self.nodeset = changed(self.nodeset, spec=changed(self.nodeset.spec, update_strategy=how))
+        self.nodeset = self.api.updates(self.nodeset, self.budget, start, minutes, again)
 
     def delete_nodeset(self) -> None:
         if self.nodeset.metadata.deleting:

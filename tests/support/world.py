@@ -3,6 +3,7 @@
 They are checked against what happened and not against what was decided.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,7 +12,6 @@ from msgspec.structs import replace as changed
 from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Pod, PodSpec, PodStatus
 from penstock.api.kubernetes.meta import ObjectMeta
-from penstock.api.slinky.labels import RESERVATION_FINALIZER, REVISION_HASH
 from penstock.base import times
 from penstock.decide import action as act
 from penstock.decide.drain.deletion_guard import can_delete
@@ -20,7 +20,6 @@ from penstock.decide.drain.request import reason_to_send
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known
-from penstock.translate.slinky.worker_set import MARKS, nodeset_status, worker_set
 from support.nodeset_cluster import Cluster, PromiseBrokenError, slurmd_runs
 
 HELD = act.AddFinalizer | act.RemoveFinalizer | act.SetReservation
@@ -46,15 +45,14 @@ class World(Cluster):
         assert decided == plan(view), "what is remembered changed what is decided"
         self.acts_on_old_view = seen is not None
         # Finalizers are written with a precondition, and reservations after them.
-        moved = view.workers != worker_set(self.nodeset)
+        moved = view.workers != self.workers
         for step in decided.actions[:stop_after]:
             if not (late and for_update(step)) and not (moved and isinstance(step, HELD)):
                 self.do(step)
         self.acts_on_old_view = False
         if stop_after is None and not self.gone:
-            self.nodeset = changed(
-                self.nodeset, status=nodeset_status(self.nodeset.status, decided.status)
-            )
+            status = self.api.status(self.nodeset.status, decided.status)
+            self.nodeset = changed(self.nodeset, status=status)
         return decided
 
     def do(self, step: act.Action) -> None:
@@ -73,29 +71,35 @@ class World(Cluster):
             case act.DeletePod():
                 self._delete(step)
             case act.SetNodeTopology():
-                if not self.slurm().unknown_reason and step.node in self.nodes:
-                    self._node(step.node, topology=step.topology)
+                if not self.slurm().unknown_reason and self._own(step.node) in self.nodes:
+                    self._node(self._own(step.node), topology=step.topology)
             case act.SetNodeComment():
-                if not self.slurm().unknown_reason and step.node in self.nodes:
-                    self._node(step.node, comment=step.comment)
+                if not self.slurm().unknown_reason and self._own(step.node) in self.nodes:
+                    self._node(self._own(step.node), comment=step.comment)
             case act.SetNodeFeatures():
                 raise PromiseBrokenError("no machine of this world has features")
             case act.SetReservation() | act.DeleteReservation():
                 # A Slurm without any node is no silent one to whoever asks for reservations.
                 if isinstance(self.view().reservations, Known):
+                    if isinstance(step, act.SetReservation):
+                        step = replace(step, nodes=tuple(map(self._own, step.nodes)))
                     self.upkeep.do(step, set(self.nodes))
             case act.RegisterNode() | act.RemoveStandIns():
                 raise PromiseBrokenError("no pod of this world has an address")
             case act.CreateClaims() | act.OwnClaim():
                 raise PromiseBrokenError("this world has no claims")
             case _:
-                if is_still_valid(MARKS, step, self.slurm()):
-                    self._tell_slurm(step)
+                if is_still_valid(self.api.marks, step, self.slurm()):
+                    self._tell_slurm(replace(step, node=self._own(step.node)))
+
+    def _own(self, node: str) -> str:
+        """By what name a Slurm node is kept here."""
+        return self.api.pod_of(node)
 
     def _finalizer(self, step: act.AddFinalizer | act.RemoveFinalizer) -> None:
         names = set(self.nodeset.metadata.finalizers) - {step.finalizer}
         there = self.controller is ControllerState.PRESENT and not self.fault
-        held = step.finalizer == RESERVATION_FINALIZER and self.upkeep.records
+        held = step.finalizer == self.api.marks.reservation_finalizer and self.upkeep.records
         if isinstance(step, act.RemoveFinalizer) and held and there:
             raise PromiseBrokenError("a reservation was left")
         if isinstance(step, act.AddFinalizer):
@@ -120,10 +124,10 @@ class World(Cluster):
                 namespace="slurm",
                 uid=f"uid-{self.version}",
                 resource_version=str(self.version),
-                labels={REVISION_HASH: self.revision},
+                labels={self.api.marks.revision[0]: self.revision},
                 creation_timestamp=times.write(self.now),
             ),
-            spec=PodSpec(hostname=name),
+            spec=PodSpec(hostname=self.api.host(name)),
             status=PodStatus(phase="Pending"),
         )
         self.pods[name] = made
@@ -180,7 +184,7 @@ class World(Cluster):
         theirs = self.drained_by_others.get(name)
         match step:
             case act.DrainNode():
-                reason = reason_to_send(MARKS, found, step)
+                reason = reason_to_send(self.api.marks, found, step)
                 used = self.in_use(name)
                 if used and reason.endswith("for update") and not self.acts_on_old_view:
                     self._check_time(name)
@@ -213,7 +217,7 @@ class World(Cluster):
 
     def _check_time(self, name: str) -> None:
         """A node in use was drained for an update."""
-        scheduled = self.nodeset.spec.update_strategy.type == "ScheduledUpdate"
+        scheduled = self.workers.update.type == "ScheduledUpdate"
         if scheduled and name not in self.upkeep.nodes(self.now):
             raise PromiseBrokenError(f"{name} was drained for update outside of its reservation")
 
