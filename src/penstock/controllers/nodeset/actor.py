@@ -15,7 +15,7 @@ import structlog
 
 from penstock.api.kubernetes.kinds import PODS
 from penstock.api.kubernetes.meta import Json, ObjectMeta
-from penstock.controllers.nodeset.pvc import Claims
+from penstock.controllers.nodeset.pvc import PvcWriter
 from penstock.controllers.rollout.maintenance import Reservations
 from penstock.controllers.runtime.concurrency import AT_ONCE, gather, of_kind
 from penstock.controllers.runtime.event_batch import EventBatch
@@ -53,8 +53,8 @@ NEEDS_NO_SLURM = frozenset(
     {DeletionGround.NEVER_BOUND, DeletionGround.FINISHED, DeletionGround.CONTROLLER_GONE}
 )
 BESIDE = 4
-"""In flight of what nobody waits for: a pod's conditions are as dear to the API server as three
-pods, and those that are still to become Ready need it more."""
+"""Requests in flight for pod conditions. Each costs the API server as much as three pods, and
+nothing waits for them, while pods that start do need the API server."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -69,7 +69,7 @@ class Actor:
         self._caches = caches
         self._events = events
         self._written = written
-        self._claims = Claims(client, caches, events)
+        self._claims = PvcWriter(client, caches, events)
         self.rejections = Rejections(client.clock)
         self._slurm = SlurmActor(self.rejections)
         self.reservations = Reservations(client.clock)
@@ -115,7 +115,7 @@ class Actor:
         if connection is not None and connection.client is not None:
             # Whether they go or not: the pods that create them again do not wait for it.
             early = [one for one in records if one.renews is not None]
-            await self._slurm.forget(source, connection, connection.client, early, batch)
+            await self._slurm.delete_records(source, connection, connection.client, early, batch)
         if source.is_cluster_ready:
             await self._create(source, of_kind(actions, CreatePod), batch)
             for one in of_kind(actions, CreateClaims):
@@ -126,19 +126,19 @@ class Actor:
         await gather((self._conditions(meta, one) for one in conditions), BESIDE)
         if connection is not None and connection.client is not None:
             client = connection.client
-            done += await self._slurm.tell(source, connection, client, actions, batch)
+            done += await self._slurm.update_nodes(source, connection, client, actions, batch)
             lost = [one for one in actions if isinstance(one, RegisterNode | RemoveStandIns)]
-            await self.registrations.settle(meta.key, connection, client, lost, batch)
+            await self.registrations.apply(meta.key, connection, client, lost, batch)
         deletes = of_kind(actions, DeletePod)
         done += await self._delete(source, connection, deletes, batch, is_orphaned=is_orphaned)
         if connection is not None and connection.client is not None:
             client = connection.client
             late = [one for one in records if one.renews is None]
-            done += await self._slurm.forget(source, connection, client, late, batch)
+            done += await self._slurm.delete_records(source, connection, client, late, batch)
             planned = [
                 one for one in actions if isinstance(one, SetReservation | DeleteReservation)
             ]
-            done += await self.reservations.settle(meta.key, connection, client, planned, batch)
+            done += await self.reservations.apply(meta.key, connection, client, planned, batch)
         if ended := of_kind(actions, RemoveFinalizer):
             for one in ended:
                 batch.normal(one.why.reason, one.why.message, "Finalize")

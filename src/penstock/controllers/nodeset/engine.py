@@ -81,7 +81,7 @@ class WorkerSetEngine:
         lifetimes.add(lambda _, uid: connections.need_reservations(uid, needs=False))
 
     async def run(self, source: WorkerSource) -> Outcome:
-        """Bring the workers closer to what is declared. Raises KubeError."""
+        """Bring the workers closer to their spec. Raises KubeError."""
         workers = source.workers
         meta = workers.metadata
         if not self._written.satisfied(meta.key):
@@ -219,7 +219,7 @@ def _statuses(node: Node) -> list[tuple[str, str, str | None]]:
 
 
 def _is_active(source: WorkerSource) -> bool:
-    """Whether objects and Slurm follow what is declared, beyond the pods that exist."""
+    """Whether objects and Slurm follow the spec, beyond the pods that exist."""
     deleting = source.workers.metadata.deleting
     return source.is_cluster_ready and not deleting and not source.problems
 

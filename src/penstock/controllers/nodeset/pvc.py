@@ -16,7 +16,7 @@ from penstock.kube import AlreadyExistsError, Client, ConflictError, NotFoundErr
 from penstock.model.worker_slot import WorkerSlot
 
 
-class Claims:
+class PvcWriter:
     """PVCs of workers. They are created, and never changed but for their owners."""
 
     def __init__(self, client: Client, caches: WorkerCaches, events: Events) -> None:

@@ -1,1 +1,1 @@
-"""Revisions of a NodeSet: recorded, rolled back, held for maintenance."""
+"""Revisions of a worker set: recorded, rolled back, and updated in a maintenance reservation."""

@@ -13,7 +13,7 @@ from penstock.slurm.rest.errors import SlurmError
 from penstock.slurm.rest.reservation import WantedReservation, reserved
 
 AGAIN_S = 30.0
-"""Pause before what slurmctld refused is asked for again."""
+"""Pause before a reservation that slurmctld rejected is requested again."""
 
 
 class Reservations:
@@ -31,20 +31,20 @@ class Reservations:
         """That object is gone."""
         self._refused.pop(key, None)
 
-    async def settle(
+    async def apply(
         self,
         key: str,
-        link: SlurmConnection,
+        connection: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[SetReservation | DeleteReservation],
-        told: EventBatch,
+        batch: EventBatch,
     ) -> list[bool]:
         """Do them; whether each was done."""
-        done = [await self._one(key, client, one, told) for one in actions]
+        done = [await self._one(key, client, one, batch) for one in actions]
         if actions:
-            # The next decision must be made on what is there now.
-            link.mirror.poll_soon()
-            await link.reservations.poll()
+            # The next plan must read the state after these changes.
+            connection.mirror.poll_soon()
+            await connection.reservations.poll()
         return done
 
     async def _one(
@@ -52,7 +52,7 @@ class Reservations:
         key: str,
         client: Slurmrestd,
         one: SetReservation | DeleteReservation,
-        told: EventBatch,
+        batch: EventBatch,
     ) -> bool:
         try:
             if isinstance(one, SetReservation):
@@ -63,10 +63,12 @@ class Reservations:
             if error.is_rejection:
                 again = self._clock.time() + AGAIN_S
                 self._refused[key] = RefusedReservation(str(error), again)
-                told.warning("SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__)
+                batch.warning(
+                    "SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__
+                )
             return False
         self._refused.pop(key, None)
-        told.normal(one.why.reason, one.why.message, type(one).__name__)
+        batch.normal(one.why.reason, one.why.message, type(one).__name__)
         return True
 
 
@@ -82,7 +84,7 @@ def _wanted(one: SetReservation) -> WantedReservation:
     )
 
 
-async def held_by_others(client: Slurmrestd, ours: str) -> frozenset[str]:
+async def reserved_by_others(client: Slurmrestd, ours: str) -> frozenset[str]:
     """The nodes that reservations name, but for the one of that name (`ours`).
 
     Raises SlurmError.

@@ -47,7 +47,7 @@ def findings(
 def _external_partition(
     nodeset: NodeSet, cluster: ClusterInputs, connection: SlurmConnection | None
 ) -> list[Finding]:
-    """What is to be told of its own partition when slurm.conf is not written here."""
+    """About its own partition, when the slurm.conf is that of an external slurmctld."""
     if not has_partition(nodeset) or not cluster.controller.spec.external:
         return []
     records = connection.partitions.records if connection is not None else UNCONNECTED
@@ -92,7 +92,7 @@ def _gpus(nodeset: NodeSet, cluster: ClusterInputs, slurmd: Json) -> list[Findin
     conf, here = Document.parse(controller.extra_conf), not controller.external
     gres_conf = mounted(cluster, {}).get("gres.conf") if here else None
     if nodeset.spec.scaling_mode == "DaemonSet" and "nodename" in (gres_conf or "").lower():
-        # Its nodes are called as their machines.
+        # Its nodes have the names of their Kubernetes nodes.
         gres_conf = None
     declared = gpus.Declared(
         slurmd=slurmd,

@@ -55,7 +55,7 @@ class NodeSetServices:
         self.drift = context.drift
         self.keys = keys
         self.shares_cgroup_conf = shares_cgroup_conf
-        """Keys of NodeSets whose cgroup.conf machines outside have as well."""
+        """Keys of NodeSets whose cgroup.conf external machines use as well."""
 
 
 class NodeSetSource(WorkerSource):

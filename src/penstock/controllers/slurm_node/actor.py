@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from penstock.controllers.rollout.maintenance import held_by_others
+from penstock.controllers.rollout.maintenance import reserved_by_others
 from penstock.controllers.runtime.concurrency import gather, of_kind
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -44,13 +44,13 @@ class SlurmActor:
     def __init__(self, rejections: Rejections) -> None:
         self._rejections = rejections
 
-    async def tell(
+    async def update_nodes(
         self,
         source: WorkerSource,
-        link: SlurmConnection,
+        connection: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[Action],
-        told: EventBatch,
+        batch: EventBatch,
     ) -> list[bool]:
         """Change nodes as planned; for each whether it was done.
 
@@ -64,20 +64,20 @@ class SlurmActor:
         if not changes and not comments and not places and not features:
             return done
         if changes:
-            link.mirror.poll_soon()
-            snapshot = await link.mirror.poll()
+            connection.mirror.poll_soon()
+            snapshot = await connection.mirror.poll()
             if source.has_newer():
                 return [False]
             now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
             done += await gather(
-                self._change(workers.marks, client, one, now, told) for one in changes
+                self._change(workers.marks, client, one, now, batch) for one in changes
             )
         key = workers.metadata.key
-        done += await gather(self._place(client, key, one, told) for one in places)
-        done += await gather(self._comment(workers, client, one, told) for one in comments)
-        done += await gather(give_features(client, one, told) for one in features)
-        # The next decision must be made on what Slurm says now, not on what it said before.
-        await link.mirror.poll()
+        done += await gather(self._place(client, key, one, batch) for one in places)
+        done += await gather(self._comment(workers, client, one, batch) for one in comments)
+        done += await gather(give_features(client, one, batch) for one in features)
+        # The next plan must read the state of Slurm after these changes.
+        await connection.mirror.poll()
         return done
 
     async def _change(
@@ -86,7 +86,7 @@ class SlurmActor:
         client: Slurmrestd,
         action: NodeAction,
         now: SlurmSnapshot,
-        told: EventBatch,
+        batch: EventBatch,
     ) -> bool:
         node = now.node(action.node)
         if node is None or not is_still_valid(marks, action, now):
@@ -101,18 +101,18 @@ class SlurmActor:
                 case ResumeNode():
                     await client.update_node(action.node, state=["RESUME"])
         except SlurmError as error:
-            told.warning("SlurmRefused", f"Node {action.node}: {error}", type(action).__name__)
+            batch.warning("SlurmRefused", f"Node {action.node}: {error}", type(action).__name__)
             return False
-        told.normal(action.why.reason, action.why.message, type(action).__name__)
+        batch.normal(action.why.reason, action.why.message, type(action).__name__)
         return True
 
     async def _comment(
-        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: EventBatch
+        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, batch: EventBatch
     ) -> bool:
         # What somebody gave the node a moment ago would be lost.
         if action.features is not None and await self._features(client, action.node) != action.over:
             return False
-        if action.gres is not None and not await self._gres(workers, client, action, told):
+        if action.gres is not None and not await self._gres(workers, client, action, batch):
             return False
         try:
             await client.update_node(
@@ -126,10 +126,10 @@ class SlurmActor:
         except SlurmError as error:
             log.info("node comment not written", node=action.node, error=str(error))
             if action.why is not None:
-                told.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
+                batch.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
             return False
         if action.why is not None:
-            told.normal(action.why.reason, action.why.message, "UpdateNode")
+            batch.normal(action.why.reason, action.why.message, "UpdateNode")
         return True
 
     async def _features(self, client: Slurmrestd, name: str) -> tuple[str, ...] | None:
@@ -139,7 +139,7 @@ class SlurmActor:
             return None
 
     async def _gres(
-        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, told: EventBatch
+        self, workers: WorkerSet, client: Slurmrestd, action: SetNodeComment, batch: EventBatch
     ) -> bool:
         wanted = action.gres or ""
         try:
@@ -148,11 +148,11 @@ class SlurmActor:
             if error.is_rejection:
                 self._rejections.gres_rejected(workers.metadata.key, wanted)
                 note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
-                told.warning("SlurmRefused", note, "UpdateNode")
+                batch.warning("SlurmRefused", note, "UpdateNode")
             return False
 
     async def _place(
-        self, client: Slurmrestd, key: str, action: SetNodeTopology, told: EventBatch
+        self, client: Slurmrestd, key: str, action: SetNodeTopology, batch: EventBatch
     ) -> bool:
         """A rejection is reported by a condition of the object while it lasts."""
         try:
@@ -162,23 +162,23 @@ class SlurmActor:
                 self._rejections.rejected(key, action.node, action.topology, str(error))
             return False
         self._rejections.accepted(key, action.node)
-        told.normal(action.why.reason, action.why.message, "UpdateNode")
+        batch.normal(action.why.reason, action.why.message, "UpdateNode")
         return True
 
-    async def forget(
+    async def delete_records(
         self,
         source: WorkerSource,
-        link: SlurmConnection,
+        connection: SlurmConnection,
         client: Slurmrestd,
         records: Sequence[DeleteNodeRecord],
-        told: EventBatch,
+        batch: EventBatch,
     ) -> list[bool]:
         """Delete records of nodes that no pod stands for any more."""
         if not records:
             return []
         workers = source.workers
-        link.mirror.poll_soon()
-        snapshot = await link.mirror.poll()
+        connection.mirror.poll_soon()
+        snapshot = await connection.mirror.poll()
         now = SlurmSnapshot.of(snapshot.nodes, snapshot.jobs)
         try:
             # slurmctld would take the node out of the reservation with its record. With its
@@ -187,7 +187,7 @@ class SlurmActor:
             kept = (
                 frozenset[str]()
                 if gone
-                else await held_by_others(client, workers.names.reservation)
+                else await reserved_by_others(client, workers.names.reservation)
             )
         except SlurmError as error:
             log.info("node records kept", error=str(error))
@@ -197,14 +197,14 @@ class SlurmActor:
             for one in records
             if one.node not in kept and is_still_valid(workers.marks, one, now)
         ]
-        deleted = await gather(self._forget_one(client, one, told) for one in right)
+        deleted = await gather(self._forget_one(client, one, batch) for one in right)
         left = [one.node for one, done in zip(right, deleted, strict=True) if done]
-        link.mirror.forget(left)
-        await link.mirror.poll()
+        connection.mirror.forget(left)
+        await connection.mirror.poll()
         return [len(left) == len(records)]
 
     async def _forget_one(
-        self, client: Slurmrestd, one: DeleteNodeRecord, told: EventBatch
+        self, client: Slurmrestd, one: DeleteNodeRecord, batch: EventBatch
     ) -> bool:
         """Whether the record is gone."""
         try:
@@ -215,7 +215,7 @@ class SlurmActor:
             return False
         except SlurmError as error:
             note = f"Record of node {one.node} stays: {error}"
-            told.warning("SlurmRefused", note, "DeleteNodeRecord")
+            batch.warning("SlurmRefused", note, "DeleteNodeRecord")
             return False
-        told.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
+        batch.normal(one.why.reason, one.why.message, "DeleteNodeRecord")
         return True

@@ -1,4 +1,4 @@
-"""Notices nodes that are changed in Slurm itself, tells it once, and does what is chosen."""
+"""Detects nodes that were changed in Slurm itself, reports them, and does as the user chose."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class NodeDrifts:
         self,
         source: WorkerSource,
         view: WorkerSetView,
-        link: SlurmConnection | None,
+        connection: SlurmConnection | None,
         chosen: Choice,
     ) -> list[str] | None:
-        """Tell of changed nodes and do what is chosen with them; what is to be told of them.
+        """Report changed nodes and do with them as `chosen`; returns what still differs.
 
         None while that is not known. Raises KubeError.
         """
@@ -66,8 +66,8 @@ class NodeDrifts:
         if found is None:
             return None
         due = watch.due(self._client.clock.monotonic())
-        if due and link is not None and link.client is not None and chosen == "Revert":
-            await self._revert(source, view, link, link.client, watch, due)
+        if due and connection is not None and connection.client is not None and chosen == "Revert":
+            await self._revert(source, view, connection, connection.client, watch, due)
         elif due and chosen == "Adopt":
             await self._adopt(source, watch, drifted)
         if not found:
@@ -98,7 +98,7 @@ class NodeDrifts:
         self,
         source: WorkerSource,
         view: WorkerSetView,
-        link: SlurmConnection,
+        connection: SlurmConnection,
         client: Slurmrestd,
         watch: Watch,
         due: Iterable[str],
@@ -118,7 +118,7 @@ class NodeDrifts:
             part: Found = {name: found[name] for name in sorted(done)}
             note = f"Put back what was {decide.told(part)}"
             self._events.normal(source.object, "NodesReverted", note, "Revert")
-        await link.mirror.poll()
+        await connection.mirror.poll()
 
     async def _adopt(self, source: WorkerSource, watch: Watch, drifted: NodeDrift) -> None:
         text, why = decide.adopted(source.workers, drifted)
@@ -137,7 +137,7 @@ class NodeDrifts:
 
 
 async def _put_back(workers: WorkerSet, client: Slurmrestd, name: str) -> str:
-    """Give one node what is declared; why that is not possible, or nothing."""
+    """Give one node its declared parameters; why that is not possible, or nothing."""
     try:
         node = await client.node(name)
         wanted = decide.put_back(workers, node)

@@ -1,4 +1,4 @@
-"""Tell slurmctld which features a node has of its machine."""
+"""Gives Slurm nodes the features of their Kubernetes nodes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
 
 
-async def give_features(client: Slurmrestd, action: SetNodeFeatures, told: EventBatch) -> bool:
-    """Whether it has them; what slurmctld refuses is told and not repeated by itself.
+async def give_features(client: Slurmrestd, action: SetNodeFeatures, batch: EventBatch) -> bool:
+    """Whether it has them; a rejection of slurmctld is reported and not repeated.
 
     The other features are asked for in that moment: slurmctld takes whole lists only.
     """
@@ -22,7 +22,7 @@ async def give_features(client: Slurmrestd, action: SetNodeFeatures, told: Event
             active_features=merged(node.active_features, action.features),
         )
     except SlurmError as error:
-        told.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
+        batch.warning("SlurmRefused", f"Node {action.node}: {error}", "UpdateNode")
         return error.is_rejection
-    told.normal(action.why.reason, action.why.message, "UpdateNode")
+    batch.normal(action.why.reason, action.why.message, "UpdateNode")
     return True

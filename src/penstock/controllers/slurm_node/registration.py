@@ -64,18 +64,18 @@ class NodeRegistrations:
         self._tried.pop(key, None)
         self._unable.pop(key, None)
 
-    async def settle(
+    async def apply(
         self,
         key: str,
-        link: SlurmConnection,
+        connection: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[RegisterNode | RemoveStandIns],
-        told: EventBatch,
+        batch: EventBatch,
     ) -> None:
         """Lead some of these nodes to register, and remove stand-ins that a process left."""
-        if link.swept is not client and isinstance(link.mirror.snapshot.nodes, Known):
-            async with link.registering:
-                await self._sweep(link, client)
+        if connection.swept is not client and isinstance(connection.mirror.snapshot.nodes, Known):
+            async with connection.registering:
+                await self._sweep(connection, client)
         wanted = [one for one in actions if isinstance(one, RegisterNode)]
         names = {one.node for one in wanted}
         tried = {node: one for node, one in self._tried.get(key, {}).items() if node in names}
@@ -87,19 +87,19 @@ class NodeRegistrations:
             return
         # Those that did not answer must not keep the others from being asked.
         due.sort(key=lambda one: tried[one.node].count if one.node in tried else 0)
-        async with link.registering:
-            await self._remove_left(link, client)
+        async with connection.registering:
+            await self._remove_left(connection, client)
             if due:
-                await self._register(key, link, client, due[:AT_ONCE], told)
+                await self._register(key, connection, client, due[:AT_ONCE], batch)
 
-    async def _sweep(self, link: SlurmConnection, client: Slurmrestd) -> None:
+    async def _sweep(self, connection: SlurmConnection, client: Slurmrestd) -> None:
         """Remove stand-ins that are FUTURE still: no list shows them, and they take room.
 
         Once for each client: later ones of this process are removed by itself.
         """
-        if link.swept is client or client.lacks(NEW_NODE_SINCE):
+        if connection.swept is client or client.lacks(NEW_NODE_SINCE):
             return
-        link.swept = client
+        connection.swept = client
         try:
             left = stand_ins(await client.future_nodes())
             if left:
@@ -107,49 +107,49 @@ class NodeRegistrations:
                 log.info("stand-ins of a killed process removed", names=left)
         except SlurmError as error:
             if not error.status:
-                link.swept = None
+                connection.swept = None
             log.info("stand-ins not looked for", error=str(error))
 
-    async def _remove_left(self, link: SlurmConnection, client: Slurmrestd) -> None:
-        left = stand_ins(_records(await link.mirror.poll()))
+    async def _remove_left(self, connection: SlurmConnection, client: Slurmrestd) -> None:
+        left = stand_ins(_records(await connection.mirror.poll()))
         if not left:
             return
-        link.mirror.forget(left)
+        connection.mirror.forget(left)
         try:
             await remove(client, left)
         except SlurmError as error:
             log.info("stand-ins not removed", names=left, error=str(error))
-        await link.mirror.poll()
+        await connection.mirror.poll()
 
     async def _register(
         self,
         key: str,
-        link: SlurmConnection,
+        connection: SlurmConnection,
         client: Slurmrestd,
         due: Sequence[RegisterNode],
-        told: EventBatch,
+        batch: EventBatch,
     ) -> None:
-        there = _records(await link.mirror.poll())
+        there = _records(await connection.mirror.poll())
         due = [one for one in due if one.node not in there]
         if not due:
             return
         addresses = [Address(one.node, one.address, one.port) for one in due]
         try:
-            await register(client, addresses, partial(self._wait, link))
+            await register(client, addresses, partial(self._wait, connection))
         except UnsupportedError as error:
             self._unable[key] = str(error)
         except SlurmError as error:
             # One whose answer was cut off may have made stand-ins.
-            link.swept = None
+            connection.swept = None
             note = f"Nodes {', '.join(one.node for one in due)} cannot register again: {error}"
-            told.warning("SlurmRefused", note, "RegisterNode")
+            batch.warning("SlurmRefused", note, "RegisterNode")
         else:
             self._unable.pop(key, None)
-        there = _records(await link.mirror.poll())
+        there = _records(await connection.mirror.poll())
         for one in due:
             if one.node in there:
                 self._tried[key].pop(one.node, None)
-                told.normal(one.why.reason, one.why.message, "RegisterNode")
+                batch.normal(one.why.reason, one.why.message, "RegisterNode")
             else:
                 self._tried[key][one.node] = self._later(self._tried[key].get(one.node))
 
@@ -161,14 +161,14 @@ class NodeRegistrations:
         pause = min(PAUSE_S * 2 ** min(count, 10), LONGEST_S)
         return Attempt(count + 1, self._clock.monotonic() + pause)
 
-    async def _wait(self, link: SlurmConnection, nodes: Collection[str]) -> bool:
+    async def _wait(self, connection: SlurmConnection, nodes: Collection[str]) -> bool:
         """Wait until slurmctld has records of these nodes; whether it has all of them."""
         until = self._clock.monotonic() + ANSWERS_S
         while True:
-            records = _records(await link.mirror.poll())
+            records = _records(await connection.mirror.poll())
             done = records >= set(nodes)
             if done or self._clock.monotonic() >= until:
-                link.mirror.forget(stand_ins(records))
+                connection.mirror.forget(stand_ins(records))
                 return done
             await self._clock.sleep(POLL_S)
 

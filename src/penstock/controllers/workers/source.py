@@ -26,8 +26,8 @@ class WorkerSource(Protocol):
     """The workers of one object in the version that a reconcile has read.
 
     `object` is of the kind `resource`: events are about it, finalizers stand on it. `problems` are
-    its own faults: nothing that belongs to it changes while there are any. `is_cluster_ready` says
-    whether its cluster has all that pods need to start.
+    its own faults: nothing that belongs to it changes while there are any. `is_cluster_ready`
+    means that its cluster has all that pods need to start.
     """
 
     object: KubeObject
