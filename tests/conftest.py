@@ -18,7 +18,7 @@ from support.spread import ByNode, layer_of
 NICE = 5
 """Niceness of tests that need no node, beside those that do."""
 SHORT, WIDE = 8, 400
-"""Lines, and characters of each, that are told of a failure at the very end."""
+"""Lines, and characters of each, of a failure in the summary at the very end."""
 BEFORE = pytest.StashKey[int]()
 
 # A merge must not depend on luck: CI takes the same examples each time, people get new ones.
@@ -56,7 +56,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode:
 
 
 class Failures:
-    """Says at once what failed: the whole run takes long, and tells all of it only at its end.
+    """Prints at once what failed: the whole run takes long, and prints all of it only at its end.
 
     And once more as the last thing, in a few lines each: what is kept of a long output is its end.
     """
@@ -66,7 +66,7 @@ class Failures:
         self._told: list[tuple[str, list[str]]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Tell a failure."""
+        """Print a failure."""
         if report.failed:
             told = f"{report.when} of {report.nodeid} after {report.duration:.0f} s"
             lines = _why(report)
@@ -78,7 +78,7 @@ class Failures:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, Any, Any]:
-        """Tell all of them, after everything else."""
+        """Print all failures, after everything else."""
         result = yield
         if self._told:
             terminalreporter.section("what failed, in short")
@@ -96,7 +96,7 @@ def _why(report: pytest.TestReport) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where processes run side by side, the one that people see tells.
+    """Where processes run side by side, the controlling one prints.
 
     SIGTERM ends a run as Ctrl-C does: fixtures take their nodes down.
     """
@@ -107,12 +107,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Tell a figure at the end of the run, whichever process measured it."""
+    """Print a figure at the end of the run, whichever process measured it."""
     return lambda text: record_property("figure", text)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell the figures of the tests that passed."""
+    """Print the figures of the tests that passed."""
     passed: list[pytest.TestReport] = terminalreporter.stats.get("passed", [])
     found = [text for one in passed for name, text in one.user_properties if name == "figure"]
     if found:

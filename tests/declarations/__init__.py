@@ -4,5 +4,5 @@ Chains of them, with a revert at the end, are what `tests/api/test_declarations.
 `tests/e2e/test_declarations.py` declare; `cd tests && python -m declarations` counts them and
 checks what can be checked without an API server.
 After Acto (Gu et al., SOSP 2023): declared states come from the schema, one small change after
-the other, and a bad one must be refused or be undone by going back.
+the other, and a bad one must be rejected or be undone by going back.
 """

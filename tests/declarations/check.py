@@ -1,7 +1,7 @@
-"""What can be said of declarations without an API server.
+"""Checks of declarations without an API server.
 
-One that is neither refused nor told to be wrong, nor said to be not served, must change what is
-rendered. A field that is accepted and silently ignored is a finding, and so is one that cannot be
+One that is neither rejected nor reported as wrong or not served must change the rendered
+objects. A field that is accepted and silently ignored is a finding, and so is one that cannot be
 rendered or read.
 """
 

@@ -1,7 +1,7 @@
 """Fields whose effect is in no rendered object, each with the test that shows it.
 
-What is neither rendered, nor said to be not served, nor in this list is ignored in silence, and
-the chains call it a finding.
+A field that is neither rendered, nor reported as not served, nor in this list is ignored in
+silence, and the chains call it a finding.
 """
 
 from __future__ import annotations

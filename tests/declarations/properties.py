@@ -88,7 +88,7 @@ def _below(kind: str, path: Path, schema: Json) -> Iterator[Property]:
 
 
 def at(value: Any, path: Path) -> Any:
-    """What is declared at a path; ABSENT when nothing is."""
+    """The value at a path; ABSENT if there is none."""
     for step in path:
         if step == ITEM:
             items = cast("list[Any]", value) if isinstance(value, list) else []

@@ -35,7 +35,7 @@ class Breach:
 
     @property
     def specs(self) -> tuple[Json | None, Json]:
-        """The spec that stands before, if it matters, and the one that is refused."""
+        """The spec that stands before, if it matters, and the one that is rejected."""
         base = samples.BASE[self.kind]
         if self.before is None:
             return None, laid_over(base, self.change)

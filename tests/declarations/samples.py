@@ -136,7 +136,7 @@ _CONTEXT: Final[dict[str, Json]] = {
 
 
 def legal(prop: Property) -> list[Any] | None:
-    """Known legal values of a property; None when its schema says enough."""
+    """Known legal values of a property; None if its schema is enough."""
     path = f"{prop.kind}.{prop.name}"
     if path in _LEGAL:
         return _LEGAL[path]

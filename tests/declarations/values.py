@@ -24,12 +24,12 @@ from penstock.api.kubernetes.meta import Json
 
 
 class Verdict(StrEnum):
-    """What the API server must say."""
+    """The expected answer of the API server."""
 
     TAKEN = "taken"
     REFUSED = "refused"
     ANY = "any"
-    """Our schema cannot tell; Kubernetes' own or the operator does."""
+    """Our schema does not decide; Kubernetes' own or the operator does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Case:
     spec: Json
     verdict: Verdict
     default: Any = None
-    """What the schema says the property is when it is absent."""
+    """The schema's value of an absent property."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def field(self) -> str:
-        """The field that a refusal must name, as the API server writes it."""
+        """The field that a rejection must name, as the API server writes it."""
         steps = (
             "[0]" if step == ITEM else f".{SAMPLE_KEY if step == KEY else step}"
             for step in self.path

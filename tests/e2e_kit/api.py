@@ -1,4 +1,4 @@
-"""The API server as an administrator sees it, with waiting for what its watches tell."""
+"""The API server as an administrator sees it, with waiting for the events of its watches."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def condition(obj: Json, kind: str) -> Json:
 
 
 def ready(obj: Json) -> bool:
-    """Whether the object says Ready for what is declared now."""
+    """Whether Ready is true for the present generation."""
     one = condition(obj, "Ready")
     current = obj["metadata"].get("generation")
     return one.get("status") == "True" and one.get("observedGeneration", current) == current

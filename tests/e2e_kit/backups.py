@@ -12,7 +12,7 @@ EXTRA_CONF = manifests.EXTRA_CONF + "SlurmctldTimeout=10\n"
 
 
 def objects(**spec: Json) -> list[Json]:
-    """A shared claim and a Controller with a backup on it."""
+    """A shared PVC and a Controller with a backup on it."""
     shared = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "64Mi"}}}
     metadata = {"name": "shared"}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}

@@ -46,13 +46,13 @@ def operator(site: Site, namespace: str, values: Mapping[str, Any]) -> Generator
 
 
 def faulty(name: str) -> Json:
-    """A NodeSet that only the webhook refuses, `spec.slurmd.env` being no list."""
+    """A NodeSet that only the webhook rejects, `spec.slurmd.env` being no list."""
     spec: Json = {"controllerRef": {"name": "absent"}, "replicas": 0, "slurmd": {"env": "A=b"}}
     return manifests.of("NodeSet", name, **spec)
 
 
 def refusal(site: Site, namespace: str) -> str:
-    """What is said to a faulty NodeSet, which is not stored; empty when it would be."""
+    """The answer to a faulty NodeSet, which is not stored; empty when it would be."""
     text = yaml.safe_dump(faulty("probe"))
     try:
         site.kubectl("apply", "-n", namespace, "--dry-run=server", "-f", "-", stdin=text)

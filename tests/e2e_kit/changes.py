@@ -18,7 +18,7 @@ SECONDS = 120.0
 
 @dataclass
 class Declared:
-    """What was declared last, and of it the last that Slurm can take."""
+    """The last declaration, and the last of them that Slurm can take."""
 
     keys: dict[str, str] = field(default_factory=lambda: {"SchedulerTimeSlice": "40"})
     raw: str = "50"
@@ -55,7 +55,7 @@ class Declared:
 
 
 class Changes:
-    """Changes something, and waits until it is in effect or refused in words."""
+    """Changes something, and waits until it is in effect or rejected in words."""
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self.cluster = cluster
@@ -64,7 +64,7 @@ class Changes:
         self._chance = random.Random(seed)
 
     def good(self) -> str:
-        """Make one that Slurm takes; says what it was."""
+        """Make a change that Slurm takes; returns its description."""
         kind = self._chance.choice(("key", "key", "remark", "raw", "compute", "wide", "wide"))
         minutes = str(self._chance.randrange(1, 59))
         one = self.declared
@@ -90,10 +90,10 @@ class Changes:
         return f"{kind} {minutes}"
 
     def bad(self) -> str:
-        """Make one that Slurm refuses, and wait for its words; says what it was.
+        """Make a change that Slurm rejects, and wait for its words; returns its description.
 
-        An edit that was replaced before anybody looked was never declared for long enough to count:
-        the last good one is in effect before it is written over.
+        An edit that was replaced before anybody read it was never declared for long enough to
+        count: the last good one is in effect before it is written over.
         """
         self.settled()
         kind = self._chance.choice(("key", "value", "compute", "wide"))
@@ -122,7 +122,7 @@ class Changes:
         return kind
 
     def settled(self) -> None:
-        """Wait until slurmctld has all that it can take of what is declared."""
+        """Wait until slurmctld has everything of the declaration that it can take."""
         want = self.expected()
         try:
             eventually(f"slurmctld has {want}", lambda: self.found() == want, SECONDS)

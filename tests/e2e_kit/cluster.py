@@ -75,7 +75,7 @@ class Cluster:
         return found
 
     def pods(self, selector: str = "app.kubernetes.io/name=slurmd") -> dict[str, Json]:
-        """Pods by name; the workers unless told otherwise."""
+        """Pods by name; by default the workers."""
         listed = self.site.api.list("pods", self.namespace, selector)
         return {one["metadata"]["name"]: one for one in listed}
 
@@ -104,7 +104,7 @@ class Cluster:
             )
 
     def until_ready(self, resource: str, name: str, timeout: float = 120.0) -> Json:
-        """Wait until an object says that it is as declared."""
+        """Wait until an object is Ready."""
         return self.until(
             resource,
             lambda found: found[name] if name in found and ready(found[name]) else None,
@@ -113,7 +113,7 @@ class Cluster:
         )
 
     def until_idle(self, *nodes: str, timeout: float = 90.0) -> None:
-        """Wait until Slurm says that the nodes, and no others, are idle, and Kubernetes agrees.
+        """Wait until the nodes, and no others, are idle in Slurm, and Kubernetes agrees.
 
         A pod becomes Ready a moment after its node is idle; until then it is the first to go when
         workers are too many, before a lower deletion cost.
@@ -141,7 +141,7 @@ class Cluster:
     # Slurm
 
     def run(self, *command: str, stdin: str | None = None) -> str:
-        """A command in slurmctld's container. Raises LocalError with what it said."""
+        """Run a command in slurmctld's container. Raises LocalError with its error output."""
         return self._shell(_CONTROLLER, "slurmctld").run(command, stdin)
 
     def on(self, node: str, script: str) -> str:
@@ -149,7 +149,7 @@ class Cluster:
         return self._shell(node, "slurmd").run(("sh", "-c", script))
 
     def kill(self, daemon: str, pod: str = _CONTROLLER) -> None:
-        """End a daemon without a word. Its container may end before it says that this was done.
+        """Kill a daemon. Its container may end before the command confirms it.
 
         Raises LocalError when there is none.
         """
@@ -168,7 +168,7 @@ class Cluster:
 
     @property
     def shared(self) -> str:
-        """A folder of the machine for workers' /shared (`manifests.on_shared_disk`)."""
+        """A folder of the host for workers' /shared (`manifests.on_shared_disk`)."""
         path = f"/var/lib/e2e-{self.namespace}"
         self.site.node.run("mkdir", "-p", "-m", "1777", path)
         return path
@@ -178,7 +178,7 @@ class Cluster:
         return self.site.node.run("cat", f"{self.shared}/{name}")
 
     def states(self) -> dict[str, set[str]]:
-        """States of all nodes, but for what says only that they are dynamic."""
+        """States of all nodes, without the flag of dynamic ones."""
         nodes = self.rest("GET", "nodes/")["nodes"]
         return {one["name"]: set(one["state"]) - {"DYNAMIC_NORM"} for one in nodes}
 
@@ -257,7 +257,7 @@ class Cluster:
         return jwt.mint(self._key(), user, 60, time.time() - 3600)
 
     def early(self, user: str) -> str:
-        """One that says of itself that it is not valid yet (`nbf`)."""
+        """A token that is not valid yet (`nbf`)."""
         return jwt.mint(self._key(), user, 600, time.time() + 3600)
 
     def forget_key(self) -> None:

@@ -38,7 +38,7 @@ def device(pid: int) -> int:
 
 
 def carry(later: float, ends: tuple[int, int]) -> None:
-    """Give each end what the other had, `later` seconds after it came, until told to stop."""
+    """Give each end what the other had, `later` seconds after it came, until SIGTERM."""
     other = {ends[0]: ends[1], ends[1]: ends[0]}
     stop = sys.stdin.fileno()
     waiting: deque[tuple[float, int, bytes]] = deque()
@@ -64,7 +64,7 @@ def put(end: int, packet: bytes) -> None:
 
 
 def main() -> None:
-    """Make both devices, say so, and carry."""
+    """Make both devices, print that, and carry."""
     milliseconds, *pids = map(int, sys.argv[1:])
     ends = device(pids[0]), device(pids[1])
     print("up", flush=True)

@@ -1,4 +1,4 @@
-"""Clusters with daemons on both sides: keys, files and names of hosts outside, and what is told."""
+"""Clusters with daemons on both sides: keys, files, hostnames and conditions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Slurmctld:
 
 
 def controller(node: Host, **spec: Any) -> Json:
-    """A slurmctld in a pod, whose slurm.conf names a machine outside."""
+    """A slurmctld in a pod, whose slurm.conf names an external node."""
     line = f"NodeName={node.name} NodeAddr={node.address} CPUs=1 RealMemory=100\n"
     both = "PartitionName=all Nodes=ALL MaxTime=UNLIMITED\n"
     return manifests.controller(manifests.EXTRA_CONF + line + both, **REFS, **spec)
@@ -123,7 +123,7 @@ def outside_controller(cluster: Cluster) -> Json:
 
 
 def write_files(host: Host, owner: int, conf: bytes, names: Mapping[str, str]) -> None:
-    """What a daemon outside reads, and the names that it has to know."""
+    """Files of an external daemon, and the names that it must resolve."""
     host.hosts(names)
     host.write("/etc/slurm/slurm.conf", conf, mode=0o644)
     host.write("/etc/slurm/cgroup.conf", CGROUP_CONF.encode(), mode=0o644)
@@ -131,7 +131,7 @@ def write_files(host: Host, owner: int, conf: bytes, names: Mapping[str, str]) -
 
 
 def storage_lines(host: str) -> tuple[str, ...]:
-    """What slurm.conf says of slurmdbd."""
+    """Lines of slurm.conf about slurmdbd."""
     return ("AccountingStorageType=accounting_storage/slurmdbd", f"AccountingStorageHost={host}")
 
 
@@ -158,7 +158,7 @@ def until_served(host: Host, port: int) -> None:
 
 
 def service(name: str, host: Host, port: int = 6817) -> list[Json]:
-    """A name in the cluster for a host outside: a Service without a selector."""
+    """A name in the cluster for an external host: a Service without a selector."""
     ports = [{"name": "slurm", "port": port}]
     return [
         {
@@ -179,7 +179,7 @@ def service(name: str, host: Host, port: int = 6817) -> list[Json]:
 
 
 def create_secrets(cluster: Cluster, folder: Path) -> None:
-    """As the guide says it, from files."""
+    """From files, as in the guide."""
     for name, (key, content) in SECRETS.items():
         file = folder / name
         file.write_bytes(content)
@@ -187,13 +187,13 @@ def create_secrets(cluster: Cluster, folder: Path) -> None:
 
 
 def wrong(name: str, key: str) -> Json:
-    """A Secret with another key than the outside cluster's."""
+    """A Secret with another key than the external cluster's."""
     text = {key: "not the key of the other side, but as long as one has to be"}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": text}
 
 
 def right(cluster: Cluster, name: str) -> None:
-    """Give a Secret the key of the outside cluster."""
+    """Give a Secret the key of the external cluster."""
     key, content = SECRETS[name]
     script = {"data": {key: base64.b64encode(content).decode()}}
     cluster.patch("secret", name, script)
@@ -211,7 +211,7 @@ def told(cluster: Cluster, reason: str, words: str = "") -> str:
 
 
 def idle(cluster: Cluster, *nodes: str) -> None:
-    """Wait until slurmctld says that these nodes, and no others, are idle."""
+    """Wait until these nodes, and no others, are idle in slurmctld."""
     wanted = {name: {"IDLE"} for name in nodes}
     eventually(f"{nodes} are idle", lambda: cluster.states() == wanted, LONG_S, every=1)
 
@@ -237,7 +237,7 @@ def names_of(cluster: Cluster) -> dict[str, str]:
 
 
 def server(cluster: Cluster) -> str:
-    """What an outside slurmd gets its configuration from."""
+    """Where an external slurmd gets its configuration from."""
     return f"{manifests.NAME}-controller.{cluster.namespace}:6817"
 
 
@@ -255,7 +255,7 @@ def network(site: Site, cluster: Cluster) -> tuple[int, str]:
 
 
 def asked(host: Host, cluster: Cluster) -> Json:
-    """What an outside slurmrestd says of the nodes."""
+    """Nodes by an external slurmrestd."""
     url = f"http://{host.address}:6820/slurm/{VERSION}/nodes/"
     request = urllib.request.Request(url, headers={"X-SLURM-USER-TOKEN": cluster.token("slurm")})
     with urllib.request.urlopen(request, timeout=20) as answer:

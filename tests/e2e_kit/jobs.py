@@ -49,7 +49,7 @@ class Job:
     name: str
     number: int | None
     refused: bool
-    """Whether Slurm said no, so that it must never run."""
+    """Whether Slurm rejected it, so that it must never run."""
     taken_at: float = 0.0
     """When Slurm's answer was there (Unix seconds)."""
 
@@ -97,7 +97,7 @@ class JobFlow:
 
 
 def runs(text: str) -> list[Run]:
-    """The runs that a job's file tells of."""
+    """The runs in a job's file."""
     begun: dict[int, tuple[str, float]] = {}
     ended: dict[int, float] = {}
     for line in text.splitlines():
@@ -115,7 +115,7 @@ class Account:
 
     counts: Counter[str]
     lost: tuple[str, ...]
-    """Jobs that were taken and did not run to their end, and refused ones that ran."""
+    """Jobs that were taken and did not run to their end, and rejected ones that ran."""
     runs: tuple[tuple[str, Run], ...]
 
 

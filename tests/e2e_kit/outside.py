@@ -3,7 +3,7 @@
 A host is a first process with namespaces of its own, below the node's process namespace but not in
 its network: a veth leads to the node, which routes between it and the pods without translating
 addresses. Its root is one of our images, for Slurm's programs. The first process ends when its
-standard input does, so whatever becomes of the test, the kernel ends every process of the host,
+standard input does. So the kernel ends every process of the host, whatever becomes of the test,
 and its mounts, its packet filters and its link go with them.
 """
 
@@ -181,7 +181,7 @@ class Host:
         return found
 
     def stop(self, name: str) -> None:
-        """End a program, also one that has made itself anew, as Slurm's daemons do when told to."""
+        """End a program, also one that replaced itself, as Slurm's daemons do at a reconfigure."""
         for process in self.running(name):
             process.signal(signal.SIGTERM)
         try:

@@ -1,6 +1,6 @@
 """A shell in a container that stays: commands there without a new `kubectl exec` for each.
 
-A `kubectl exec` costs a quarter of a CPU-second on both sides, and tests ask what Slurm says some
+A `kubectl exec` costs a quarter of a CPU-second on both sides, and tests query Slurm some
 thousand times.
 """
 
@@ -44,7 +44,7 @@ class Shell:
     def run(self, command: Sequence[str], stdin: str | None = None) -> str:
         """What the command printed.
 
-        Raises LocalError with what it said when it fails, and when the container ends meanwhile.
+        Raises LocalError with its error output when it fails, and when the container ends.
         """
         process = self._take()
         mark = secrets.token_hex(8)
@@ -106,7 +106,7 @@ def _line(command: Sequence[str], stdin: str | None, mark: str) -> bytes:
 
 
 def _read(process: subprocess.Popen[bytes], mark: bytes) -> tuple[str, str]:
-    """Both outputs up to the mark. Raises EOFError with what was said when they end before it."""
+    """Both outputs up to the mark. Raises EOFError with the output when they end before it."""
     assert process.stdout
     assert process.stderr
     found: dict[IO[bytes], bytes] = {process.stdout: b"", process.stderr: b""}

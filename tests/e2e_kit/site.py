@@ -28,7 +28,7 @@ OPERATOR = "penstock-operator"
 SELDOM_S = 1.0
 """How often something that takes long is asked for."""
 FAILED = 400
-"""The first HTTP status of a write that was refused."""
+"""The first HTTP status of a write that was rejected."""
 USER = f"system:serviceaccount:{install.SYSTEM}:{OPERATOR}"
 
 
@@ -60,7 +60,7 @@ class Site:
         install.install(target, self.images)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """What kubectl printed. Raises LocalError with what it said when it fails."""
+        """Output of kubectl. Raises LocalError with its error output when it fails."""
         return self.node.kubectl(*arguments, stdin=stdin)
 
     def open(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -74,7 +74,7 @@ class Site:
         )
 
     def refused(self, *arguments: str, stdin: str | None = None) -> str:
-        """What kubectl says when it fails, as it must."""
+        """Error output of a kubectl that must fail."""
         done = subprocess.run(
             [str(self._kubectl), *arguments],
             input=stdin,
@@ -172,7 +172,7 @@ class Site:
         return self._audit(lambda line: USER in line and mark in line)
 
     def until_event(self, namespace: str, words: str, reason: str = "") -> None:
-        """Wait for an event with these words: it is sent a moment after what it tells of."""
+        """Wait for an event with these words: it is emitted a moment after its cause."""
 
         def told(found: dict[str, Json]) -> bool:
             every = [one for one in found.values() if reason in ("", one["reason"])]

@@ -1,7 +1,7 @@
 """Objects that slurm-operator 1.3 left on a real cluster, brought into another API server.
 
 The files of `tests/fixtures/upstream` were read back from a kube-apiserver. What an API server
-gives an object anew (uid, addresses, ownership of fields) is left to it; what was taken out of the
+gives each new object (uid, addresses, ownership of fields) is left to it; what was taken out of the
 files (values of Secrets) is made up, and the hashes over it are those of the new values.
 """
 

@@ -22,7 +22,7 @@ from support.stage import RestlessError, Seen, Stage
 from support.verdicts import by_rule
 
 MARKS = frozenset({CORDONED_FOR, CONFIG_CANDIDATE, CONFIG_LIVE, CONFIG_REFRESH, CONFIG_RESTART})
-"""Annotations of pods that tell how far something is, and stay when it is done."""
+"""Annotations of pods that mark the progress of a change, and stay when it is done."""
 
 MOST_WRITES = 60
 """After one declaration. The most that one takes is a new pod for each workload."""
@@ -142,7 +142,7 @@ class Play:
         self._base = after
 
     def _answered(self, kind: str) -> bool:
-        """Whether something was made of what is declared, or Slurm's refusal is told."""
+        """Whether objects of the declaration exist, or Slurm's rejection is reported."""
         ready = self._stage.conditions(kind).get("Ready")
         refused = ready is not None and ready.reason.endswith("Refused") and bool(ready.message)
         return refused or self._stage.seen().objects != self._base.objects

@@ -1,4 +1,4 @@
-"""Our charts as Helm renders them, and what their schemas say of values."""
+"""Our charts as Helm renders them, and their schemas of values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def render(
 ) -> dict[str, Json]:
     """The objects of a release, by `Kind name`; the second of a name has its namespace as well.
 
-    The operator's chart needs a registry: it gets one where the values say nothing of `global`.
+    The operator's chart needs a registry: it gets one where the values have no `global`.
     """
     needed: Json = (
         {"global": {"imageRegistry": REGISTRY}} if Path(chart).name == "slurm-operator" else {}
@@ -68,14 +68,14 @@ def text(given: Mapping[str, Any]) -> str:
 
 
 def refusal(given: Mapping[str, Any], *, chart: str = "slurm") -> str:
-    """What Helm says of values that are wrong."""
+    """Helm's error about invalid values."""
     with pytest.raises(LocalError) as refused:
         render(given, chart=chart)
     return str(refused.value)
 
 
 def lint(chart: str, *arguments: str) -> str:
-    """What `helm lint` says."""
+    """Output of `helm lint`."""
     return helm("lint", str(CHARTS / chart), *arguments)
 
 
@@ -92,7 +92,7 @@ def defaults(chart: str) -> Json:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value that a user may set: its path and what the schema says of it."""
+    """A value that a user may set: its path and its schema."""
 
     path: tuple[str, ...]
     node: Json
@@ -150,7 +150,7 @@ def another(value: Any, node: Json, whole: Json, word: str = "another") -> Any:
         return next(one for one in node["enum"] if one and one != value)
     told: Any = node["type"]
     types: list[str] = [told] if isinstance(told, str) else told
-    # Where both a mapping and a text are taken, what is there says which is meant.
+    # Where both a mapping and a text are taken, the present value decides which is meant.
     mapping = isinstance(value, dict) and "object" in types
     match "object" if mapping else next(one for one in types if one != "null"):
         case "boolean":

@@ -95,7 +95,7 @@ class Place:
 
     @property
     def words(self) -> str:
-        """What it shows, as its name says."""
+        """The behaviour that it shows, from its name."""
         found = self.test or Path(self.path).stem
         return found.rpartition(".")[2].removeprefix("test_").replace("_", " ")
 

@@ -29,7 +29,7 @@ STAGES = 8
 
 
 def live(found: Iterable[Case]) -> list[Case]:
-    """Those for an object that is served; what the schema refuses is asked without a stage."""
+    """Cases of objects that are served; what the schema rejects needs no stage."""
     return [
         case
         for case in found
@@ -38,7 +38,7 @@ def live(found: Iterable[Case]) -> list[Case]:
 
 
 def _vast(case: Case) -> bool:
-    """Numbers of pods that no simulated machine should hold."""
+    """Whether it asks for more pods than a simulation should have."""
     number = case.value if isinstance(case.value, int) else 0
     return case.path[-1] in ("replicas", "backups") and number > 9
 

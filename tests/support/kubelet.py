@@ -1,7 +1,7 @@
-"""A Kubernetes without machines: workloads get pods, pods get a node, become ready and end.
+"""A Kubernetes without kubelets: workloads get pods, pods get a node, become ready and end.
 
 It stands for the StatefulSet and Deployment controllers, the scheduler and the kubelet, and does
-as little as an operator can tell from the real ones. A workload whose template changes has its
+only what an operator can observe of the real ones. A workload whose template changes has its
 pods replaced, so that a test sees a restart as another uid.
 """
 
@@ -39,14 +39,14 @@ from penstock.translate.slinky.worker_set import MARKS
 BINDINGS = Resource("", "v1", "Binding", "pods", KubeObject)
 MACHINE = "machine"
 STARTED = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
-"""When slurmd started, as the pods' statuses say."""
+"""When slurmd started, by the pods' statuses."""
 
 Workload = StatefulSet | Deployment
 SlurmOf = Callable[[str], SimulatedSlurmctld | None]
 
 
 class Kubelet:
-    """Runs the pods that `manager`'s caches show. `slurm_of(namespace)` is told of worker pods.
+    """Runs the pods that `manager`'s caches show. `slurm_of(namespace)` gets worker pods.
 
     `seen` has every uid that a pod name ever had.
     """
@@ -57,7 +57,7 @@ class Kubelet:
         self._slurm_of = slurm_of
         self._pods = manager.cache(PODS, raw=True)
         self._pods_of = self._pods.index(
-            # By name, as a workload that is made again takes over the pods of its former self.
+            # By name, as a workload that is recreated takes over the pods of its former self.
             lambda pod: (
                 [f"{o.kind} {pod.metadata.namespace}/{o.name}"]
                 if (o := pod.metadata.controller)

@@ -140,7 +140,7 @@ def every_drain_is_ours(patch: pytest.MonkeyPatch) -> None:
 
 
 def edits_are_left(patch: pytest.MonkeyPatch) -> None:
-    """What is there is taken to be as it should be."""
+    """Every object counts as equal to its manifest."""
     ensure = Applier.ensure
 
     async def once(
@@ -163,7 +163,7 @@ def budget_is_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def gone_pods_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    """An update goes on while a pod is terminating or not made again."""
+    """An update goes on while a pod is terminating or not recreated."""
 
     def none(*_: object) -> int:
         return 0
@@ -182,7 +182,7 @@ def deletes_name_no_version(patch: pytest.MonkeyPatch) -> None:
 
 
 def nothing_is_looked_at_again(patch: pytest.MonkeyPatch) -> None:
-    """What was decided is sent to Slurm, whatever it says now."""
+    """A decision is sent to Slurm, whatever changed there since."""
     patch.setattr(act_slurm, "is_still_valid", always(True))
 
     def as_decided(_: Node, action: DrainNode) -> str:
@@ -264,7 +264,7 @@ def settled_objects_are_written(patch: pytest.MonkeyPatch) -> None:
 
 
 def configuration_is_not_delivered(patch: pytest.MonkeyPatch) -> None:
-    """The pod of slurmctld never hears of a changed configuration."""
+    """The pod of slurmctld never gets a changed configuration."""
 
     async def never(*_: Any) -> None:
         return None
@@ -291,7 +291,7 @@ def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
 
 
 def refused_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
-    """What a trial start refuses is put where slurmctld reads."""
+    """A configuration that a trial start rejects is delivered to slurmctld."""
     read = config.read
 
     def all_well(log: str) -> Acks:
@@ -302,7 +302,7 @@ def refused_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
 
 
 def refused_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
-    """Nothing is tried, and what slurmctld refuses stays where it reads."""
+    """Nothing is tried, and a configuration that slurmctld rejects stays in effect."""
     look = config.decide
 
     def straight(view: ConfigView) -> Decision:
@@ -327,7 +327,7 @@ def files_that_are_read_count_as_served_with(patch: pytest.MonkeyPatch) -> None:
 
 
 def trials_without_a_verdict_are_taken(patch: pytest.MonkeyPatch) -> None:
-    """A trial start that told nothing counts as a yes."""
+    """A trial start without a verdict counts as a yes."""
     read = config.read
 
     def all_well(log: str) -> Acks:
@@ -338,7 +338,7 @@ def trials_without_a_verdict_are_taken(patch: pytest.MonkeyPatch) -> None:
 
 
 def unheard_files_go_untried(patch: pytest.MonkeyPatch) -> None:
-    """Where the log cannot be read, slurmctld gets what is declared."""
+    """Where the log cannot be read, slurmctld gets the declared configuration."""
     look = config.decide
 
     def straight(view: ConfigView) -> Decision:
@@ -358,7 +358,7 @@ def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
 
 
 def partitions_are_not_proven(patch: pytest.MonkeyPatch) -> None:
-    """What slurmctld was told of a partition counts, whatever it has read since."""
+    """A partition counts as changed by its request, whatever slurmctld has read since."""
     patch.setattr(PartitionVerifier, "expect", always(None))
 
 
@@ -375,18 +375,18 @@ def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
 
 
 def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
-    """A Slurm node is called as its machine was when its pod was made."""
+    """A Slurm node keeps the name that its Kubernetes node had when its pod was created."""
     patch.setattr(status, "has_wrong_node_name", always(False))
     patch.setattr(status, "_renamed", always(False))
 
 
 def workers_go_that_cannot_come_back(patch: pytest.MonkeyPatch) -> None:
-    """An update takes a worker whose machine takes no new one."""
+    """An update takes a worker whose Kubernetes node takes no new one."""
     patch.setattr(rollout, "is_last_on_node", always(False))
 
 
 def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
-    """A scheduled update takes workers as soon as it is declared."""
+    """A scheduled update takes workers before its window."""
 
     def at_once(_: object, old: Sequence[Pod]) -> frozenset[str]:
         return frozenset(pod.metadata.name for pod in old)
@@ -395,7 +395,7 @@ def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
-    """Each pod takes its claim along, as scale-in does."""
+    """Each pod takes its PVC along, as scale-in does."""
     owners = claims.owners
 
     def of_pods(*args: Any, scaled_in: bool) -> Any:
@@ -405,12 +405,12 @@ def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
 
 
 def claims_of_the_gone_are_taken(patch: pytest.MonkeyPatch) -> None:
-    """A pod is made with a claim whose owner is gone."""
+    """A pod is created with a PVC whose owner is gone."""
     patch.setattr(claims, "_gone", always(False))
 
 
 def pins_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A pod is made for any machine, whatever the status says."""
+    """A pod is created for any Kubernetes node, whatever the status has."""
     slot = roles._slot  # pyright: ignore[reportPrivateUsage]
 
     def anywhere(names: WorkerNames, number: int, _: object) -> Any:
@@ -420,7 +420,7 @@ def pins_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
-    """Only the template says which pods are old."""
+    """Only the template decides which pods are old."""
     old_ones = rollout.old_ones
 
     def by_template(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
@@ -456,7 +456,7 @@ def tokens_outlive_their_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def tokens_of_users_end(patch: pytest.MonkeyPatch) -> None:
-    """A Token is not looked at again by itself."""
+    """A Token is not requeued by itself."""
     patch.setattr(TokenReconciler, "requeue_after", always(None))
 
 
@@ -485,7 +485,7 @@ def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
 
 
 def external_slurmctlds_end_with_their_controller(patch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked any more once the Controller goes, though slurmctld is outside."""
+    """Nothing is asked any more once the Controller goes, though slurmctld is external."""
     patch.setattr(WorkerSetView, "is_orphaned", property(lambda view: view.is_deleted_with_cluster))
 
 

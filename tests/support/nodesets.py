@@ -168,7 +168,7 @@ def view(
     controller: ControllerState = ControllerState.PRESENT,
     **more: Any,
 ) -> WorkerSetView:
-    """A view in which, unless told otherwise, Slurm knows each pod's node as IDLE."""
+    """A view in which, by default, Slurm knows each pod's node as IDLE."""
     idle = known_nodes(*(model.Node(p.host, frozenset({"IDLE"})) for p in pods))
     return WorkerSetView(
         workers=worker_set(wanted),

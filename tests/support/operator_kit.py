@@ -1,4 +1,4 @@
-"""The operator in a test's own process, before a real API server, with simulated machines.
+"""The operator in a test's own process, before a real API server, with simulated kubelets.
 
 The operator runs under the rights of its ClusterRole: what it may not do fails here too.
 """
@@ -186,7 +186,7 @@ class Cluster:
 
 
 class Lab:
-    """An API server with simulated machines, and what a user sees of it."""
+    """An API server with simulated kubelets, and what a user sees of it."""
 
     def __init__(self, node: Node, client: Client, clusters: Mapping[str, Cluster]) -> None:
         self.client = client
@@ -218,11 +218,11 @@ class Lab:
         slurm = self._slurm_of(space)
         if slurm is None:
             return
-        # Nothing here brings files and marks of a pod in their order, so what slurmctld was told by
-        # slurmrestd is left to that.
+        # Nothing here brings files and marks of a pod in their order, so partitions that came by
+        # slurmrestd are left as they are.
         told = partition_lines(text).keys() <= slurm.partitions.keys()
         if before is None or not live_only(before, text) or not told:
-            # slurmctld began before anybody asked the container: it has what it was told since.
+            # slurmctld began before anybody asked the container: it has all changes since then.
             since = dict(slurm.partitions) if before is None else {}
             slurm.read(text)
             slurm.partitions.update({k: v for k, v in since.items() if k not in slurm.partitions})
@@ -306,7 +306,7 @@ class Lab:
     def condition(
         self, kind: str, name: str, type_: str = "Ready", namespace: str = ""
     ) -> Condition | None:
-        """A condition that tells of the object as it is declared now."""
+        """A condition of the object's present generation."""
         found = self.seen[kind].get(f"{namespace or self.namespace}/{name}")
         if found is None or found.status.observed_generation != found.metadata.generation:
             return None
@@ -314,7 +314,7 @@ class Lab:
         return next((one for one in every if one.type == type_), None)
 
     def ready(self, kind: str, name: str, namespace: str = "") -> bool:
-        """Whether an object says that it is ready."""
+        """Whether an object's Ready is true."""
         found = self.condition(kind, name, namespace=namespace)
         return found is not None and found.status == "True"
 
@@ -324,7 +324,7 @@ class Lab:
         return found is not None and found.status == "False" and found.reason == reason
 
     async def until(self, holds: Callable[[], bool], *, within: float = 30.0) -> None:
-        """Wait until a change makes it so; say what the kinds tell when it does not come."""
+        """Wait until a change makes it so; on a timeout print the conditions of all kinds."""
         try:
             async with asyncio.timeout(within):
                 while not holds():
@@ -385,7 +385,7 @@ async def lab(node: Node, *, clusters: int = 1) -> AsyncGenerator[Lab]:
 
 
 async def install(client: Client) -> None:
-    """Definitions, a machine, and the operator's rights, as its manifests give them."""
+    """Definitions, a Kubernetes node, and the operator's rights, as its manifests give them."""
     for path in sorted((ROOT / "deploy" / "crds").glob("*.yaml")):
         await client.apply(DEFINITIONS, yaml.safe_load(path.read_text()))
     for manifest in documents(ROOT / "deploy" / "operator.yaml"):
@@ -401,7 +401,7 @@ _installed: set[Path] = set()
 
 
 async def served(client: Client, resource: Resource[Any]) -> None:
-    """Wait until the API server serves a kind, which it says in the definition's conditions."""
+    """Wait until the API server serves a kind, by the definition's conditions."""
     name = f"{resource.plural}.{resource.group}"
     cache = Cache(client, DEFINITIONS, fields=f"metadata.name={name}", raw=True)
     served = asyncio.Event()

@@ -73,7 +73,7 @@ async def drifted(lab_: Lab, kind: str, name: str) -> str:
 
 
 async def effective(lab_: Lab) -> None:
-    """Wait until slurmctld runs with what is declared."""
+    """Wait until slurmctld runs the declared configuration."""
 
     def holds() -> bool:
         found = lab_.get("Controller", "slurm")
@@ -91,7 +91,7 @@ def poke(lab_: Lab, running: Running) -> None:
 
 
 def events(running: Running, reason: str) -> list[str]:
-    """What was told with that reason."""
+    """The notes of events with that reason."""
     found: list[Json] = [json.loads(one) for one in running.transport.bodies if one]
     return [one["note"] for one in found if one.get("reason") == reason and "note" in one]
 

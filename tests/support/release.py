@@ -15,7 +15,7 @@ from penstock.local.node import Node
 
 
 class Release:
-    """One release in one namespace. Calls raise LocalError with what Helm said."""
+    """One release in one namespace. Calls raise LocalError with Helm's error output."""
 
     def __init__(self, node: Node, name: str, namespace: str) -> None:
         self.name = name
@@ -66,6 +66,6 @@ class Release:
         return [cast("int", one["revision"]) for one in told]
 
     def status(self) -> str:
-        """The status that `helm status` tells, such as deployed."""
+        """The status by `helm status`, such as deployed."""
         told: Json = json.loads(self("status", self.name, "--output", "json"))
         return told["info"]["status"]

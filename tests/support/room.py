@@ -1,4 +1,4 @@
-"""Room on the machine for a test module that needs more nodes than the one of its process."""
+"""Room on the host for a test module that needs more nodes than the one of its process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PATIENCE_S = 480.0
 
 @contextmanager
 def room(instances: int, lock: Path = LOCK, patience: float = PATIENCE_S) -> Generator[None]:
-    """Held while a module has further nodes: one module at a time, once the machine has room.
+    """Lock out other modules with further nodes until the host has room for this one's.
 
     Test processes have a node each, and the kernel gives root 128 inotify instances for all of
     them. Two modules that each had half of what they need would wait for each other, so the lock
-    comes first. What is not free in time is told by the node that then does not come up.
+    comes first. If there is no room in time, the node that does not come up reports it.
     """
     deadline = time.monotonic() + patience
     with lock.open("w") as file:

@@ -1,6 +1,6 @@
 """What is asked of the simulated API server and of the real one: they give the same answers.
 
-Each scenario notes what it is told, without what differs from run to run (versions, uids, times).
+Each scenario notes the answers, without what differs from run to run (versions, uids, times).
 `tests/api/test_simulated_kubernetes.py` runs them.
 """
 
@@ -184,7 +184,7 @@ async def watches(kube: Kube) -> Notes:
 
 
 async def initial_events(kube: Kube) -> Notes:
-    """A watch that lists first: all there is, then the bookmark that says so."""
+    """A watch that lists first: all objects, then the bookmark that ends the list."""
     for name in ("one", "two"):
         await kube.create(CONFIG_MAPS, kube.config_map(name, x=name))
     params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -243,7 +243,7 @@ async def statuses(kube: Kube) -> Notes:
 
 
 async def pods(kube: Kube) -> Notes:
-    """Conditions are merged by type; a pod on a machine is given time to end, another is not."""
+    """Conditions are merged by type; a bound pod is given time to end, another is not."""
 
     def conditions(*changes: Json) -> Awaitable[bytes]:
         body = {"status": {"conditions": list(changes)}}
@@ -268,7 +268,7 @@ async def pods(kube: Kube) -> Notes:
 
 
 async def evictions(kube: Kube) -> Notes:
-    """A PodDisruptionBudget that allows none refuses, and nothing else does."""
+    """Only a PodDisruptionBudget that allows none rejects an eviction."""
     ready = {"type": "Ready", "status": "True"}
     notes = [await kube.create(PODS, kube.pod("web"))]
     running = {"status": {"phase": "Running", "conditions": [ready]}}

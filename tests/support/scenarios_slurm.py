@@ -1,6 +1,6 @@
 """What is asked of the simulated slurmctld and of the real one: they give the same answers.
 
-Each scenario notes what it is told, without what differs from run to run (versions, times).
+Each scenario notes the answers, without what differs from run to run (versions, times).
 `tests/e2e/test_simulated_slurm.py` runs them.
 """
 
@@ -27,7 +27,7 @@ def idle(node: Node) -> bool:
 class Slurm:
     """A Slurm with one idle node, called `node`, and how to start and end a job there.
 
-    `settle` waits until the node reads as `wanted` says: slurmctld pings a node that was resumed
+    `settle` waits until the node reads as `wanted`: slurmctld pings a node that was resumed
     before it shows it as it was.
     """
 
@@ -105,11 +105,11 @@ async def unknown(slurm: Slurm) -> Notes:
 
 
 async def changes(slurm: Slurm) -> Notes:
-    """Asked for changes since an answer, Slurm says that there are none, or tells them."""
+    """Asked for changes since an answer, Slurm answers that there are none, or sends them."""
     nodes, jobs = await slurm.rest.nodes(), await slurm.rest.jobs()
     assert nodes is not None
     assert jobs is not None
-    # A change within the second of an answer is told again: ask from two seconds later.
+    # A change within the second of an answer is sent again: ask from two seconds later.
     since = nodes.last_update + 2
     await asyncio.sleep(2.5)
     notes: Notes = [

@@ -25,7 +25,7 @@ STILL_S = 8.0
 REST_S = 60.0
 CONFLICT = 409
 STRICT = {"fieldValidation": "Strict"}
-"""As kubectl: a field that the schema does not know is refused."""
+"""As kubectl: a field that the schema does not know is rejected."""
 SERVED_KINDS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Accounting", "Partition")
 
 
@@ -80,7 +80,7 @@ class Stage:
             )
 
     async def declare(self, kind: str, spec: Json) -> str:
-        """`kubectl replace`; the words of the API server when it refuses, else nothing."""
+        """`kubectl replace`; the words of the API server when it rejects, else nothing."""
         resource, name = BY_KIND[kind], samples.NAMES[kind]
         path = resource.path(self.namespace, name)
         while True:
@@ -99,7 +99,7 @@ class Stage:
                 return f"{error.code} {error}"
 
     async def _shown(self, kind: str, meta: Json) -> None:
-        """Wait until the test's own caches show what was declared."""
+        """Wait until the test's own caches show the declaration."""
         async with asyncio.timeout(REST_S):
             while self.object(kind)["metadata"]["generation"] < meta["generation"]:
                 await self._change(0.2)
@@ -114,10 +114,10 @@ class Stage:
         return sum(1 for one in self._running.writes if space in one and "/events" not in one)
 
     async def rest(self) -> None:
-        """Wait until all is told, the machines are done, and nothing changes.
+        """Wait until all is reported, the kubelets are done, and nothing changes.
 
-        Machines that are not done and do nothing for `STILL_S` never will be: some declarations
-        make pods that Kubernetes refuses. Raises RestlessError.
+        Kubelets that are not done and do nothing for `STILL_S` never will be: some declarations
+        make pods that Kubernetes rejects. Raises RestlessError.
         """
         try:
             async with asyncio.timeout(REST_S):
@@ -135,7 +135,7 @@ class Stage:
             raise RestlessError(f"no rest after {REST_S} s: {self.untold()}") from None
 
     async def well(self, kind: str) -> None:
-        """Wait until an object is ready. Raises RestlessError with what it says instead."""
+        """Wait until an object is ready. Raises RestlessError with its conditions."""
         try:
             async with asyncio.timeout(REST_S):
                 while not self.lab.ready(kind, samples.NAMES[kind], self.namespace):
@@ -145,7 +145,7 @@ class Stage:
             raise RestlessError(f"not ready after {REST_S} s: {told}") from None
 
     def _busy(self) -> bool:
-        """Whether machines, or slurmctld with a changed file, have something to do yet."""
+        """Whether kubelets, or slurmctld with a changed file, have something to do yet."""
         status: Json = self.object("Controller").get("status", {})
         if status.get("effectiveConfigHash") != status.get("configHash"):
             return True

@@ -21,7 +21,7 @@ def story(
     spec: Json | None = None,
     replicas: int = 2,
 ) -> World:
-    """Run the operator until all is well, then what `tell` says; no promise may be broken."""
+    """Run the operator until all is well, then the story; no promise may be broken."""
 
     async def main() -> World:
         world = World(1, layout)
@@ -40,7 +40,7 @@ def story(
 
 
 async def well(world: World) -> None:
-    """Wait until all is as it is declared."""
+    """Wait until all objects have their desired state."""
     for _ in range(300):
         if not expected.missing(world):
             return

@@ -31,7 +31,7 @@ def schemas() -> dict[str, Json]:
 
 
 def faults(value: Any, node: Json, path: str = "") -> Iterator[str]:
-    """What would be refused, and what would be pruned in silence."""
+    """Fields that the API server would reject, and those that it would prune in silence."""
     if value is None:
         if not node.get("nullable"):
             yield f"{path}: null"

@@ -1,4 +1,4 @@
-"""What a real API server says to declarations, without anything being stored."""
+"""Answers of a real API server to declarations, without anything being stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.operator_kit import BY_KIND
 
 AT_ONCE = 8
 DRY = {"dryRun": "All", "fieldValidation": "Strict"}
-"""As kubectl: a field that the schema does not know is refused."""
+"""As kubectl: a field that the schema does not know is rejected."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ def disagreement(case: Case, said: Said) -> str | None:
 
 
 def _named(case: Case, words: str) -> bool:
-    """Whether a refusal names the field; where a CEL rule could not read it, the rule's object."""
+    """Whether a rejection names the field, or the rule's object if a CEL rule could not read it."""
     parent = case.field.split(".")[:2]
     return case.field in words or ("invalid data" in words and ".".join(parent) in words)
 
 
 def by_rule(kind: str, words: str) -> bool:
-    """Whether a refusal quotes one of the CEL rules of the kind."""
+    """Whether a rejection quotes one of the CEL rules of the kind."""
     return any(message in words for of, message in messages() if of == kind)
 
 

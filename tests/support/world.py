@@ -222,7 +222,7 @@ class World(Cluster):
             raise PromiseBrokenError(f"{name} was drained for update outside of its reservation")
 
     def _check_budget(self, name: str) -> None:
-        """A node in use was drained for an update: not more may be out than declared."""
+        """A node in use was drained for an update: the budget must still be met."""
         if self.acts_on_old_view:
             # It cannot know what has failed meanwhile, but it knows what itself has taken.
             out = [one for one in self.pods if taken_for_update(self.pods[one])]
