@@ -15,12 +15,12 @@ from support.partitions import (
     drifted,
     effective,
     events,
+    events_of,
     live,
     partition,
     poke,
     reads,
     start,
-    told,
 )
 
 pytestmark = pytest.mark.api
@@ -89,16 +89,16 @@ async def test_a_change_in_slurm_itself_is_reported_with_field_and_both_values(
             assert "MaxTime is 7, declared 60" in await drifted(lab_, "Partition", "part")
             assert "MaxTime is 7, declared UNLIMITED" in await drifted(lab_, "NodeSet", "compute")
             assert "byhand was made in Slurm" in await drifted(lab_, "Controller", "slurm")
-            await told(lab_, running, "PartitionDrifted", 3)
+            await events_of(lab_, running, "PartitionDrifted", 3)
             assert lab_.ready("Partition", "part")
             assert lab_.ready("NodeSet", "compute")
             assert minutes(lab_, "part") == 7
-            await lab_.quiet()
+            await lab_.calm()
         # A process that starts finds all told.
         async with lab_.operator() as second:
             await lab_.rest.called(len(lab_.rest.calls) + 6)
             poke(lab_, second)
-            await lab_.quiet(5)
+            await lab_.calm(5)
             assert second.writes == []
             lab_.slurm.delete_partition("byhand")
             reads(lab_)
@@ -146,7 +146,7 @@ async def test_a_nodeset_puts_its_partition_back_or_declares_what_slurm_has(api_
         poke(lab_, running)
         await lab_.until(lambda: minutes(lab_, "compute") == 60)
         await undrifted(lab_, "NodeSet", "compute")
-        await told(lab_, running, "PartitionReverted")
+        await events_of(lab_, running, "PartitionReverted")
         await choose(lab_, "NodeSet", "compute", "Adopt")
         by_hand(lab_, "compute")
         poke(lab_, running)
@@ -207,12 +207,14 @@ async def test_a_value_that_is_no_choice_is_reported(api_node: Node) -> None:
         await effective(lab_)
         for kind, name in (("Controller", "slurm"), ("NodeSet", "compute")):
             await choose(lab_, kind, name, "revert")
-            await lab_.until(lambda kind=kind, name=name: lab_.says(kind, name, "DriftUnknown"))
+            await lab_.until(
+                lambda kind=kind, name=name: lab_.has_reason(kind, name, "DriftUnknown")
+            )
             found = lab_.condition(kind, name)
             assert found is not None
             assert "'revert'" in found.message
             assert "Report, Revert or Adopt" in found.message
-        await told(lab_, running, "DriftUnknown", 2)
+        await events_of(lab_, running, "DriftUnknown", 2)
         by_hand(lab_, "compute")
         poke(lab_, running)
         await drifted(lab_, "NodeSet", "compute")
@@ -226,7 +228,7 @@ async def test_what_is_rejected_elsewhere_hides_no_drift(api_node: Node) -> None
     async with lab(api_node) as lab_, lab_.operator() as running:
         await raw(lab_, running)
         await lab_.apply(partition("bad", allowQos=["nosuch"]))
-        await lab_.until(lambda: lab_.says("Partition", "bad", "PartitionRefused"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "bad", "PartitionRefused"))
         by_hand(lab_, "compute")
         poke(lab_, running)
         assert "compute was changed" in await drifted(lab_, "NodeSet", "compute")
@@ -255,7 +257,7 @@ async def test_a_change_by_hand_goes_when_the_partition_is_edited(api_node: Node
         assert found["maximums"]["time"]["infinite"]
         assert found["maximums"]["nodes"]["number"] == 2
         assert found["partition"]["state"] == ["UP"]
-        (said,) = await told(lab_, running, "PartitionReverted")
+        (said,) = await events_of(lab_, running, "PartitionReverted")
         assert "MaxTime is 7, declared UNLIMITED" in said
 
 
@@ -267,7 +269,7 @@ async def test_changed_nodes_are_reported_on_their_nodeset(api_node: Node) -> No
             node_by_hand(lab_, f"compute-{number}", weight=5)
         said = await drifted(lab_, "NodeSet", "compute")
         assert said == "changed in Slurm: nodes compute-[0-1]: Weight is 5, declared 1"
-        await told(lab_, running, "NodesDrifted")
+        await events_of(lab_, running, "NodesDrifted")
         assert lab_.ready("NodeSet", "compute")
         node_by_hand(lab_, "compute-1", features=["compute", "mine"], weight=1)
         node_by_hand(lab_, "compute-0", weight=1)
@@ -282,7 +284,7 @@ async def test_changed_nodes_are_reported_on_their_nodeset(api_node: Node) -> No
         await choose(lab_, "NodeSet", "compute", "Revert")
         await lab_.until(lambda: lab_.slurm.nodes["compute-1"].features == ["compute"])
         await undrifted(lab_, "NodeSet", "compute")
-        await told(lab_, running, "NodesReverted")
+        await events_of(lab_, running, "NodesReverted")
 
 
 async def test_what_all_nodes_show_is_declared_without_a_new_pod(api_node: Node) -> None:
@@ -297,10 +299,10 @@ async def test_what_all_nodes_show_is_declared_without_a_new_pod(api_node: Node)
         node_by_hand(lab_, "compute-1", weight=5)
         await lab_.until(lambda: spec(lab_, "NodeSet", "compute").get("extraConf") == "Weight=5")
         await undrifted(lab_, "NodeSet", "compute")
-        await lab_.quiet()
+        await lab_.calm()
         assert lab_.kubelet.seen == pods
         assert [one.weight for one in lab_.slurm.nodes.values()] == [5, 5]
-        await told(lab_, running, "NodesAdopted")
+        await events_of(lab_, running, "NodesAdopted")
         # The pods of now and of later are all the same.
         await lab_.patch("NodeSet", "compute", {"spec": {"replicas": 3}})
         await lab_.until(lambda: "compute-2" in lab_.slurm.nodes)
@@ -317,6 +319,6 @@ async def test_marks_of_partitions_and_nodes_that_come_are_no_drift(api_node: No
         await lab_.until(lambda: [n.weight for n in lab_.slurm.nodes.values()] == [3] * 4)
         await lab_.until(lambda: "penstock/part" in lab_.slurm.nodes["compute-2"].features)
         poke(lab_, running)
-        await lab_.quiet(6)
+        await lab_.calm(6)
         assert events(running, "NodesDrifted") == []
         assert events(running, "PartitionDrifted") == []

@@ -77,7 +77,7 @@ async def test_workers_follow_the_annotation_of_their_kubernetes_node(api_node: 
             await lab_.until(lambda: topologies(lab_) == {"tree:s1"})
             await lab_.until(lambda: copied(lab_) == {"tree:s1"})
             await annotate(lab_, "nosuch:s1")
-            await lab_.until(lambda: lab_.says("NodeSet", "compute", "TopologyRefused"))
+            await lab_.until(lambda: lab_.has_reason("NodeSet", "compute", "TopologyRefused"))
             told = lab_.condition("NodeSet", "compute", "Stalled")
             assert told is not None
             assert "topology configuration is not available" in told.message
@@ -90,9 +90,9 @@ async def test_workers_follow_the_annotation_of_their_kubernetes_node(api_node: 
             await lab_.until(lambda: copied(lab_) == {"-"})
         finally:
             await annotate(lab_, None)
-        await lab_.quiet()
+        await lab_.calm()
         before = len(running.writes)
-        await lab_.quiet()
+        await lab_.calm()
         assert len(running.writes) == before
         assert lab_.kubelet.seen == uids
 

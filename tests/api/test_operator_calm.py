@@ -20,11 +20,11 @@ async def test_a_settled_cluster_is_not_written_to(api_node: Node) -> None:
         async with lab_.operator() as running:
             await settle(lab_)
             # Slurm is asked more often for a while after a change.
-            await lab_.quiet(PACE.moving_for + 2 * PACE.moving)
+            await lab_.calm(PACE.moving_for + 2 * PACE.moving)
             before = len(running.writes)
             asked = len(lab_.rest.calls)
             # Nothing at all may change for so long, by whomever.
-            await lab_.quiet(SETTLED_S)
+            await lab_.calm(SETTLED_S)
             assert running.writes[before:] == []
             polls = SETTLED_S / PACE.settled + 1
             of_partitions = SETTLED_S / PACE_S + 1
@@ -40,7 +40,7 @@ async def test_a_settled_cluster_is_not_written_to(api_node: Node) -> None:
         asked = len(lab_.rest.calls)
         async with lab_.operator(name="two") as second:
             await lab_.rest.called(asked + 4)
-            await lab_.quiet(2)
+            await lab_.calm(2)
             assert second.writes == []
         assert made(lab_) == objects
         assert lab_.kubelet.seen == pods
@@ -71,4 +71,4 @@ async def settle(lab_: Lab) -> None:
         if resource.kind in objects:
             name = objects[resource.kind]["metadata"]["name"]
             await lab_.until(lambda kind=resource.kind, name=name: lab_.ready(kind, name))
-    await lab_.quiet(2)
+    await lab_.calm(2)

@@ -83,7 +83,7 @@ async def test_a_new_operator_goes_on_where_the_last_one_ended(api_node: Node) -
         async with lab_.operator() as second:
             await lab_.until(lambda: bool(conf(lab_, MAPS[0])))
             assert "Bogus" not in conf(lab_, MAPS[0])
-            await lab_.quiet()
+            await lab_.calm()
             written = len(second.writes)
             await asyncio.sleep(1.0)
             assert len(second.writes) == written
@@ -108,7 +108,7 @@ async def test_what_annotations_ask_for_is_done_once(api_node: Node) -> None:
         await lab_.until(lambda: result("reconfigure", "first") == "Done")
         await lab_.until(lambda: result("restart", "slurmctld@first") == "Done")
         assert len(lab_.kubelet.seen[pod]) == 2
-        await lab_.quiet()
+        await lab_.calm()
         await lab_.apply(controller("SchedulerTimeSlice=5\n"))
         await lab_.until(lambda: all("SchedulerTimeSlice=5" in conf(lab_, one) for one in MAPS))
         assert len(lab_.kubelet.seen[pod]) == 2

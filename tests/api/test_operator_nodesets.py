@@ -87,7 +87,7 @@ async def test_nothing_goes_while_slurm_gives_no_answer(api_node: Node, fault: F
         lab_.rest.fault = fault
         await lab_.patch("NodeSet", "compute", {"spec": {"replicas": 0}})
         await lab_.until(lambda: lab_.condition("NodeSet", "compute") is not None)
-        await lab_.quiet(2)
+        await lab_.calm(2)
         assert lab_.workers() == ["compute-0", "compute-1"]
         assert [one for one in running.writes if one.startswith("DELETE")] == []
         lab_.rest.fault = Fault.NONE
@@ -104,7 +104,7 @@ async def test_a_cordoned_pod_has_its_node_drained_until_the_cordon_goes(
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": {key: "true"}}})
         await lab_.until(lambda: "DRAIN" in node.flags)
         await lab_.patch("NodeSet", "compute", {"metadata": {"labels": {"look": "again"}}})
-        await lab_.quiet()
+        await lab_.calm()
         assert "DRAIN" in node.flags
         found = lab_.get("Pod", "compute-0")
         assert found is not None
@@ -129,7 +129,7 @@ async def test_conditions_of_a_cordoned_kubernetes_node_are_the_reason_of_its_dr
         try:
             status: Json = {"status": {"conditions": [broken, other]}}
             await lab_.user.patch(NODES, "", MACHINE, status, subresource="status")
-            await lab_.quiet(2)
+            await lab_.calm(2)
             assert not any("DRAIN" in one.flags for one in nodes)
             await cordon(lab_, True)
             await lab_.until(lambda: all("DRAIN" in one.flags for one in nodes))
@@ -148,7 +148,7 @@ async def test_with_both_cordons_the_last_one_counts(api_node: Node) -> None:
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": both}})
         await lab_.until(lambda: "DRAIN" in node.flags)
         await lab_.patch("Pod", "compute-0", {"metadata": {"annotations": {POD_CORDON: None}}})
-        await lab_.quiet()
+        await lab_.calm()
         assert "DRAIN" in node.flags
         await lab_.patch(
             "Pod", "compute-0", {"metadata": {"annotations": {POD_CORDON_SHORT: None}}}
@@ -164,7 +164,7 @@ async def test_a_deleted_nodeset_is_drained_before_it_goes(api_node: Node) -> No
         await lab_.delete("NodeSet", "compute")
         await lab_.until(lambda: lab_.workers() == ["compute-0"])
         await lab_.until(lambda: "DRAIN" in lab_.slurm.nodes["compute-0"].flags)
-        await lab_.quiet(2)
+        await lab_.calm(2)
         assert lab_.names("NodeSet") == ["compute"]
         assert lab_.workers() == ["compute-0"]
         lab_.slurm.finish(job)
@@ -178,8 +178,8 @@ async def test_without_its_controller_a_nodeset_keeps_its_pods_and_can_go(api_no
     async with cluster(api_node) as (lab_, _):
         lab_.slurm.run("compute-0")
         await lab_.delete("Controller", "slurm")
-        await lab_.until(lambda: lab_.says("NodeSet", "compute", "ControllerNotFound"))
-        await lab_.quiet()
+        await lab_.until(lambda: lab_.has_reason("NodeSet", "compute", "ControllerNotFound"))
+        await lab_.calm()
         assert lab_.workers() == ["compute-0", "compute-1"]
         await lab_.delete("NodeSet", "compute")
         await lab_.until(lambda: lab_.names("NodeSet") == [] and lab_.workers() == [])

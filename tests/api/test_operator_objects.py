@@ -66,7 +66,7 @@ async def test_a_controller_and_a_nodeset_of_a_few_lines_become_a_cluster(api_no
         async with lab_.operator():
             await lab_.apply({**CONTROLLER, "spec": {"extraConf": "MinJobAge=3\n"}})
             await lab_.until(lambda: lab_.ready("Controller", "slurm"))
-            await lab_.quiet()
+            await lab_.calm()
             assert keys == {name: lab_.get("Secret", name) for name in keys}
 
 
@@ -128,7 +128,7 @@ async def test_both_spellings_of_the_jwt_key_name_the_same_secret(api_node: Node
             await lab_.apply(secret, controller, RESTAPI, NODESET, namespace=space)
         for space in lab_.clusters:
             await lab_.until(lambda space=space: lab_.ready("NodeSet", "compute", space))
-        await lab_.quiet()
+        await lab_.calm()
         first, *others = (made(lab_, space) for space in lab_.clusters)
         assert len(first) > 10
         for space in lab_.clusters:
@@ -150,7 +150,7 @@ async def test_the_namespace_of_the_controller_may_be_named(api_node: Node) -> N
             spec = {**NODESET["spec"], "controllerRef": ref}
             await lab_.apply(CONTROLLER, RESTAPI, {**NODESET, "spec": spec}, namespace=space)
             await lab_.until(lambda space=space: lab_.ready("NodeSet", "compute", space))
-        await lab_.quiet()
+        await lab_.calm()
         one, other = made(lab_, plain), made(lab_, named)
         assert one == other
         assert len(one) > 10
@@ -162,7 +162,7 @@ async def test_a_controller_of_another_namespace_is_not_used(api_node: Node) -> 
         home, abroad = lab_.clusters
         await lab_.apply(CONTROLLER, RESTAPI, NODESET)
         await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
-        await lab_.quiet()
+        await lab_.calm()
         before = made(lab_, home)
         ref: Json = {"controllerRef": {"name": "slurm", "namespace": home}}
         stranger: Json = {
@@ -175,7 +175,7 @@ async def test_a_controller_of_another_namespace_is_not_used(api_node: Node) -> 
             lambda: lab_.condition("NodeSet", "stranger", namespace=abroad) is not None
         )
         await lab_.until(lambda: lab_.condition("RestApi", "slurm", namespace=abroad) is not None)
-        await lab_.quiet()
+        await lab_.calm()
         found = lab_.condition("NodeSet", "stranger", namespace=abroad)
         assert found is not None
         assert (found.status, found.reason) == ("False", "Invalid")
@@ -199,7 +199,7 @@ async def test_what_was_deleted_or_edited_by_hand_comes_back(
     """S027."""
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
-        await lab_.quiet()
+        await lab_.calm()
         before = made(lab_)
         old = lab_.get(kind, name)
         assert old is not None
@@ -207,7 +207,7 @@ async def test_what_was_deleted_or_edited_by_hand_comes_back(
         await lab_.until(lambda: made(lab_) == before and changed(lab_, kind, name, old))
         await lab_.delete(kind, name)
         await lab_.until(lambda: made(lab_) == before and another(lab_, kind, name, old))
-        await lab_.quiet()
+        await lab_.calm()
         told = await counted(lab_)
         assert told[f"Created {kind} {name}"] == 2
         edits = [note for note in told if note.startswith(f"Updated {kind} {name}: ")]
@@ -217,11 +217,11 @@ async def test_what_was_deleted_or_edited_by_hand_comes_back(
 async def test_the_same_manifests_again_change_nothing(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator() as running:
         await start(lab_)
-        await lab_.quiet(2)
+        await lab_.calm(2)
         before = list(running.writes)
         objects = quickstart()
         await lab_.apply(*(objects[kind] for kind in STARTED))
-        await lab_.quiet(2)
+        await lab_.calm(2)
         assert running.writes == before
 
 

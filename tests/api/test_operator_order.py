@@ -28,7 +28,7 @@ async def test_every_order_comes_to_the_same_end_without_a_restart(
         async with asyncio.TaskGroup() as group:
             for space, order in spaces.items():
                 group.create_task(apply(lab_, space, order))
-        await lab_.quiet()
+        await lab_.calm()
         ends = {order: made(lab_, space) for space, order in spaces.items()}
         first = ends[ORDERS[0]]
         assert len(first) > 15

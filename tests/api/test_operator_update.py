@@ -75,7 +75,7 @@ async def test_one_after_the_other_is_replaced_and_the_busy_one_last(api_node: N
         job = lab_.slurm.run("compute-3")
         await lab_.patch("NodeSet", "compute", NEW)
         await lab_.until(lambda: "DRAIN" in lab_.slurm.nodes["compute-3"].flags, within=60)
-        assert lab_.says("NodeSet", "compute", "RollingUpdate")
+        assert lab_.has_reason("NodeSet", "compute", "RollingUpdate")
         wanted = lab_.get("NodeSet", "compute")
         assert wanted is not None
         assert hashes(lab_) == {
@@ -83,7 +83,7 @@ async def test_one_after_the_other_is_replaced_and_the_busy_one_last(api_node: N
             "compute-3": next(iter({*hashes(lab_).values()} - {wanted["status"]["nodeSetHash"]})),
         }
         assert numbers(lab_) == [number, number + 1]
-        await lab_.quiet()
+        await lab_.calm()
         assert uids(lab_)["compute-3"] == first["compute-3"]
         lab_.slurm.finish(job)
         await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
@@ -115,8 +115,8 @@ async def test_a_restarted_operator_goes_on_with_the_same_pod(api_node: Node) ->
             await lab_.until(lambda: draining(lab_) == 1)
         taken = {name for name, node in lab_.slurm.nodes.items() if "DRAIN" in node.flags}
         async with lab_.operator():
-            await lab_.until(lambda: lab_.says("NodeSet", "compute", "RollingUpdate"))
-            await lab_.quiet()
+            await lab_.until(lambda: lab_.has_reason("NodeSet", "compute", "RollingUpdate"))
+            await lab_.calm()
             assert taken == {n for n, node in lab_.slurm.nodes.items() if "DRAIN" in node.flags}
             for job in jobs:
                 lab_.slurm.finish(job)
@@ -141,7 +141,7 @@ async def test_pods_that_another_operator_made_of_the_same_template_stay(api_nod
             async with lab_.operator():
                 await lab_.until(lambda: wanted_status(lab_)["nodeSetHash"] != "theirs")
                 await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
-                await lab_.quiet()
+                await lab_.calm()
                 assert uids(lab_) == first
                 assert wanted_status(lab_)["updatedReplicas"] == len(WORKERS)
         (record,) = lab_.all("ControllerRevision")
@@ -183,7 +183,7 @@ async def test_a_recorded_template_is_brought_back_by_an_annotation(api_node: No
         await lab_.patch("NodeSet", "compute", {"metadata": {"annotations": back}})
         await lab_.until(lambda: "ROUND" not in str(spec_of(lab_)))
         assert spec_of(lab_) == before["spec"]
-        await lab_.quiet()
+        await lab_.calm()
         assert uids(lab_) == first
 
 

@@ -34,18 +34,20 @@ async def test_a_key_that_does_not_exist_is_waited_for_and_not_invented(api_node
         key: Json = {"slurmKeyRef": {"name": "mine", "key": "slurm.key"}}
         await lab_.apply(an("Controller", "slurm", key), an("RestApi", "slurm", REF))
         await lab_.apply(an("NodeSet", "compute", {**REF, "replicas": 1}))
-        await lab_.until(lambda: lab_.says("Controller", "slurm", "SecretNotFound"))
+        await lab_.until(lambda: lab_.has_reason("Controller", "slurm", "SecretNotFound"))
         for kind, name in (("RestApi", "slurm"), ("NodeSet", "compute")):
-            await lab_.until(lambda kind=kind, name=name: lab_.says(kind, name, "SecretNotFound"))
-        await lab_.quiet()
+            await lab_.until(
+                lambda kind=kind, name=name: lab_.has_reason(kind, name, "SecretNotFound")
+            )
+        await lab_.calm()
         assert set(made(lab_)) == {"Secret slurm-auth-jwt"}
         found = lab_.condition("Controller", "slurm")
         assert found is not None
         assert "mine" in found.message
         assert "slurm.key" in found.message
         await lab_.apply(secret("mine", other="x"))
-        await lab_.quiet()
-        assert lab_.says("Controller", "slurm", "SecretNotFound")
+        await lab_.calm()
+        assert lab_.has_reason("Controller", "slurm", "SecretNotFound")
         await lab_.apply(secret("mine", **{"slurm.key": "k" * 64}))
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))
         await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
@@ -56,8 +58,8 @@ async def test_a_config_map_that_does_not_exist_is_waited_for(api_node: Node) ->
     """D36, feature row 4."""
     async with lab(api_node) as lab_, lab_.operator():
         await lab_.apply(an("Controller", "slurm", {"configFileRefs": [{"name": "files"}]}))
-        await lab_.until(lambda: lab_.says("Controller", "slurm", "ConfigMapNotFound"))
-        await lab_.quiet()
+        await lab_.until(lambda: lab_.has_reason("Controller", "slurm", "ConfigMapNotFound"))
+        await lab_.calm()
         assert lab_.names("StatefulSet") == []
         await lab_.apply(config_map("files", **{"gres.conf": "AutoDetect=off\n"}))
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))
@@ -71,9 +73,9 @@ async def test_members_wait_for_their_controller(api_node: Node) -> None:
         members = (("NodeSet", "compute"), ("RestApi", "slurm"), ("LoginSet", "login"))
         for kind, name in members:
             await lab_.until(
-                lambda kind=kind, name=name: lab_.says(kind, name, "ControllerNotFound")
+                lambda kind=kind, name=name: lab_.has_reason(kind, name, "ControllerNotFound")
             )
-        await lab_.quiet()
+        await lab_.calm()
         assert made(lab_) == {}
         await lab_.apply(an("Controller", "slurm", {}))
         for kind, name in members:
@@ -86,8 +88,8 @@ async def test_a_login_waits_for_its_sssd_conf(api_node: Node) -> None:
     async with lab(api_node) as lab_, lab_.operator():
         sssd: Json = {**REF, "sssdConfRef": {"name": "sssd", "key": "sssd.conf"}}
         await lab_.apply(an("Controller", "slurm", {}), an("LoginSet", "login", sssd))
-        await lab_.until(lambda: lab_.says("LoginSet", "login", "SecretNotFound"))
-        await lab_.quiet()
+        await lab_.until(lambda: lab_.has_reason("LoginSet", "login", "SecretNotFound"))
+        await lab_.calm()
         assert lab_.names("Deployment") == []
         await lab_.apply(secret("sssd", **{"sssd.conf": "[sssd]\n"}))
         await lab_.until(lambda: lab_.ready("LoginSet", "login"))
@@ -120,7 +122,7 @@ async def test_an_accounting_waits_for_its_secrets_and_has_rights_to_what_it_nee
             an("Accounting", "records", spec),
             an("Controller", "slurm", {"accountingRef": {"name": "records"}}),
         )
-        await lab_.until(lambda: lab_.says("Accounting", "records", "SecretNotFound"))
+        await lab_.until(lambda: lab_.has_reason("Accounting", "records", "SecretNotFound"))
         await lab_.apply(secret("db", password="one"))
         await lab_.until(lambda: lab_.ready("Accounting", "records"))
         await lab_.until(lambda: lab_.ready("Controller", "slurm"))

@@ -15,12 +15,12 @@ from support.partitions import (
     RESTAPI,
     conf,
     events,
+    events_of,
     live,
     partition,
     posts,
     reads,
     start,
-    told,
 )
 
 pytestmark = pytest.mark.api
@@ -98,7 +98,7 @@ async def test_partitions_of_nodesets_and_of_extra_conf_are_changed_the_same_way
         assert events(running, "PartitionKeysGone") == []
         await lab_.patch("NodeSet", "compute", {"spec": {"partition": {"config": "State=DRAIN"}}})
         await lab_.until(lambda: live(lab_, "compute")["partition"]["state"] == ["DRAIN"])
-        (said,) = await told(lab_, running, "PartitionKeysGone")
+        (said,) = await events_of(lab_, running, "PartitionKeysGone")
         assert "MaxTime=5 (now UNLIMITED)" in said
         assert not live(lab_, "compute")["maximums"]["time"]["set"]
         line = "MinJobAge=2\nPartitionName=raw Nodes=ALL Hidden=YES\n"
@@ -160,7 +160,7 @@ async def test_what_slurmctld_rejects_is_reported_and_touches_nothing_else(api_n
         await lab_.until(lambda: "MaxTime=5" in conf(lab_))
         await lab_.apply(partition(nodeSets=["compute"], maxTime=6, allowQos=["nosuch"]))
         await lab_.apply(partition("other", nodeSets=["compute"]))
-        await lab_.until(lambda: lab_.says("Partition", "part", "PartitionRefused"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "part", "PartitionRefused"))
         await lab_.until(lambda: lab_.ready("Partition", "other"))
         told = lab_.condition("Partition", "part")
         assert told is not None
@@ -199,7 +199,7 @@ async def test_without_slurmrestd_the_file_goes_alone_and_a_condition_reports_it
     async with lab(api_node) as lab_, lab_.operator():
         await start(lab_)
         await lab_.delete("RestApi", "slurm")
-        await lab_.until(lambda: lab_.says("NodeSet", "compute", "SlurmUnknown"))
+        await lab_.until(lambda: lab_.has_reason("NodeSet", "compute", "SlurmUnknown"))
         await lab_.apply(partition(nodeSets=["compute"], maxTime=9))
         await lab_.until(lambda: "PartitionName=part Nodes=compute MaxTime=9\n" in conf(lab_))
         await lab_.until(
@@ -221,19 +221,19 @@ async def test_objects_may_come_in_any_order_and_names_stay_with_who_had_them(
     """S149."""
     async with lab(api_node) as lab_, lab_.operator():
         await lab_.apply(partition(nodeSets=["compute", "late"]))
-        await lab_.until(lambda: lab_.says("Partition", "part", "ControllerNotFound"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "part", "ControllerNotFound"))
         await start(lab_)
-        await lab_.until(lambda: lab_.says("Partition", "part", "NodeSetNotFound"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "part", "NodeSetNotFound"))
         assert "PartitionName=part Nodes=compute\n" in conf(lab_)
         late = {**NODESET, "metadata": {"name": "late"}}
         late["spec"] = {**NODESET["spec"], "partition": {"enabled": False}}
         await lab_.apply(late)
         await lab_.until(lambda: "PartitionName=part Nodes=compute,late\n" in conf(lab_))
-        await lab_.until(lambda: not lab_.says("Partition", "part", "NodeSetNotFound"))
+        await lab_.until(lambda: not lab_.has_reason("Partition", "part", "NodeSetNotFound"))
         await asyncio.sleep(1.1)  # An object's age is known to the second.
         await lab_.apply(partition("again", name="part"), partition("compute"))
-        await lab_.until(lambda: lab_.says("Partition", "again", "NameTaken"))
-        await lab_.until(lambda: lab_.says("Partition", "compute", "NameTaken"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "again", "NameTaken"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "compute", "NameTaken"))
         assert conf(lab_).count("PartitionName=part ") == 1
         await lab_.delete("Partition", "part")
         await lab_.until(lambda: "PartitionName=part\n" in conf(lab_))
@@ -247,13 +247,13 @@ async def test_a_restarted_operator_changes_nothing(api_node: Node) -> None:
             await lab_.apply(partition(nodes=["compute-1"], maxTime=60))
             await lab_.apply(partition("bad", allowQos=["nosuch"]))
             await lab_.until(lambda: lab_.ready("Partition", "part"))
-            await lab_.until(lambda: lab_.says("Partition", "bad", "PartitionRefused"))
+            await lab_.until(lambda: lab_.has_reason("Partition", "bad", "PartitionRefused"))
             await lab_.until(lambda: "MaxTime=60" in conf(lab_))
-            await lab_.quiet()
+            await lab_.calm()
         text = conf(lab_)
         async with lab_.operator() as running:
-            await lab_.until(lambda: lab_.says("Partition", "bad", "PartitionRefused"))
-            await lab_.quiet()
+            await lab_.until(lambda: lab_.has_reason("Partition", "bad", "PartitionRefused"))
+            await lab_.calm()
             assert conf(lab_) == text
             assert [one for one in running.writes if "partitions" in one] == []
             assert [one for one in running.writes if "configmaps" in one] == []
@@ -269,9 +269,9 @@ async def test_a_rejection_leaves_what_slurmctld_got_before_the_file_followed(
         await lab_.apply(partition(nodeSets=["compute"], maxTime=6))
         await lab_.until(lambda: live(lab_)["maximums"]["time"]["number"] == 6)
         await lab_.apply(partition(nodeSets=["compute"], allowQos=["nosuch"]))
-        await lab_.until(lambda: lab_.says("Partition", "part", "PartitionRefused"))
+        await lab_.until(lambda: lab_.has_reason("Partition", "part", "PartitionRefused"))
         await lab_.until(lambda: "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_))
-        await lab_.quiet()
+        await lab_.calm()
         assert "PartitionName=part Nodes=compute MaxTime=6\n" in conf(lab_)
 
 
@@ -297,7 +297,7 @@ async def test_a_rejected_line_of_the_controller_delays_nobody_else(api_node: No
         await lab_.until(lambda: "BogusKey" in conf(lab_, candidate))
         assert "MaxTime=6" in conf(lab_, candidate)
         await lab_.until(refused)
-        await lab_.quiet()
+        await lab_.calm()
         status = (lab_.get("Controller", "slurm") or {})["status"]
         assert "BogusKey" in status["lastError"]
         await lab_.patch("Controller", "slurm", {"spec": {"extraConf": "SchedulerTimeSlice=9\n"}})

@@ -77,7 +77,7 @@ async def settled(lab_: Lab) -> None:
         ),
         within=90,
     )
-    await lab_.quiet()
+    await lab_.calm()
 
 
 def uids(lab_: Lab) -> dict[str, str]:
@@ -124,7 +124,7 @@ async def test_a_release_is_a_cluster_and_its_upgrades_restart_only_what_they_ch
         version = meta["labels"]["helm.sh/chart"], meta["labels"]["app.kubernetes.io/version"]
         assert charts(lab_) == dict.fromkeys(pods, version)
 
-        await lab_.quiet(2)
+        await lab_.calm(2)
         written = len(running.writes)
         await upgraded(lab_, release, CLUSTER)
         assert running.writes[written:] == []

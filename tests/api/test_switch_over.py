@@ -139,7 +139,7 @@ async def left(node: Node, folder: Path) -> AsyncGenerator[Left]:
             told |= {"nodeSetName": NODESET, "nodeSetUID": nodeset["metadata"]["uid"]}
             lab_.slurm.nodes[f"compute-{ordinal}"].comment = json.dumps(told)
         await lab_.until(lambda: active(lab_))
-        await lab_.quiet()
+        await lab_.calm()
         yield Left(lab_, release, uids(lab_), templates(lab_))
 
 
@@ -154,7 +154,7 @@ def active(lab_: Lab) -> bool:
 
 async def settled(lab_: Lab) -> None:
     await lab_.until(lambda: all(lab_.ready(k, n) for k in KINDS for n in lab_.names(k)), within=90)
-    await lab_.quiet(2)
+    await lab_.calm(2)
 
 
 def adopted(lab_: Lab, kind: str, name: str) -> str | None:

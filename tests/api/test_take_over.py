@@ -214,7 +214,7 @@ async def left(node: Node, folder: Path, which: str = "running") -> AsyncGenerat
         )
         mark: Json = {"metadata": {"labels": {ACTIVE: "true"}}}
         await operator.patch(BY_KIND["Pod"], lab_.namespace, "slurm-controller-0", mark)
-        await lab_.quiet()
+        await lab_.calm()
         found.note()
         yield found
 
@@ -242,7 +242,7 @@ async def _worker(lab_: Lab, operator: Client, moved: Moved, one: Json) -> None:
 async def settled(lab_: Lab) -> None:
     """All kinds are ready, and nothing changes."""
     await lab_.until(lambda: all(lab_.ready(k, n) for k in KINDS for n in lab_.names(k)), within=90)
-    await lab_.quiet(2)
+    await lab_.calm(2)
 
 
 def current(lab_: Lab) -> dict[str, int]:
@@ -287,7 +287,7 @@ async def test_objects_of_the_real_slurm_operator_are_taken_over_and_nothing_res
 async def test_with_accounting_nothing_restarts_either(api_node: Node, tmp_path: Path) -> None:
     async with left(api_node, tmp_path, "accounting") as found, found.lab.operator():
         await found.lab.until(lambda: _adopted(found.lab) == 4, within=60)
-        await found.lab.quiet(2)
+        await found.lab.calm(2)
         assert templates(found.lab) == found.templates
         assert found.pods.items() <= uids(found.lab).items()
 

@@ -49,10 +49,10 @@ async def test_a_token_is_made_made_again_and_taken_away_with_its_name(api_node:
         assert obj is not None
         assert secret["metadata"]["ownerReferences"][0]["uid"] == obj["metadata"]["uid"]
         assert secret["metadata"]["labels"] == {"team": "a"}
-        await lab_.quiet()
+        await lab_.calm()
         before = list(running.writes)
         await lab_.apply(token(lifetime="1h"))
-        await lab_.quiet()
+        await lab_.calm()
         assert running.writes == before, "a settled Token is silent"
         await lab_.apply(key(b"two"))
         await lab_.until(lambda: bool(claims(lab_, b"two")))
@@ -72,7 +72,7 @@ async def test_one_that_is_not_refreshed_cannot_be_changed_until_it_is_to_be(
         assert made is not None
         assert made["immutable"] is True
         await lab_.apply(key(b"two"))
-        await lab_.until(lambda: lab_.says("Token", "ann", "KeyChanged"))
+        await lab_.until(lambda: lab_.has_reason("Token", "ann", "KeyChanged"))
         assert claims(lab_, b"one")
         await lab_.apply(token(refresh=True))
         await lab_.until(lambda: bool(claims(lab_, b"two")))

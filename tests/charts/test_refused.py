@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from penstock.local.errors import LocalError
-from support.charts import FIXTURES, lint, refusal
+from support.charts import FIXTURES, lint, rejection
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
 pytestmark = pytest.mark.timeout(1800)
@@ -24,7 +24,7 @@ WRONG = sorted((FIXTURES / "wrong").glob("*.yaml"))
 def test_a_fault_is_named_with_its_path(path: Path) -> None:
     text = path.read_text()
     words = text.splitlines()[0].removeprefix("# ")
-    assert words in refusal(yaml.safe_load(text))
+    assert words in rejection(yaml.safe_load(text))
 
 
 def test_helm_lint_agrees() -> None:
@@ -47,4 +47,4 @@ def test_helm_lint_agrees() -> None:
     ],
 )
 def test_faults_in_values_of_the_operator(values: dict[str, object], words: str) -> None:
-    assert words in refusal({"operator": values, "global": {}}, chart="slurm-operator")
+    assert words in rejection({"operator": values, "global": {}}, chart="slurm-operator")

@@ -14,7 +14,7 @@ import yaml
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.runtime.settings import Settings, parse
 from penstock.local.charts import CHARTS
-from support.charts import refusal, render
+from support.charts import rejection, render
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
 pytestmark = pytest.mark.timeout(1800)
@@ -218,7 +218,7 @@ def test_pods_are_bound_without_a_question_unless_their_namespace_is_labelled() 
     ],
 )
 def test_faults_in_values_of_webhooks(values: Json, words: str) -> None:
-    assert words in refusal(values, chart="slurm-operator")
+    assert words in rejection(values, chart="slurm-operator")
 
 
 def test_no_template_asks_the_cluster_or_draws_random_values() -> None:

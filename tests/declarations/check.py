@@ -36,12 +36,12 @@ def findings(found: Iterable[Case]) -> Iterator[str]:
         # The API server takes null away before anything is stored.
         if case.verdict is Verdict.REFUSED or case.what == "null":
             continue
-        told = _told(case)
+        told = _reported(case)
         if told:
             yield f"{case.name}: {told}"
 
 
-def _told(case: Case) -> str | None:
+def _reported(case: Case) -> str | None:
     try:
         obj = decoded(case.kind, case.spec)
         wrong = problems(obj)
@@ -53,7 +53,7 @@ def _told(case: Case) -> str | None:
         made = rendered({case.kind: case.spec})
     except Exception as error:
         return f"the operator fails: {error!r}"
-    if not asks(case) or effects.said(unserved, case.path):
+    if not asks(case) or effects.reported(unserved, case.path):
         return None
     if effects.of(case.kind, case.path) or made != _without(case):
         return None

@@ -56,7 +56,7 @@ def of(kind: str, path: Path) -> str | None:
     return next((ELSEWHERE[one] for one in above if one in ELSEWHERE), None) or SAME.get(name)
 
 
-def said(words: str, path: Path) -> bool:
+def reported(words: str, path: Path) -> bool:
     """Whether the condition Served names a field or one above it."""
     name = dotted(path)
     rows = [part.partition(":")[0] for part in words.split("; ")]

@@ -106,7 +106,7 @@ def rendered(specs: Mapping[str, Json]) -> Json:
         *worker.objects(nodes),
         *loginset.objects(cluster, login),
         *([] if accounting.spec.external else slurmdbd_render.objects(accounting, given)),
-        token_render.secret(token, _claims(token)),
+        token_render.secret(token, _token_claims(token)),
         worker.controller_revision(nodes, revision, 1),
         *(worker.pod(cluster, nodes, number) for number in range(min(nodes.spec.replicas, 3))),
         *worker.worker_pvcs(nodes, 0),
@@ -120,7 +120,7 @@ def _named(one: Controller) -> str:
     return one.spec.accounting_ref.name if one.spec.accounting_ref is not None else ""
 
 
-def _claims(token: Token) -> str:
+def _token_claims(token: Token) -> str:
     """What would be in the token, but for its times, and which key would sign it."""
     spec = token.spec
     who = {"sun": spec.username, "s": lifetime_s(spec), **identity_claims(spec)}

@@ -95,7 +95,7 @@ def test_cert_managers_certificate_is_served_and_its_successor_too(
 ) -> None:
     """Feature row 64: cert-manager makes it, and shows its authority to the API server."""
     first = eventually("cert-manager has made it", lambda: certificate(site), SECONDS)
-    said = eventually("a fault is refused over it", lambda: by_chart.refusal(site, OWN), SECONDS)
+    said = eventually("a fault is refused over it", lambda: by_chart.rejection(site, OWN), SECONDS)
     assert "spec.slurmd.env: write a list" in said
     path = "jsonpath={.items[*].webhooks[*].clientConfig.caBundle}"
     assert site.kubectl("get", CONFIGURATIONS, "-o", path)
@@ -105,5 +105,7 @@ def test_cert_managers_certificate_is_served_and_its_successor_too(
         return certificate(site) not in ("", first)
 
     eventually("cert-manager has made another one", another, SECONDS)
-    said = eventually("a fault is refused over that", lambda: by_chart.refusal(site, OWN), SECONDS)
+    said = eventually(
+        "a fault is refused over that", lambda: by_chart.rejection(site, OWN), SECONDS
+    )
     assert "spec.slurmd.env: write a list" in said

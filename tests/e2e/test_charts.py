@@ -179,7 +179,7 @@ def test_a_fault_is_rejected_in_words_and_nobody_is_locked_out_without_an_operat
 ) -> None:
     """Feature rows 62 and 64, slinky 11.6: over TLS of its own making, and never in the way."""
     space = cluster.namespace
-    said = eventually("it is refused", lambda: by_chart.refusal(site, space), 60)
+    said = eventually("it is refused", lambda: by_chart.rejection(site, space), 60)
     assert 'The NodeSet "probe" is invalid: spec.slurmd.env: write a list' in said
     assert "Warning: spec.controllerRef.name: there is no Controller absent" in said
     # Its bindings are asked about as well, and pods are bound with nobody to answer.
@@ -206,7 +206,7 @@ def test_a_fault_is_rejected_in_words_and_nobody_is_locked_out_without_an_operat
 
     eventually("what was missed is told", told, 60)
     said = eventually(
-        "another one is refused again", lambda: by_chart.refusal(site, cluster.namespace), 60
+        "another one is refused again", lambda: by_chart.rejection(site, cluster.namespace), 60
     )
     assert "spec.slurmd.env" in said
     cluster.kubectl("delete", "nodeset", "bad", "--timeout=60s")

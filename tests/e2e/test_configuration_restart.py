@@ -135,7 +135,7 @@ def test_a_port_at_which_nobody_finds_slurmctld_is_not_even_stored(cluster: Clus
     for port in ("22", "7000", "ssh"):
         wrong = controller(f"SlurmctldPort={port}\n")
         wrong["metadata"]["namespace"] = cluster.namespace
-        told = cluster.site.refused("apply", "-f", "-", stdin=json.dumps(wrong))
+        told = cluster.site.rejected("apply", "-f", "-", stdin=json.dumps(wrong))
         assert f"SlurmctldPort={port} " in told
         assert "spec.service.port" in told
     assert cluster.get("controllers", manifests.NAME)["metadata"]["generation"] == before

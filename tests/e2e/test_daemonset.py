@@ -174,7 +174,9 @@ def test_a_busy_worker_is_not_evicted(cluster: Cluster) -> None:
     for one in (pod, "other-0"):
         eviction["metadata"] = {"name": one, "namespace": cluster.namespace}
         path = f"/api/v1/namespaces/{cluster.namespace}/pods/{one}/eviction"
-        words = cluster.site.refused("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+        words = cluster.site.rejected(
+            "create", "--raw", path, "-f", "-", stdin=json.dumps(eviction)
+        )
         assert "disruption budget" in words
     end(cluster, job, "evicted")
     cluster.run("scancel", str(other))

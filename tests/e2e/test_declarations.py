@@ -99,7 +99,7 @@ def test_a_job_outlives_a_chain_of_declarations_and_their_reverts(
     slurmctld = cluster.get("pods", f"{manifests.NAME}-controller-0")["metadata"]["uid"]
     for wrong, words in REFUSED:
         text = yaml.dump(wrong)
-        assert words in site.refused("apply", "-n", cluster.namespace, "-f", "-", stdin=text)
+        assert words in site.rejected("apply", "-n", cluster.namespace, "-f", "-", stdin=text)
     for wrong, words in MISSHAPEN:
         said = refusal(cluster, wrong)
         if not said:

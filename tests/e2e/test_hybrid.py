@@ -18,6 +18,7 @@ import pytest
 
 from e2e_kit import manifests
 from e2e_kit.cluster import Cluster
+from e2e_kit.external_hosts import NOBODY, SLURM_UID, Host, external_hosts
 from e2e_kit.hybrid import (
     JOB,
     JWT_KEY,
@@ -30,22 +31,21 @@ from e2e_kit.hybrid import (
     asked,
     controller,
     create_secrets,
+    external_controller,
     idle,
     names_of,
     network,
     only,
-    outside_controller,
     ran,
+    reported,
     restarted,
     right,
     same_bytes,
     server,
     service,
-    told,
     write_files,
     wrong,
 )
-from e2e_kit.outside import NOBODY, SLURM_UID, Host, outside
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
 
@@ -84,7 +84,7 @@ def hybrid(
 ) -> Generator[Hybrid]:
     inner, outer = clusters("inner"), clusters("outer")
     folder = tmp_path_factory.mktemp("outside")
-    with outside(site.node, folder) as hosts:
+    with external_hosts(site.node, folder) as hosts:
         found = Hybrid(
             inner,
             outer,
@@ -104,7 +104,7 @@ def hybrid(
         outer.apply(
             manifests.namespace(outer.namespace),
             *(wrong(name, key) for name, (key, _) in SECRETS.items()),
-            outside_controller(outer),
+            external_controller(outer),
             manifests.restapi(),
             manifests.nodeset(1, "burst"),
             manifests.loginset(),
@@ -169,19 +169,19 @@ def test_what_keeps_the_sides_apart_is_reported_one_after_the_other(
     outer, ctl = hybrid.outer, hybrid.ctl
     where = f"metal-ctl.{outer.namespace}:6817"
     prepare(hybrid)
-    said = told(outer, "NameNotResolved")
+    said = reported(outer, "NameNotResolved")
     assert f"metal-ctl.{outer.namespace}" in said
     outer.apply(*service("metal-ctl", ctl))
-    assert where in told(outer, "PortUnreachable")
+    assert where in reported(outer, "PortUnreachable")
     hybrid.slurmctld.start()
-    assert where in told(outer, "AuthenticationFailed", "external-auth-jwths256")
+    assert where in reported(outer, "AuthenticationFailed", "external-auth-jwths256")
     right(outer, "external-auth-jwths256")
-    said = told(outer, "AuthenticationFailed", "external-auth-slurm")
+    said = reported(outer, "AuthenticationFailed", "external-auth-slurm")
     assert where in said
     assert "Protocol authentication error" in said
     assert outer.states() == {}
     right(outer, "external-auth-slurm")
-    told(outer, "SlurmctldAnswers")
+    reported(outer, "SlurmctldAnswers")
     idle(outer, "burst-0")
     assert site.api.list("statefulsets", outer.namespace) == []
 
@@ -239,7 +239,7 @@ def test_workers_that_slurmctld_does_not_reach_are_reported_until_it_does(
     rule = ("OUTPUT", "-p", "tcp", "-d", address, "--dport", "6818", "-j", "DROP")
     with slurmctld.host.filtered(*rule):
         slurmctld.reconfigure()
-        said = told(outer, "WorkersUnreachable")
+        said = reported(outer, "WorkersUnreachable")
         code, text = network(site, outer)
     assert f"metal-ctl.{outer.namespace}:6817 does not reach port 6818 of burst-0" in said
     assert address in said
@@ -248,7 +248,7 @@ def test_workers_that_slurmctld_does_not_reach_are_reported_until_it_does(
     closed = [line for line in text.splitlines() if "NO: slurmctld says that burst-0" in line]
     assert len(closed) == 1, text
     slurmctld.reconfigure()
-    told(outer, "SlurmctldAnswers")
+    reported(outer, "SlurmctldAnswers")
     idle(outer, "burst-0", "metal-1")
     assert outer.get("pods", "burst-0")["metadata"]["uid"] == uid
 
@@ -265,12 +265,12 @@ def test_nothing_is_lost_while_the_sides_are_far_apart_and_slurmctld_is_away(
         assert ran(outer.kubectl(*login, "srun", *JOB, "hostname")) == ["burst-0", "metal-1"]
         hybrid.slurmctld.stop()
         began = time.monotonic()
-        assert "refuses" in told(outer, "PortUnreachable")
+        assert "refuses" in reported(outer, "PortUnreachable")
         inner.until_ready("controllers", manifests.NAME)
         eventually("it was away", lambda: time.monotonic() - began > OUTAGE_S, OUTAGE_S + 60)
         assert outer.uids("app.kubernetes.io/name=slurmd") == workers
         hybrid.slurmctld.start()
-        told(outer, "SlurmctldAnswers")
+        reported(outer, "SlurmctldAnswers")
         idle(outer, "burst-0", "metal-1")
     assert outer.uids("app.kubernetes.io/name=slurmd") == workers
     assert restarted(outer) == restarts

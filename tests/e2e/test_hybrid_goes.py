@@ -15,18 +15,18 @@ import pytest
 from e2e_kit import manifests
 from e2e_kit.api import condition
 from e2e_kit.cluster import Cluster
+from e2e_kit.external_hosts import SLURM_UID, external_hosts
 from e2e_kit.hybrid import (
     JWT_KEY,
     JWT_SECRET,
     LONG_S,
     Slurmctld,
     create_secrets,
-    outside_controller,
+    external_controller,
+    reported,
     service,
-    told,
     write_files,
 )
-from e2e_kit.outside import SLURM_UID, outside
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
 
@@ -84,7 +84,7 @@ def left(
     cluster = clusters("left")
     cluster.jwt_secret = JWT_SECRET
     folder = tmp_path_factory.mktemp("left")
-    with outside(site.node, folder) as hosts:
+    with external_hosts(site.node, folder) as hosts:
         slurmctld = Slurmctld(hosts.host("slurmctld", "metal-ctl"))
         conf = slurmctld.conf("metal", *BURST)
         names = {"metal-ctl": slurmctld.host.address}
@@ -97,11 +97,11 @@ def left(
         create_secrets(cluster, files)
         cluster.apply(
             *service("metal-ctl", slurmctld.host),
-            outside_controller(cluster),
+            external_controller(cluster),
             manifests.restapi(),
             manifests.nodeset(1, "burst"),
         )
-        told(cluster, "SlurmctldAnswers")
+        reported(cluster, "SlurmctldAnswers")
         found = Left(cluster, slurmctld)
         eventually("idle", lambda: found.state("burst-0") >= {"IDLE"}, LONG_S, every=1)
         cluster.until_ready("nodesets", "burst", LONG_S)

@@ -17,6 +17,7 @@ from e2e_kit import manifests, mariadb
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
 from e2e_kit.dns import known
+from e2e_kit.external_hosts import SLURM_UID, Host, external_hosts
 from e2e_kit.hybrid import (
     BATCH,
     CGROUP_CONF,
@@ -29,14 +30,13 @@ from e2e_kit.hybrid import (
     create_secrets,
     idle,
     network,
+    reported,
     shares,
     start_slurmdbd,
     storage_lines,
-    told,
     until_served,
     write_files,
 )
-from e2e_kit.outside import SLURM_UID, Host, outside
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
 from support.release import Release
@@ -81,7 +81,7 @@ def there(
     guide, records = clusters("guide"), clusters("records")
     records.create(*mariadb.objects(records, {"outside": PASSWORD, "moved": PASSWORD}))
     folder = tmp_path_factory.mktemp("guide")
-    with outside(site.node, folder) as hosts:
+    with external_hosts(site.node, folder) as hosts:
         found = Guide(
             guide,
             Release(site.node, "slurm", guide.namespace),
@@ -116,7 +116,7 @@ def test_the_guides_values_bring_five_workers_and_a_login_to_external_daemons(
     """S078, S077, F19: layout 2; as the guide has it, but for images and one machine for all."""
     guide = there.guide
     there.release.install(values(), "slurm")
-    told(guide, "SlurmctldAnswers")
+    reported(guide, "SlurmctldAnswers")
     idle(guide, *WORKERS, "metal-1")
     guide.until_ready("accountings", "slurm", LONG_S)
     guide.until_ready("nodesets", "slurm-worker-slinky", LONG_S)

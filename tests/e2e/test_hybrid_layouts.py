@@ -14,6 +14,7 @@ import pytest
 from e2e_kit import manifests, mariadb
 from e2e_kit.api import Json
 from e2e_kit.cluster import Cluster
+from e2e_kit.external_hosts import Host, external_hosts
 from e2e_kit.hybrid import (
     BATCH,
     CGROUP_CONF,
@@ -31,7 +32,6 @@ from e2e_kit.hybrid import (
     shares,
     start_slurmdbd,
 )
-from e2e_kit.outside import Host, outside
 from e2e_kit.site import Site, eventually
 from penstock.local.errors import LocalError
 
@@ -62,7 +62,7 @@ def layout(
 ) -> Generator[Layout]:
     mariadb.load(site.node)
     inner, folder = clusters("inner"), tmp_path_factory.mktemp("layout")
-    with outside(site.node, folder) as hosts:
+    with external_hosts(site.node, folder) as hosts:
         found = Layout(inner, hosts.host("slurmd", "metal-0"), hosts.host("slurmdbd", "metal-dbd"))
         inner.jwt_secret = JWT_SECRET
         inner.create()

@@ -157,7 +157,7 @@ def cluster(clusters: Callable[[str], Cluster]) -> Cluster:
 def test_kubectl_reports_what_is_wrong_with_an_object(
     cluster: Cluster, page: Page, did: str, obj: Json, words: str, do: str
 ) -> None:
-    said = cluster.site.refused("apply", "-n", cluster.namespace, "-f", "-", stdin=yaml.dump(obj))
+    said = cluster.site.rejected("apply", "-n", cluster.namespace, "-f", "-", stdin=yaml.dump(obj))
     assert words in said
     lines = [line.removeprefix("* ") for line in said.splitlines() if "<nil>" not in line]
     page.add(did, " ".join(lines).partition('"STDIN": ')[2] or " ".join(lines), do)

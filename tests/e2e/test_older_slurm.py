@@ -245,7 +245,7 @@ def test_slurmctld_is_upgraded_under_a_job_and_the_way_back_is_rejected(cluster:
     cluster.site.until_event(cluster.namespace, "without a reconfigure", "PartitionUpdated")
 
     uid, before = cluster.uids()[POD], template(cluster)
-    refused = cluster.site.refused(
+    refused = cluster.site.rejected(
         *("-n", cluster.namespace, "patch", "controller", manifests.NAME, "--type=merge", "-p"),
         json.dumps({"spec": {"slurmctld": image("slurmctld")}}),
     )

@@ -51,7 +51,7 @@ def faulty(name: str) -> Json:
     return manifests.of("NodeSet", name, **spec)
 
 
-def refusal(site: Site, namespace: str) -> str:
+def rejection(site: Site, namespace: str) -> str:
     """The answer to a faulty NodeSet, which is not stored; empty when it would be."""
     text = yaml.safe_dump(faulty("probe"))
     try:

@@ -17,7 +17,7 @@ SECONDS = 120.0
 
 
 @dataclass
-class Declared:
+class LastDeclared:
     """The last declaration, and the last of them that Slurm can take."""
 
     keys: dict[str, str] = field(default_factory=lambda: {"SchedulerTimeSlice": "40"})
@@ -59,7 +59,7 @@ class Changes:
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self.cluster = cluster
-        self.declared = Declared()
+        self.declared = LastDeclared()
         self.seed = seed
         self._chance = random.Random(seed)
 
@@ -102,13 +102,13 @@ class Changes:
             case "key" | "value":
                 one.bad = "BogusKey=1" if kind == "key" else "SchedulerTimeSlice=soon"
                 self.cluster.apply(one.controller())
-                self._told("controllers", manifests.NAME, "ConfigValid", one.bad.split("=")[0])
+                self._reported("controllers", manifests.NAME, "ConfigValid", one.bad.split("=")[0])
             case "compute":
                 one.bad_compute = "AllowQos=nosuch"
                 self.cluster.apply(one.nodeset())
                 eventually(
                     "the refusal of partition compute is told",
-                    lambda: "compute" in self._refused_partitions(),
+                    lambda: "compute" in self._rejected_partitions(),
                     SECONDS,
                 )
             case _:
@@ -118,7 +118,7 @@ class Changes:
                     self.settled()
                 one.bad_wide = True
                 self.cluster.apply(one.partition())
-                self._told("partitions", "wide", "Ready", "qos")
+                self._reported("partitions", "wide", "Ready", "qos")
         return kind
 
     def settled(self) -> None:
@@ -160,7 +160,7 @@ class Changes:
         self.declared.bad = ""
         self.cluster.apply(self.declared.controller())
 
-    def _refused_partitions(self) -> str:
+    def _rejected_partitions(self) -> str:
         obj = self.cluster.get("controllers", manifests.NAME)
         every = obj["status"]["conditions"] + self.cluster.get("nodesets", "compute")["status"].get(
             "conditions", []
@@ -171,7 +171,7 @@ class Changes:
             if one["status"] == "False" and one["reason"] == "PartitionRefused"
         )
 
-    def _told(self, resource: str, name: str, type_: str, words: str) -> None:
+    def _reported(self, resource: str, name: str, type_: str, words: str) -> None:
         def found(objects: dict[str, Json]) -> bool:
             obj = objects[name]
             if not any(one["type"] == type_ for one in obj.get("status", {}).get("conditions", ())):

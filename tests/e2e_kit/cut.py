@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Generator, Sequence
 
 from e2e_kit.api import Json
-from e2e_kit.outside import first, inner
+from e2e_kit.external_hosts import first, inner
 from e2e_kit.site import Site, pid_in_pod
 from penstock.local.process import Process
 

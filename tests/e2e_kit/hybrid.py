@@ -18,7 +18,7 @@ from typing import Any
 from e2e_kit import manifests
 from e2e_kit.api import Json, condition, ready
 from e2e_kit.cluster import VERSION, Cluster
-from e2e_kit.outside import SLURM_UID, Host
+from e2e_kit.external_hosts import SLURM_UID, Host
 from e2e_kit.site import Site, eventually
 
 LONG_S = 180.0
@@ -110,7 +110,7 @@ def controller(node: Host, **spec: Any) -> Json:
     return manifests.controller(manifests.EXTRA_CONF + line + both, **REFS, **spec)
 
 
-def outside_controller(cluster: Cluster) -> Json:
+def external_controller(cluster: Cluster) -> Json:
     """A Controller whose slurmctld is on the host `metal-ctl`."""
     return manifests.of(
         "Controller",
@@ -199,7 +199,7 @@ def right(cluster: Cluster, name: str) -> None:
     cluster.patch("secret", name, script)
 
 
-def told(cluster: Cluster, reason: str, words: str = "") -> str:
+def reported(cluster: Cluster, reason: str, words: str = "") -> str:
     """Wait until the Controller's condition has a reason; its message."""
 
     def found(objects: dict[str, Json]) -> str | None:

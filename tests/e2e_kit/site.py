@@ -73,7 +73,7 @@ class Site:
             stderr=subprocess.PIPE,
         )
 
-    def refused(self, *arguments: str, stdin: str | None = None) -> str:
+    def rejected(self, *arguments: str, stdin: str | None = None) -> str:
         """Error output of a kubectl that must fail."""
         done = subprocess.run(
             [str(self._kubectl), *arguments],

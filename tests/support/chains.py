@@ -18,7 +18,7 @@ from penstock.api.cluster.marks import (
     CORDONED_FOR,
 )
 from penstock.api.kubernetes.meta import Json
-from support.stage import RestlessError, Seen, Stage
+from support.stage import Observed, RestlessError, Stage
 from support.verdicts import by_rule
 
 MARKS = frozenset({CORDONED_FOR, CONFIG_CANDIDATE, CONFIG_LIVE, CONFIG_REFRESH, CONFIG_RESTART})
@@ -52,7 +52,7 @@ class Play:
         self._stage = stage
         self._account = account
         self._logs = logs
-        self._base = Seen({}, {})
+        self._base = Observed({}, {})
 
     async def begin(self) -> None:
         """Build the stage and remember what it is like."""
@@ -91,7 +91,7 @@ class Play:
         self._crashes(case.name, logged)
         await self._judge(case, before)
 
-    async def _judge(self, case: Case, before: Seen) -> None:
+    async def _judge(self, case: Case, before: Observed) -> None:
         after, told = self._stage.seen(), self._stage.conditions(case.kind)
         ready = told.get("Ready")
         if ready is None or not ready.reason:
@@ -111,7 +111,7 @@ class Play:
         if not asks(case) or case.value == KUBERNETES_DEFAULTS.get(case.path[-1]):
             return
         served = told.get("Served")
-        said = served is not None and effects.said(served.message, case.path)
+        said = served is not None and effects.reported(served.message, case.path)
         acts = effects.of(case.kind, case.path) is not None
         if not said and not acts:
             await self._stage.eventually(lambda: self._answered(case.kind))
@@ -147,7 +147,7 @@ class Play:
         refused = ready is not None and ready.reason.endswith("Refused") and bool(ready.message)
         return refused or self._stage.seen().objects != self._base.objects
 
-    def _changed(self, now: Seen) -> list[str]:
+    def _changed(self, now: Observed) -> list[str]:
         """Names of the objects that are not as at first."""
         first = self._base.objects
         return [

@@ -67,7 +67,7 @@ def text(given: Mapping[str, Any]) -> str:
     return _rendered("slurm", "slurm", "slurm", json.dumps(given))
 
 
-def refusal(given: Mapping[str, Any], *, chart: str = "slurm") -> str:
+def rejection(given: Mapping[str, Any], *, chart: str = "slurm") -> str:
     """Helm's error about invalid values."""
     with pytest.raises(LocalError) as refused:
         render(given, chart=chart)

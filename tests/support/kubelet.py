@@ -178,7 +178,7 @@ class Kubelet:
         }
         if resource is STATEFUL_SETS:
             status["updateRevision"] = revision_label(revision)
-        if status != _told(one):
+        if status != _status(one):
             await self._client.patch(
                 resource, meta.namespace, meta.name, {"status": status}, subresource="status"
             )
@@ -192,7 +192,7 @@ def _owned_by(kind: str) -> Callable[[Pod], Sequence[str]]:
     return keys
 
 
-def _told(one: Workload) -> Json:
+def _status(one: Workload) -> Json:
     status = one.status
     return {
         "observedGeneration": status.observed_generation,

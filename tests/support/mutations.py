@@ -101,7 +101,7 @@ def unknown_counts_as_drained(patch: pytest.MonkeyPatch) -> None:
     _judge(patch, frozenset({"SlurmUnknown"}))
 
 
-def jobs_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+def jobs_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """Only the node's state counts, which is IDLE under a suspended job."""
     _judge(patch, frozenset({"JobsRunning"}))
 
@@ -181,7 +181,7 @@ def deletes_name_no_version(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Client, "delete", bare)
 
 
-def nothing_is_looked_at_again(patch: pytest.MonkeyPatch) -> None:
+def nothing_is_checked_again(patch: pytest.MonkeyPatch) -> None:
     """A decision is sent to Slurm, whatever changed there since."""
     patch.setattr(act_slurm, "is_still_valid", always(True))
 
@@ -201,7 +201,7 @@ def records_are_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(records, "orphaned_records", always(records.OrphanedRecords()))
 
 
-def nodesets_are_not_held(patch: pytest.MonkeyPatch) -> None:
+def nodesets_have_no_finalizer(patch: pytest.MonkeyPatch) -> None:
     """A deleted NodeSet is gone at once, and its pods with it."""
     patch.setattr(nodeset, "finalizer_action", always(None))
 
@@ -290,7 +290,7 @@ def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConfigTransaction, "mark", restart)
 
 
-def refused_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
+def rejected_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """A configuration that a trial start rejects is delivered to slurmctld."""
     read = config.read
 
@@ -301,7 +301,7 @@ def refused_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(config, "read", all_well)
 
 
-def refused_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
+def rejected_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
     """Nothing is tried, and a configuration that slurmctld rejects stays in effect."""
     look = config.decide
 
@@ -362,8 +362,8 @@ def partitions_are_not_proven(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionVerifier, "expect", always(None))
 
 
-def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
-    """A machine that is for workers again gets none."""
+def returning_kubernetes_nodes_are_missed(patch: pytest.MonkeyPatch) -> None:
+    """A Kubernetes node that fits again gets no worker."""
     watches = NodeSetReconciler.watches
     patch.setattr(
         NodeSetReconciler,
@@ -374,7 +374,7 @@ def machines_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def renamed_machines_keep_their_node(patch: pytest.MonkeyPatch) -> None:
+def renamed_kubernetes_nodes_keep_their_slurm_node(patch: pytest.MonkeyPatch) -> None:
     """A Slurm node keeps the name that its Kubernetes node had when its pod was created."""
     patch.setattr(status, "has_wrong_node_name", always(False))
     patch.setattr(status, "_renamed", always(False))
@@ -394,7 +394,7 @@ def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(maintenance, "replaceable_now", at_once)
 
 
-def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
+def pvcs_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
     """Each pod takes its PVC along, as scale-in does."""
     owners = claims.owners
 
@@ -404,7 +404,7 @@ def claims_go_with_any_pod(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(claims, "owners", of_pods)
 
 
-def claims_of_the_gone_are_taken(patch: pytest.MonkeyPatch) -> None:
+def pvcs_of_the_gone_are_taken(patch: pytest.MonkeyPatch) -> None:
     """A pod is created with a PVC whose owner is gone."""
     patch.setattr(claims, "_gone", always(False))
 
@@ -430,7 +430,7 @@ def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rollout, "old_ones", by_template)
 
 
-def passwords_are_not_heard_of(patch: pytest.MonkeyPatch) -> None:
+def changed_passwords_are_missed(patch: pytest.MonkeyPatch) -> None:
     """A changed password is found when something else has the Accounting looked at."""
     _ignore(patch, AccountingReconciler, accountings_using_secret)
 
@@ -469,7 +469,7 @@ def new_keys_are_good_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(key_ring, "_begin", at_once)
 
 
-def what_was_left_is_made_anew(patch: pytest.MonkeyPatch) -> None:
+def adopted_workloads_are_recreated(patch: pytest.MonkeyPatch) -> None:
     """StatefulSets and Deployments of another operator get our template at once."""
     patch.setattr(held, "satisfies", always(False))
 
@@ -492,16 +492,16 @@ def external_slurmctlds_end_with_their_controller(patch: pytest.MonkeyPatch) -> 
 MUTATIONS: tuple[Mutation, ...] = (
     forgotten_workers_are_left,
     unknown_counts_as_drained,
-    jobs_are_not_looked_at,
+    jobs_are_ignored,
     drain_is_not_waited_for,
     deletes_name_no_uid,
     deletes_name_no_version,
     slurm_is_not_asked_again,
-    nothing_is_looked_at_again,
+    nothing_is_checked_again,
     every_drain_is_ours,
     drains_are_not_remembered,
     records_are_left,
-    nodesets_are_not_held,
+    nodesets_have_no_finalizer,
     nodes_stay_down,
     one_worker_less,
     the_lease_is_not_heeded,
@@ -514,27 +514,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     settled_objects_are_written,
     configuration_is_not_delivered,
     configuration_restarts_slurmctld,
-    refused_configuration_is_delivered,
-    refused_configuration_is_not_put_back,
+    rejected_configuration_is_delivered,
+    rejected_configuration_is_not_put_back,
     files_that_are_read_count_as_served_with,
     trials_without_a_verdict_are_taken,
     unheard_files_go_untried,
     tokens_are_not_renewed,
     partitions_are_not_proven,
-    machines_are_not_heard_of,
-    renamed_machines_keep_their_node,
+    returning_kubernetes_nodes_are_missed,
+    renamed_kubernetes_nodes_keep_their_slurm_node,
     workers_go_that_cannot_come_back,
     reservations_are_not_waited_for,
-    claims_go_with_any_pod,
-    claims_of_the_gone_are_taken,
+    pvcs_go_with_any_pod,
+    pvcs_of_the_gone_are_taken,
     pins_are_forgotten,
     pods_of_the_other_mode_stay,
-    passwords_are_not_heard_of,
+    changed_passwords_are_missed,
     slurmdbd_restarts_for_its_file,
     tokens_outlive_their_key,
     tokens_of_users_end,
     new_keys_are_good_at_once,
-    what_was_left_is_made_anew,
+    adopted_workloads_are_recreated,
     workers_of_another_operator_are_old,
     external_slurmctlds_end_with_their_controller,
 )

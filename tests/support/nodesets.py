@@ -125,8 +125,8 @@ def pod(
     )
 
 
-def _only_on(machine: str) -> Affinity:
-    one = Requirement(key="metadata.name", operator="In", values=(machine,))
+def _only_on(kubernetes_node: str) -> Affinity:
+    one = Requirement(key="metadata.name", operator="In", values=(kubernetes_node,))
     terms = NodeTerms(node_selector_terms=(NodeTerm(match_fields=(one,)),))
     return Affinity(node_affinity=NodeAffinity(required=terms))
 

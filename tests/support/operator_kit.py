@@ -318,22 +318,22 @@ class Lab:
         found = self.condition(kind, name, namespace=namespace)
         return found is not None and found.status == "True"
 
-    def says(self, kind: str, name: str, reason: str) -> bool:
+    def has_reason(self, kind: str, name: str, reason: str) -> bool:
         """Whether an object is not ready for this reason."""
         found = self.condition(kind, name)
         return found is not None and found.status == "False" and found.reason == reason
 
-    async def until(self, holds: Callable[[], bool], *, within: float = 30.0) -> None:
+    async def until(self, condition: Callable[[], bool], *, within: float = 30.0) -> None:
         """Wait until a change makes it so; on a timeout print the conditions of all kinds."""
         try:
             async with asyncio.timeout(within):
-                while not holds():
+                while not condition():
                     # Slurm changes without a word to us, so look now and then in any case.
                     await self._change(0.1)
         except TimeoutError:
-            raise AssertionError(f"not so after {within} s:\n{self.told()}") from None
+            raise AssertionError(f"not so after {within} s:\n{self.conditions()}") from None
 
-    async def quiet(self, seconds: float = 1.0) -> None:
+    async def calm(self, seconds: float = 1.0) -> None:
         """Wait until nothing has changed for so long."""
         while await self._change(seconds):
             pass
@@ -345,7 +345,7 @@ class Lab:
                 await self._changed.wait()
         return self._changed.is_set()
 
-    def told(self) -> str:
+    def conditions(self) -> str:
         """The conditions of all kinds, for people."""
         return "\n".join(
             f"{resource.kind} {one.metadata.key}: "

@@ -96,7 +96,7 @@ def events(running: Running, reason: str) -> list[str]:
     return [one["note"] for one in found if one.get("reason") == reason and "note" in one]
 
 
-async def told(lab_: Lab, running: Running, reason: str, count: int = 1) -> list[str]:
+async def events_of(lab_: Lab, running: Running, reason: str, count: int = 1) -> list[str]:
     """Wait until so many events of that reason are written, which is beside the work."""
     await lab_.until(lambda: len(events(running, reason)) >= count)
     found = events(running, reason)

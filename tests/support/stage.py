@@ -30,7 +30,7 @@ SERVED_KINDS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Accounting", "P
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """What there is in a stage at rest."""
 
     objects: Mapping[str, Json]
@@ -51,9 +51,9 @@ class Stage:
         self._running = running
         self._changed = asyncio.Event()
         for cache in lab.seen.values():
-            cache.subscribe(self._look)
+            cache.subscribe(self._observe)
 
-    def _look(self, old: object, new: object) -> None:
+    def _observe(self, old: object, new: object) -> None:
         found = new or old
         if getattr(getattr(found, "metadata", None), "namespace", "") == self.namespace:
             self._changed.set()
@@ -166,14 +166,14 @@ class Stage:
                     return True
         return False
 
-    async def eventually(self, holds: Callable[[], bool]) -> None:
+    async def eventually(self, condition: Callable[[], bool]) -> None:
         """Wait until it is so, or for long.
 
         What becomes of one object at once, as a partition in slurmctld, comes to another later.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STILL_S):
-                while not holds():
+                while not condition():
                     await self._change(QUIET_S)
 
     async def _change(self, within: float) -> bool:
@@ -193,13 +193,13 @@ class Stage:
             and found.get("status", {}).get("observedGeneration") != found["metadata"]["generation"]
         ]
 
-    def seen(self) -> Seen:
+    def seen(self) -> Observed:
         """What there is now."""
         pods = {
             pod["metadata"]["name"]: pod["metadata"]["uid"]
             for pod in self.lab.all("Pod", self.namespace)
         }
-        return Seen(made(self.lab, self.namespace), pods)
+        return Observed(made(self.lab, self.namespace), pods)
 
     def conditions(self, kind: str) -> dict[str, Condition]:
         """Conditions of an object, by type."""

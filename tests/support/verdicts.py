@@ -23,7 +23,7 @@ DRY = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
 @dataclass(frozen=True)
-class Said:
+class ServerAnswer:
     """The answer to one declaration."""
 
     taken: bool
@@ -31,28 +31,28 @@ class Said:
     stored: Json
 
 
-async def ask(client: Client, namespace: str, kind: str, spec: Json) -> Said:
+async def ask(client: Client, namespace: str, kind: str, spec: Json) -> ServerAnswer:
     """Create an object of another name, dry."""
     body = placed(manifest(kind, spec), namespace)
     body["metadata"] = {"name": "asked", "namespace": namespace}
     path = BY_KIND[kind].path(namespace)
     answer = await client.transport.send(Request("POST", path, DRY, msgspec.json.encode(body)))
     if answer.status < 300:
-        return Said(True, "", msgspec.json.decode(answer.body))
+        return ServerAnswer(True, "", msgspec.json.decode(answer.body))
     error = api_error(answer.status, answer.body)
-    return Said(False, f"{error.code} {error}", {})
+    return ServerAnswer(False, f"{error.code} {error}", {})
 
 
-def disagreement(case: Case, said: Said) -> str | None:
+def disagreement(case: Case, answer: ServerAnswer) -> str | None:
     """How an answer differs from what the case expects; None when it does not."""
     if case.verdict is Verdict.ANY:
         return None
-    if not said.taken and case.verdict is Verdict.TAKEN and by_rule(case.kind, said.words):
+    if not answer.taken and case.verdict is Verdict.TAKEN and by_rule(case.kind, answer.words):
         return None
-    if said.taken != (case.verdict is Verdict.TAKEN):
-        return f"{case.name}: {case.verdict} expected, {said.words or 'taken'}"
-    if not said.taken and not _named(case, said.words):
-        return f"{case.name}: the refusal does not name {case.field}: {said.words}"
+    if answer.taken != (case.verdict is Verdict.TAKEN):
+        return f"{case.name}: {case.verdict} expected, {answer.words or 'taken'}"
+    if not answer.taken and not _named(case, answer.words):
+        return f"{case.name}: the refusal does not name {case.field}: {answer.words}"
     return None
 
 
@@ -67,11 +67,13 @@ def by_rule(kind: str, words: str) -> bool:
     return any(message in words for of, message in messages() if of == kind)
 
 
-async def each(client: Client, namespace: str, cases: Iterable[Case]) -> list[tuple[Case, Said]]:
+async def each(
+    client: Client, namespace: str, cases: Iterable[Case]
+) -> list[tuple[Case, ServerAnswer]]:
     """The answers to many, several at once."""
     limit = asyncio.Semaphore(AT_ONCE)
 
-    async def one(case: Case) -> tuple[Case, Said]:
+    async def one(case: Case) -> tuple[Case, ServerAnswer]:
         async with limit:
             return case, await ask(client, namespace, case.kind, case.spec)
 

@@ -90,7 +90,7 @@ class World(Cluster):
                 raise PromiseBrokenError("this world has no claims")
             case _:
                 if is_still_valid(self.api.marks, step, self.slurm()):
-                    self._tell_slurm(replace(step, node=self._own(step.node)))
+                    self._change_slurm(replace(step, node=self._own(step.node)))
 
     def _own(self, node: str) -> str:
         """By what name a Slurm node is kept here."""
@@ -176,7 +176,7 @@ class World(Cluster):
                 raise PromiseBrokenError(f"{step.name} was deleted but takes jobs")
         self.kill(step.name, by_operator=True)
 
-    def _tell_slurm(
+    def _change_slurm(
         self, step: act.DrainNode | act.UndrainNode | act.ResumeNode | act.DeleteNodeRecord
     ) -> None:
         name = step.node

@@ -69,7 +69,7 @@ class Daemon:
     output: Path
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What it wrote to its standard output and error."""
         return self.output.read_text(errors="replace")
 
@@ -276,7 +276,7 @@ class Host:
         return done.stdout
 
 
-class Outside:
+class ExternalHosts:
     """The hosts of a test module."""
 
     def __init__(self, node: Node, folder: Path) -> None:
@@ -299,9 +299,9 @@ class Outside:
 
 
 @contextlib.contextmanager
-def outside(node: Node, folder: Path) -> Generator[Outside]:
+def external_hosts(node: Node, folder: Path) -> Generator[ExternalHosts]:
     """Hosts outside of the cluster; logs go to `folder`. They are gone at the end."""
-    made = Outside(node, folder)
+    made = ExternalHosts(node, folder)
     try:
         yield made
     finally:
