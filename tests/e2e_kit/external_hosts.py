@@ -66,12 +66,12 @@ class Daemon:
     name: str
     process: Process
     starter: subprocess.Popen[bytes]
-    output: Path
+    log: Path
 
     @property
     def output(self) -> str:
         """What it wrote to its standard output and error."""
-        return self.output.read_text(errors="replace")
+        return self.log.read_text(errors="replace")
 
 
 class Host:
