@@ -20,7 +20,6 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
 from penstock.decide.auth.token import identity_claims, lifetime_s
-from penstock.render.config.content import config_hash
 from penstock.render.parts.digest import digest
 from penstock.render.slinky import token as token_render
 from penstock.render.slinky.accounting import slurmdbd as slurmdbd_render
@@ -30,8 +29,10 @@ from penstock.render.slinky.cluster import login as loginset
 from penstock.render.slinky.cluster import metrics_monitor as monitor
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
+from penstock.render.slinky.config.config_maps import config_hash
 from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.render.slinky.nodeset import worker_pod as worker
+from penstock.translate.slinky.token_request import token_request
 
 RESOURCES: dict[str, Resource[Any]] = {info.resource.kind: info.resource for info in KINDS}
 KIND_TYPES: dict[str, type[KubeObject]] = {info.resource.kind: info.type for info in KINDS}
@@ -123,5 +124,6 @@ def _named(one: Controller) -> str:
 def _token_claims(token: Token) -> str:
     """What would be in the token, but for its times, and which key would sign it."""
     spec = token.spec
-    who = {"sun": spec.username, "s": lifetime_s(spec), **identity_claims(spec)}
+    request = token_request(spec)
+    who = {"sun": spec.username, "s": lifetime_s(request), **identity_claims(request)}
     return msgspec.json.encode([who, spec.effective_jwt_key_ref], order="sorted").decode()

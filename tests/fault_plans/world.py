@@ -33,7 +33,6 @@ from fault_plans.specs import (
     USER,
 )
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.names import JWT_KEY
 from penstock.kube.client.backoff import JITTER
 from penstock.kube.client.transport import Request, Response
 from penstock.simulation.apiserver import ApiServer, Change
@@ -45,6 +44,7 @@ from penstock.simulation.kubelet.pod_lifecycle import node_name
 from penstock.simulation.kubelet.pvc import Volumes
 from penstock.simulation.kubelet.workload_controllers import WorkloadControllers
 from penstock.simulation.slurm.cluster import SimulatedSlurm, SlurmLine
+from penstock.slurm.auth.key_files import JWT_KEY
 from penstock.translate.slinky.worker_set import MARKS
 from support import tiny_api
 

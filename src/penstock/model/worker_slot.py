@@ -22,11 +22,11 @@ class WorkerSlot:
 
 @dataclass(frozen=True, slots=True)
 class NodePlacements:
-    """Where a NodeSet in DaemonSet mode shall have pods.
+    """Where a worker set in DaemonSet mode has pods.
 
-    `slots` are in the order of the machines, `slurm_nodes` their Slurm nodes' names by machine, and
-    `problems` has by machine why it gets no pod though it fits. `last` are the machines whose pod
-    goes on while no other one would come in its place.
+    `slots` are in the order of the Kubernetes nodes, `slurm_nodes` the names of Slurm nodes by
+    Kubernetes node, and `problems` the reason why a fitting Kubernetes node gets no pod. `last` are
+    Kubernetes nodes whose pod stays while no other one would replace it.
     """
 
     slots: tuple[WorkerSlot, ...] = ()

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.meta import Condition
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalSlurm:
-    """How an external slurmctld is asked once the object of its cluster is gone.
-
-    `silent_since` is RFC 3339: since when it cannot be asked, while both objects are deleted.
-    """
-
-    rest_api_url: str = ""
-    jwt_secret: str = ""
-    jwt_secret_key: str = ""
-    silent_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from penstock.decide.slurm_node import parameters as live_conf
 from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
 from penstock.preview.restarts import Restart, restarts
 from penstock.preview.simulated_run import SimulatedRun
-from penstock.render.config.content import config_maps_of, files
 from penstock.render.slinky.cluster import release
+from penstock.render.slinky.config.config_maps import config_maps_of, files
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
 from penstock.slurm.conf.apply_method import Plan, needs

@@ -22,6 +22,7 @@ from penstock.decide.config.transaction import restarts_slurmctld
 from penstock.preview.cluster_copy import ClusterCopy, Key
 from penstock.preview.simulated_run import SimulatedRun
 from penstock.slurm.conf.apply_method import Force, Item, Plan
+from penstock.translate.slinky.cluster import MARKS
 
 PODS = "/pods"
 WORKER = "slurmd"
@@ -223,11 +224,11 @@ def _standbys(
 ) -> Iterator[Restart]:
     """Backups of slurmctld, which read their files at their start only."""
     pods = world.slurmctld_pods(controller)
-    if len(pods) < 2 or not items or not any(map(is_active, pods)):
+    if len(pods) < 2 or not items or not any(is_active(MARKS, pod) for pod in pods):
         return
     space = controller.metadata.namespace
     there = _of(live, space, "slurmctld", controller.metadata.name)
-    waiting = {pod.metadata.name for pod in pods if not is_active(pod)}
+    waiting = {pod.metadata.name for pod in pods if not is_active(MARKS, pod)}
     of = f"StatefulSet {space}/{names.controller_workload(controller)}"
     why = tuple(map(str, items))
     found = tuple(name for name in there if name in waiting)

@@ -19,7 +19,7 @@ from penstock.controllers.observed.references import (
     controllers_using_secret,
 )
 from penstock.controllers.runtime.caches import World
-from penstock.render.config.content import config_hash, files, mounted
+from penstock.render.slinky.config.config_maps import config_hash, files, mounted
 from penstock.slurm.auth.key_rotation import Phase, Ring
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi

@@ -16,7 +16,7 @@ from penstock.controllers.observed.references import controllers_using_config_ma
 from penstock.controllers.runtime.caches import World
 from penstock.controllers.slinky import missing
 from penstock.controllers.slinky.prerequisites import require_cluster
-from penstock.render.config.content import config_hash
+from penstock.render.slinky.config.config_maps import config_hash
 from penstock.render.slinky.inputs import ClusterInputs
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
-from penstock.api.slinky.controller import Trigger
+from penstock.api.cluster.trigger import Trigger
 from penstock.api.slinky.labels import RESTART_TRIGGER
 from penstock.decide.config.acknowledgement import Acks
 from penstock.decide.config.triggers import (
@@ -21,8 +21,10 @@ from penstock.decide.config.triggers import (
     pending,
     triggered,
 )
+from penstock.translate.slinky.cluster import MARKS
 
 VIEW = TriggerView(
+    marks=MARKS,
     annotations={},
     done=(),
     pods=(Daemon("a", True, {}),),
@@ -41,9 +43,9 @@ def only(view: TriggerView) -> Trigger:
 def test_nothing_is_done_unless_it_is_asked_for():
     """S065."""
     assert triggered(VIEW).status == ()
-    assert not pending({}, ())
-    assert not pending({RECONFIGURE: ""}, ())
-    assert pending({RECONFIGURE: "x"}, ())
+    assert not pending(MARKS, {}, ())
+    assert not pending(MARKS, {RECONFIGURE: ""}, ())
+    assert pending(MARKS, {RECONFIGURE: "x"}, ())
 
 
 def test_a_reconfigure_is_asked_of_the_first_pod_and_its_answer_is_told():
@@ -57,7 +59,7 @@ def test_a_reconfigure_is_asked_of_the_first_pod_and_its_answer_is_told():
         told = replace(shown, acks=Acks(reconfigured={found.mark: words}))
         assert only(told).result == result
         assert words is None or only(told).message == words
-        assert not pending(view.annotations, triggered(told).status)
+        assert not pending(MARKS, view.annotations, triggered(told).status)
         again = replace(told, done=triggered(told).status)
         assert triggered(again).status == again.done
         assert not triggered(again).mark
@@ -66,7 +68,7 @@ def test_a_reconfigure_is_asked_of_the_first_pod_and_its_answer_is_told():
 def test_an_answer_to_another_value_is_none():
     view = replace(VIEW, annotations={RECONFIGURE: "b"}, acks=Acks(reconfigured={"a": None}))
     assert only(view).result == WAITING
-    assert pending({RECONFIGURE: "b"}, [Trigger(name="reconfigure", value="a", result=DONE)])
+    assert pending(MARKS, {RECONFIGURE: "b"}, [Trigger(name="reconfigure", value="a", result=DONE)])
 
 
 def test_a_restart_is_told_with_its_pods_before_any_of_them_is_deleted():
@@ -97,12 +99,12 @@ def test_any_new_value_of_the_older_annotation_restarts_once():
 
 def test_a_value_that_a_slurmctld_began_with_restarts_nothing():
     annotations = {RESTART_TRIGGER: "1763800000", RESTART: "slurmctld"}
-    noted = began_with(annotations, (), VIEW.now)
+    noted = began_with(MARKS, annotations, (), VIEW.now)
     assert [(one.name, one.result) for one in noted] == [("restart-trigger", DONE)]
-    assert began_with(annotations, noted, VIEW.now) == noted
-    assert not pending({RESTART_TRIGGER: "1763800000"}, noted)
-    assert pending({RESTART_TRIGGER: "1763800001"}, noted)
-    assert pending(annotations, noted)
+    assert began_with(MARKS, annotations, noted, VIEW.now) == noted
+    assert not pending(MARKS, {RESTART_TRIGGER: "1763800000"}, noted)
+    assert pending(MARKS, {RESTART_TRIGGER: "1763800001"}, noted)
+    assert pending(MARKS, annotations, noted)
 
 
 @pytest.mark.parametrize(

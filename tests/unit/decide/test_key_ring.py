@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api.slinky.names import SLURM_JWKS, SLURM_KEY
 from penstock.decide.auth.key_rotation import BACK_S, PASS_S, REFRESH_S, Seen, step
 from penstock.simulation.slurm.auth_keys import Keys
 from penstock.simulation.slurm.auth_keys import read as keys_in
+from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 from penstock.slurm.auth.key_rotation import Phase, Ring, read
 
 OLD, NEW = b"o" * 64, b"n" * 64

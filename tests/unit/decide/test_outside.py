@@ -12,6 +12,7 @@ from penstock.decide.cluster import external as outside
 from penstock.decide.cluster.connectivity import End
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Node
+from penstock.translate.slinky.cluster import cluster
 
 CONTROLLER = msgspec.convert(
     {
@@ -20,6 +21,7 @@ CONTROLLER = msgspec.convert(
     },
     Controller,
 )
+CLUSTER = cluster(CONTROLLER)
 DENIED = "[2026-11-22T15:02:42.477] error: _fetch_child: failed to fetch remote configs: "
 LOG = f"{DENIED}Protocol authentication error\nerror: failed to load configs. Retrying\n"
 
@@ -34,7 +36,7 @@ def worker(name: str, *, ready: bool, running: bool = True) -> Pod:
 
 def test_a_slurmd_with_another_key_is_told_though_slurmctld_answers_tokens() -> None:
     found = refused_key.refusal(worker("burst-0", ready=False), LOG)
-    finding = outside.answers(CONTROLLER, Known((), 0.0), End.OPEN, found)
+    finding = outside.answers(CLUSTER, Known((), 0.0), End.OPEN, found)
     assert (finding.ok, finding.reason) == (False, "AuthenticationFailed")
     assert "ctl.example.com:6817" in finding.message
     assert "burst-0" in finding.message
@@ -55,20 +57,20 @@ def test_only_a_worker_that_runs_and_is_not_ready_has_a_log_that_says_why() -> N
 
 
 def test_an_answer_counts_more_than_a_way_that_seems_closed() -> None:
-    finding = outside.answers(CONTROLLER, Known((), 0.0), End.SILENT)
+    finding = outside.answers(CLUSTER, Known((), 0.0), End.SILENT)
     assert finding.ok
-    finding = outside.answers(CONTROLLER, Unknown("error", denied=True), End.SILENT)
+    finding = outside.answers(CLUSTER, Unknown("error", denied=True), End.SILENT)
     assert finding.reason == "AuthenticationFailed"
 
 
 def test_workers_that_slurmctld_does_not_reach_are_told_with_their_addresses() -> None:
     node = Node("burst-0", frozenset({"IDLE", "NOT_RESPONDING"}))
     nodes = Known({"burst-0": node}, 0.0)
-    found = outside.unreached(CONTROLLER, [worker("burst-0", ready=True)], nodes)
+    found = outside.unreached(CLUSTER, [worker("burst-0", ready=True)], nodes)
     assert [one.reason for one in found] == ["WorkersUnreachable"]
     assert "port 6818 of burst-0 (10.1.2.3)" in found[0].message
-    assert outside.unreached(CONTROLLER, [worker("burst-0", ready=False)], nodes) == []
-    assert outside.unreached(CONTROLLER, [worker("burst-0", ready=True)], Unknown("x")) == []
+    assert outside.unreached(CLUSTER, [worker("burst-0", ready=False)], nodes) == []
+    assert outside.unreached(CLUSTER, [worker("burst-0", ready=True)], Unknown("x")) == []
 
 
 def test_a_worker_in_the_hosts_network_is_known_by_its_machines_name() -> None:
@@ -78,5 +80,5 @@ def test_a_worker_in_the_hosts_network_is_known_by_its_machines_name() -> None:
     body = {"metadata": {"name": "burst-0"}, "spec": spec, "status": status}
     node = Node("machine", frozenset({"IDLE", "NOT_RESPONDING"}))
     nodes = Known({"machine": node}, 0.0)
-    found = outside.unreached(CONTROLLER, [msgspec.convert(body, Pod)], nodes)
+    found = outside.unreached(CLUSTER, [msgspec.convert(body, Pod)], nodes)
     assert "machine (10.1.2.3)" in found[0].message

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from penstock.api.penstock.partition import PartitionSpec
-from penstock.decide.partition.drift import into_spec, told
+from penstock.decide.partition.drift import told
 from penstock.slurm.partition.declaration import Difference
+from penstock.translate.penstock.adopted_spec import into_partition
 
 TIME = (Difference("MaxTime", "5", "6"),)
 MADE = (Difference("PartitionName", "p", ""),)
@@ -20,7 +21,7 @@ def test_partitions_that_come_and_go_by_hand_are_named() -> None:
 
 
 def test_what_a_partition_adopts_is_a_spec() -> None:
-    found = into_spec(
+    found = into_partition(
         {
             "p": (
                 Difference("MaxTime", "UNLIMITED", "5"),
@@ -42,6 +43,6 @@ def test_what_a_partition_adopts_is_a_spec() -> None:
 
 
 def test_a_partition_does_not_adopt_that_it_was_deleted() -> None:
-    found = into_spec({"p": GONE})
+    found = into_partition({"p": GONE})
     assert found.patch == {}
     assert "delete the object" in found.left["p"]

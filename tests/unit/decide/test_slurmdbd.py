@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.api.kubernetes.kinds import (
@@ -13,10 +15,12 @@ from penstock.api.kubernetes.kinds import (
     PodStatus,
 )
 from penstock.api.kubernetes.meta import Condition, LocalObjectReference, ObjectMeta
-from penstock.api.slinky.accounting import Accounting, AccountingSpec, AccountingStatus
+from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.accounting.slurmdbd import IN_VAIN, Said, database, read, waited_in_vain
+from penstock.model.cluster import AccountingLink
+from penstock.translate.slinky.cluster import accounting_link
 
 NOW = 1_800_000_000.0
 ENDED = "2027-01-15T07:59:50Z"
@@ -88,24 +92,21 @@ def test_for_an_outside_slurmdbd_it_is_tried_now_and_then() -> None:
     pod = slurmctld()
     assert waited_in_vain([pod], serves=None, now=NOW) is None
     assert waited_in_vain([pod], serves=None, now=NOW + 30) is pod
-    assert (
-        accounting.again(Accounting(metadata=ObjectMeta(name="a"), spec=AccountingSpec())) is None
-    )
-    outside = Accounting(metadata=ObjectMeta(name="a"), spec=AccountingSpec(external=True))
-    assert accounting.again(outside) == 30
+    inside = AccountingLink("hpc", "a", exists=True)
+    assert accounting.requeue_after(inside) is None
+    assert accounting.requeue_after(replace(inside, external=True)) == 30
 
 
 def test_whether_slurmdbd_serves_is_what_its_database_says() -> None:
-    def told(*conditions: Condition) -> Accounting:
-        status = AccountingStatus(conditions=conditions)
-        return Accounting(metadata=ObjectMeta(name="a"), spec=AccountingSpec(), status=status)
+    def told(*conditions: Condition) -> AccountingLink:
+        return AccountingLink("hpc", "a", exists=True, conditions=conditions)
 
     def condition(type_: str, status: str) -> Condition:
         return Condition(type=type_, status=status, reason="R", message="m")  # pyright: ignore
 
-    assert accounting.serves(told()) is False
+    assert accounting.is_serving(told()) is False
     lost = told(condition("Ready", "False"), condition("DatabaseReachable", "True"))
-    assert accounting.serves(lost) is True
+    assert accounting.is_serving(lost) is True
     (finding,) = accounting.waits(told(condition("Ready", "False")))
     assert (finding.ok, finding.reason) == (None, "WaitingForAccounting")
     assert finding.message.endswith("Accounting a: m")
@@ -115,10 +116,11 @@ def test_an_accounting_that_does_not_exist_is_told_to_its_controller() -> None:
     reference = LocalObjectReference(name="records")
     meta = ObjectMeta(name="slurm", namespace="hpc")
     controller = Controller(metadata=meta, spec=ControllerSpec(accounting_ref=reference))
-    (finding,) = accounting.findings(controller, None, worked=False)
+    absent = accounting_link(controller, None)
+    (finding,) = accounting.findings(absent, has_worked=False)
     assert (finding.ok, finding.reason) == (None, "AccountingNotFound")
     assert "no Accounting records in namespace hpc: slurmctld is not started" in finding.message
-    (finding,) = accounting.findings(controller, None, worked=True)
+    (finding,) = accounting.findings(absent, has_worked=True)
     assert "nothing is accounted" in finding.message
     there = Accounting(metadata=ObjectMeta(name="records"), spec=AccountingSpec())
-    assert accounting.findings(controller, there, worked=False) == []
+    assert accounting.findings(accounting_link(controller, there), has_worked=False) == []

@@ -8,18 +8,20 @@ import pytest
 
 from penstock.api.slinky.token import TokenIdentity, TokenSpec
 from penstock.decide.auth.token import LONGEST_S, identity_claims, judge, lifetime_s
+from penstock.model.token_request import TokenRequest
 from penstock.slurm.auth import jwt
+from penstock.translate.slinky.token_request import token_request
 
 KEY = b"k" * 64
 NOW = 1_700_000_000.0
 ALICE = TokenIdentity(uid=20001, gid=20000)
 
 
-def spec(**fields: Any) -> TokenSpec:
-    return TokenSpec(username=fields.pop("username", "alice"), **fields)
+def spec(**fields: Any) -> TokenRequest:
+    return token_request(TokenSpec(username=fields.pop("username", "alice"), **fields))
 
 
-def made(of: TokenSpec, key: bytes = KEY, at: float = NOW) -> str:
+def made(of: TokenRequest, key: bytes = KEY, at: float = NOW) -> str:
     return jwt.mint(key, of.username, lifetime_s(of), at, identity_claims(of))
 
 
@@ -64,7 +66,7 @@ def test_a_token_is_renewed_after_four_fifths_of_its_life(after: int, reason: st
     ],
 )
 def test_what_is_held_is_replaced_when_it_is_not_what_is_declared(
-    wanted: TokenSpec, token: str | None, reason: str
+    wanted: TokenRequest, token: str | None, reason: str
 ) -> None:
     assert judge(wanted, KEY, token, NOW).reason == reason
 

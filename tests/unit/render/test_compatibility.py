@@ -10,10 +10,11 @@ from msgspec import structs
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NodeSetStatus
+from penstock.render.config.sections import node_count_of
 from penstock.render.slinky.cluster import login as loginset
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
-from penstock.render.slinky.config.slurm_conf import node_count_of, slurm_conf
+from penstock.render.slinky.config.slurm_conf import slurm_conf
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.slurm.conf.document import Document
 

@@ -16,6 +16,7 @@ from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document
 from penstock.slurm.partition.keys import canonical
 from penstock.slurm.state import Node
+from penstock.translate.penstock.partition_spec import partition_spec
 
 NODES = {
     **{f"compute-{n}": Node(f"compute-{n}", features=("compute",)) for n in range(4)},
@@ -69,7 +70,7 @@ def test_every_field_is_a_key_that_is_written_and_read(load: Any):
     }
     names = {"over_subscribe": "overSubscribe", "max_nodes": "maxNodes", "max_time": "maxTime"}
     spec = {names.get(name, name): value for name, value in values.items()}
-    line = partitions.lines(cluster(load, partition(**spec)))[0]
+    line = partitions.lines(cluster(load, partition(**spec)).model)[0]
     record = Document.parse(line).record("PartitionName", "p")
     assert record is not None
     assert canonical({s.key.lower(): s.value for s in record.settings})["maxtime"] == "60"
@@ -122,9 +123,9 @@ def test_nodes_are_named_as_sets_or_belong_one_by_one(
 ):
     found = partition(**spec)
     at = cluster(load, found, controller={"extraConf": "NodeSet=mine Nodes=other-1\n"})
-    assert partitions.lines(at)[-1] == f"PartitionName=p{line}"
+    assert partitions.lines(at.model)[-1] == f"PartitionName=p{line}"
     names = {f"compute-{one}" if one.isdigit() else one for one in members}
-    assert partitions.members(at, found, NODES, WORKERS) == names
+    assert partitions.members(at.model, partition_spec(found), NODES, WORKERS) == names
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,10 @@ def test_label_requirements_are_those_of_kubernetes(
 ):
     one = {"key": "team", "operator": operator, "values": values}
     found = partition(selector={"podLabels": {"matchExpressions": [one]}})
-    assert partitions.members(cluster(load, found), found, NODES, WORKERS) == matches
+    assert (
+        partitions.members(cluster(load, found).model, partition_spec(found), NODES, WORKERS)
+        == matches
+    )
 
 
 def test_a_name_that_is_taken_stays_with_who_had_it(load: Any):
@@ -150,11 +154,11 @@ def test_a_name_that_is_taken_stays_with_who_had_it(load: Any):
     at = cluster(
         load, new, old, ours, theirs, controller={"extraConf": "PartitionName=raw Nodes=ALL\n"}
     )
-    assert partitions.served(at) == (old,)
-    assert partitions.conflict(at, old) == ""
-    assert partitions.conflict(at, new) == "Partition b"
-    assert partitions.conflict(at, ours) == "NodeSet compute"
-    assert partitions.conflict(at, theirs) == "extraConf of the Controller"
+    assert partitions.served(at.model) == (partition_spec(old),)
+    assert partitions.conflict(at.model, partition_spec(old)) == ""
+    assert partitions.conflict(at.model, partition_spec(new)) == "Partition b"
+    assert partitions.conflict(at.model, partition_spec(ours)) == "NodeSet compute"
+    assert partitions.conflict(at.model, partition_spec(theirs)) == "extraConf of the Controller"
 
 
 def test_a_partition_that_was_rejected_stays_as_the_file_has_it(load: Any):
@@ -168,5 +172,5 @@ def test_a_partition_that_was_rejected_stays_as_the_file_has_it(load: Any):
 def test_a_partition_that_is_wrong_in_itself_is_not_rendered(load: Any):
     wrong = partition(nodes=["compute-[3-1]"])
     at = cluster(load, wrong, partition("q"))
-    assert partitions.invalid(at) == {"p"}
-    assert [one.slurm_name for one in partitions.served(at)] == ["q"]
+    assert partitions.invalid(at.model) == {"p"}
+    assert [one.name for one in partitions.served(at.model)] == ["q"]

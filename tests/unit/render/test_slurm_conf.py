@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from penstock.render.config import content as config
+from penstock.render.config import sections
+from penstock.render.slinky.config import config_maps as config
 from penstock.render.slinky.config import slurm_conf
 from penstock.slurm.conf.document import Document
 
@@ -61,10 +62,10 @@ def test_generated_configuration_is_all_of_a_form_that_slurm_reads(load: Any):
 
 
 def test_only_who_slurmctld_is_concerns_its_clients(load: Any):
-    before = slurm_conf.identity(conf(load))
-    assert slurm_conf.identity(conf(load, extraConf="PartitionName=x Nodes=ALL")) == before
-    assert slurm_conf.identity(conf(load, extraConf="AuthInfo=cred_expire=1")) != before
-    assert slurm_conf.identity(conf(load, clusterName="other")) != before
+    before = sections.identity(conf(load))
+    assert sections.identity(conf(load, extraConf="PartitionName=x Nodes=ALL")) == before
+    assert sections.identity(conf(load, extraConf="AuthInfo=cred_expire=1")) != before
+    assert sections.identity(conf(load, clusterName="other")) != before
 
 
 def test_a_file_that_the_user_gives_is_not_generated(load: Any):
@@ -102,10 +103,10 @@ def test_a_kept_partition_stays_in_its_part_of_the_file() -> None:
     extra = "#\n### EXTRA CONFIG ###\n"
     merged = "#\n### MERGED CONFIG ###\nAuthInfo=use_client_ids\n"
     told = head + "PartitionName=b Nodes=ALL\n" + extra + own + merged
-    kept = slurm_conf.with_partitions_of(told, head + extra + own + merged, {"b"})
+    kept = sections.with_partitions_of(told, head + extra + own + merged, {"b"})
     assert kept == told
-    assert slurm_conf.extra_conf_of(kept) == own
+    assert sections.extra_conf_of(kept) == own
     # One of the user's own goes with it, and comes again with its heading.
-    gone = slurm_conf.with_partitions_of(head, head + extra + own, {"raw"})
+    gone = sections.with_partitions_of(head, head + extra + own, {"raw"})
     assert gone == head
-    assert slurm_conf.with_partitions_of(head + extra + own, gone, {"raw"}) == head + extra + own
+    assert sections.with_partitions_of(head + extra + own, gone, {"raw"}) == head + extra + own

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import field
 
+from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct, LocalObjectReference
 from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.kubernetes.resource import Resource
@@ -195,17 +196,6 @@ class ControllerSpec(KubeStruct, frozen=True):
     def replicas(self) -> int:
         """Number of slurmctld daemons: the primary and its backups."""
         return 1 + self.ha.backups if self.ha and self.ha.enabled else 1
-
-
-class Trigger(KubeStruct, frozen=True, kw_only=True):
-    """A request by annotation, and its result."""
-
-    name: Annotated[str, about("reconfigure or restart.")]
-    value: Annotated[str, about("Value of the annotation.")] = ""
-    result: Annotated[str, about("`Waiting`, `Done` or `Refused`.")] = ""
-    message: Annotated[str, about("What was done, or why not.")] = ""
-    time: Annotated[str, about("When this result came.")] = ""
-    pods: Annotated[tuple[str, ...], about("Uids of the pods to be replaced.")] = ()
 
 
 class ControllerStatus(Status, frozen=True):

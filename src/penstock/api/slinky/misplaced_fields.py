@@ -1,7 +1,7 @@
 """Fields of a container that stand in a pod spec, and the other way round.
 
 The schema leaves containers and pod specs open, so the API server keeps such a field, and nothing
-reads it there. Source: Kubernetes API reference 1.36, Container and PodSpec v1.
+reads it there.
 """
 
 from __future__ import annotations
@@ -10,29 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.pod_fields import OF_CONTAINERS, OF_PODS
 from penstock.api.kubernetes.spec_parts import PodTemplate
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-OF_CONTAINERS: Final = _names(
-    "args command env envFrom image imagePullPolicy lifecycle livenessProbe ports readinessProbe "
-    "resizePolicy restartPolicyRules startupProbe stdin stdinOnce terminationMessagePath "
-    "terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
-)
-"""Fields of a container that no pod spec has."""
-OF_PODS: Final = _names(
-    "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy "
-    "enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers "
-    "hostname hostnameOverride imagePullSecrets initContainers nodeName nodeSelector os overhead "
-    "preemptionPolicy priority priorityClassName readinessGates resourceClaims runtimeClassName "
-    "schedulerName schedulingGates serviceAccount serviceAccountName setHostnameAsFQDN "
-    "shareProcessNamespace subdomain terminationGracePeriodSeconds tolerations "
-    "topologySpreadConstraints volumes"
-)
-"""Fields of a pod spec that no container has."""
 _POD: Final = "spec.template.spec"
 _HOLLOW: Final[tuple[Any, ...]] = (None, "", {}, [])
 

@@ -15,13 +15,8 @@ from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
+from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
 from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMDBD_PORT
-
-SLURM_KEY = "slurm.key"
-JWT_KEY = "jwt.key"
-SLURM_JWKS = "slurm.jwks"
-"""Several keys of auth/slurm; where it is, slurm.key is not read."""
-
 
 # Controller
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import field
 
 from penstock.api.cluster.cluster_ref import FIXED_REF, NON_EMPTY_REF, ControllerRef
+from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
@@ -205,18 +206,6 @@ class NodeSetSpec(KubeStruct, frozen=True):
     def workers_sssd_conf_ref(self) -> SecretKeySelector | None:
         """Where workers' sssd.conf is, if users may log in to them and it has a place."""
         return self.ssh.sssd_conf_ref if self.ssh is not None and self.ssh.enabled else None
-
-
-class ExternalSlurm(KubeStruct, frozen=True):
-    """How an external slurmctld is asked, once its Controller is gone."""
-
-    rest_api_url: Annotated[str, about("URL of the slurmrestd that was asked last.")] = ""
-    jwt_secret: Annotated[str, about("Name of the Secret with the key that signs tokens.")] = ""
-    jwt_secret_key: Annotated[str, about("Key within that Secret's data.")] = ""
-    silent_since: Annotated[
-        str,
-        about("Since when it cannot be asked, while NodeSet and Controller are being deleted."),
-    ] = ""
 
 
 class NodeSetStatus(Status, frozen=True, omit_defaults=False):

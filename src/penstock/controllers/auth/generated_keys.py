@@ -14,6 +14,7 @@ from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.kube import ConflictError, NotFoundError
 from penstock.render.parts.key_secret import generate, key_secret
+from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
 
 
 class GeneratedKeys:
@@ -27,9 +28,9 @@ class GeneratedKeys:
         spec, space = controller.spec, controller.metadata.namespace
         wanted: list[tuple[str, str]] = []
         if spec.slurm_key_ref is None:
-            wanted.append((names.generated_slurm_key(controller), names.SLURM_KEY))
+            wanted.append((names.generated_slurm_key(controller), SLURM_KEY))
         if spec.effective_jwt_key_ref is None:
-            wanted.append((names.generated_jwt_key(controller), names.JWT_KEY))
+            wanted.append((names.generated_jwt_key(controller), JWT_KEY))
         labels = app_labels.labels("slurmctld", controller.metadata.name)
         await self._keep(controller, events)
         for name, file in wanted:

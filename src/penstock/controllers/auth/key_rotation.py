@@ -19,8 +19,8 @@ from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.auth.key_rotation import Seen, Step, step
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container, slurmd_started_at
 from penstock.kube import NotFoundError
-from penstock.render.config.content import config_hash
 from penstock.render.parts.key_secret import ring_secret
+from penstock.render.slinky.config.config_maps import config_hash
 from penstock.slurm.auth.key_rotation import Phase, Ring, named
 from penstock.slurm.known import Unknown
 
@@ -63,7 +63,7 @@ class KeyRotation:
         if ring is None:
             if self._world.secrets.get(f"{space}/{name}") is None:
                 origin = self._world.secret_hash(space, ref)
-                manifest = ring_secret(controller, Ring(wanted, origin, origin))
+                manifest = ring_secret(controller, name, Ring(wanted, origin, origin))
                 await self._context.objects.create_secret(controller, events, manifest)
                 return []
             told = f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"

@@ -22,6 +22,7 @@ from penstock.decide.slurm_node import slurmd_version
 from penstock.kube import KubeError
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
+from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 
 AGAIN_S = 10.0
 """Between two looks at what keeps the sides apart."""
@@ -90,7 +91,7 @@ class RejectedKeyDetector:
             image = release.images(msgspec.json.decode(raw)["spec"]).get(SLURMD, "")
             return [slurmd_version.refused(meta.name, release.running(cluster), {"image": image})]
         wanted = names.slurm_key_ref(cluster.controller)
-        own = _from(msgspec.json.decode(raw), names.SLURM_JWKS, names.SLURM_KEY)
+        own = _from(msgspec.json.decode(raw), SLURM_JWKS, SLURM_KEY)
         if own is not None and own.name == names.key_ring(cluster.controller):
             # What is in the ring was made of the Secret that users know.
             own = wanted

@@ -19,9 +19,11 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import backups
 from penstock.kube import ForbiddenError, NotFoundError
-from penstock.render.config.content import content_hash, mounted
+from penstock.render.config.content import content_hash
+from penstock.render.slinky.config.config_maps import mounted
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.rest.errors import SlurmError
+from penstock.translate.slinky.cluster import MARKS
 
 SHARED = "ReadWriteMany"
 PACE_S = 5.0
@@ -68,7 +70,7 @@ class Backups:
                 await self._restarter.annotate(pod, had)
         status = controller.status
         hash_, since = status.effective_config_hash, status.config_since
-        stale = backups.outdated(pods, hash_, since, self._client.clock.time())
+        stale = backups.outdated(MARKS, pods, hash_, since, self._client.clock.time())
         for pod in stale[:1]:
             note = f"{pod.metadata.name} is made anew: a standby reads its files at its start only"
             await self._restarter.restart(controller, events, pod, note)
@@ -119,13 +121,13 @@ class Backups:
         pods = sorted(
             self._world.slurmctld_pods(controller), key=lambda pod: _ordinal(controller, pod)
         )
-        wanted = backups.active(pods, await self._answering(controller))
+        wanted = backups.active(MARKS, pods, await self._answering(controller))
         if wanted is None:
             return
         # First the one that comes, so that the Service leads somewhere all the time.
         for pod in sorted(pods, key=lambda pod: pod.metadata.name != wanted):
             right = pod.metadata.name == wanted
-            if right == backups.is_active(pod) or pod.metadata.deleting:
+            if right == backups.is_active(MARKS, pod) or pod.metadata.deleting:
                 continue
             await self._write(pod, TRUE if right else None)
             if right:

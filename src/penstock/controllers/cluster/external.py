@@ -22,6 +22,7 @@ from penstock.decide.config.triggers import Triggered
 from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Fact, Unknown
+from penstock.translate.slinky.cluster import cluster as translated
 
 
 @dataclass(slots=True)
@@ -69,12 +70,13 @@ class ExternalCluster:
         refusal = await self.keys.observe(controller.metadata.key, starts)
         if refusal is not None:
             await self.keys.refresh(pods, cluster.slurm_key_hash)
-        answers = outside.answers(controller, said, await self._way(controller, said), refusal)
+        declared = translated(controller, cluster.accounting)
+        answers = outside.answers(declared, said, await self._way(controller, said), refusal)
         self._states.of(controller).waits = not answers.ok or starts is not None
         return [
             answers,
-            *(outside.unreached(controller, pods, snapshot.nodes) if snapshot is not None else ()),
-            *accounting.findings(controller, cluster.accounting, worked=True),
+            *(outside.unreached(declared, pods, snapshot.nodes) if snapshot is not None else ()),
+            *accounting.findings(declared.accounting, has_worked=True),
         ]
 
     def requeue_after(self, controller: Controller) -> float | None:

@@ -19,16 +19,10 @@ from penstock.decide.config.start import SLURMCTLD, Start, StartResult, observe
 from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
 from penstock.decide.pod.workload import restarts
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
-from penstock.render.config.content import (
-    config_hash,
-    content_hash,
-    files,
-    mounted,
-    own_hash,
-    refused_in,
-)
+from penstock.render.config.content import content_hash, refused_in
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.config.config_maps import config_hash, files, mounted, own_hash
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF

@@ -20,6 +20,7 @@ from penstock.decide.config.triggers import (
 )
 from penstock.decide.pod.workload import workload
 from penstock.kube import NotFoundError
+from penstock.translate.slinky.cluster import MARKS
 
 
 class Triggers:
@@ -37,6 +38,7 @@ class Triggers:
         pods = self._world.slurmctld_pods(controller)
         found = triggered(
             TriggerView(
+                MARKS,
                 controller.metadata.annotations,
                 controller.status.triggers,
                 [_daemon(pod) for pod in pods],

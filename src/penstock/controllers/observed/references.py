@@ -14,7 +14,7 @@ from penstock.api.slinky.token import TOKENS, Token
 from penstock.controllers.observed.members import same_namespace
 from penstock.controllers.runtime.watching import keys
 from penstock.kube.runtime.declaration import Lookup
-from penstock.render.config.content import config_maps_named
+from penstock.render.slinky.config.config_maps import config_maps_named
 
 
 def controllers_using_secret(secret: Secret, lookup: Lookup) -> list[str]:

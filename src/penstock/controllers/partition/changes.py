@@ -35,11 +35,8 @@ from penstock.decide.partition.hold import finding as held_finding
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
 from penstock.render.config import partition as render
-from penstock.render.slinky.config.slurm_conf import (
-    retained_partitions,
-    slurm_conf,
-    with_partitions_of,
-)
+from penstock.render.config.sections import with_partitions_of
+from penstock.render.slinky.config.slurm_conf import retained_partitions, slurm_conf
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document
 from penstock.slurm.known import Unknown
@@ -173,10 +170,11 @@ class PartitionChanges:
         if isinstance(nodes, Unknown):
             return {}
         kubernetes = workers(self._world, cluster)
+        model = cluster.model
         return {
-            node_set_of(one.slurm_name): render.members(cluster, one, nodes.value, kubernetes)
-            for one in render.served(cluster)
-            if render.marked(cluster, one) and one.slurm_name not in cluster.rejected_partitions
+            node_set_of(one.name): render.members(model, one, nodes.value, kubernetes)
+            for one in render.served(model)
+            if render.marked(model, one) and one.name not in cluster.rejected_partitions
         }
 
     def file_only_reason(self, key: str) -> str:
@@ -203,7 +201,7 @@ class PartitionChanges:
         world, state = self._world, self._state(key)
         world.freed_partitions[uid] = state.freed
         cluster = replace(world.cluster(controller), rejected_partitions=frozenset[str]())
-        invalid = render.invalid(cluster)
+        invalid = render.invalid(cluster.model)
         old = world.slurm_conf(controller)
         if old is None or controller.spec.external:
             world.kept_partitions.pop(uid, None)
@@ -283,7 +281,7 @@ class PartitionChanges:
         state, world, now = self._state(key), self._world, self._clock.monotonic()
         waiting = {
             name
-            for name in retained_partitions(cluster) - render.invalid(cluster)
+            for name in retained_partitions(cluster) - render.invalid(cluster.model)
             if is_drained(old, name)
             and not (name in state.kept_by and state.kept_by[name].at > now - AGAIN_S)
         }
@@ -349,7 +347,7 @@ class PartitionChanges:
         key = controller.metadata.key
         link, state = self._connections.get(key), self._state(key)
         cluster = self._world.cluster(controller)
-        found = retained_partitions(cluster) - render.invalid(cluster)
+        found = retained_partitions(cluster) - render.invalid(cluster.model)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
         return held_finding(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))

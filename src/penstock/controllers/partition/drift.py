@@ -17,10 +17,11 @@ from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POL
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
 from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
-from penstock.decide.partition.drift import into_spec, told
+from penstock.decide.partition.drift import told
 from penstock.kube import Client, Recorder
 from penstock.kube.runtime.declaration import Signals
-from penstock.render.config.content import content_hash, mounted
+from penstock.render.config.content import content_hash
+from penstock.render.slinky.config.config_maps import mounted
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
@@ -29,6 +30,7 @@ from penstock.slurm.partition.adoption import Sets, into_extra_conf, into_nodese
 from penstock.slurm.partition.declaration import ALL, Adoption, Difference, partition_lines
 from penstock.slurm.partition.drift import drifts
 from penstock.slurm.state import Node
+from penstock.translate.penstock.adopted_spec import into_partition
 
 Owner: TypeAlias = Controller | NodeSet | Partition
 """What declares a partition; a Controller has those of its extraConf and those of nobody."""
@@ -151,7 +153,7 @@ class PartitionDrift:
     ) -> Adoption:
         match owner:
             case Partition():
-                return into_spec(due)
+                return into_partition(due)
             case NodeSet():
                 partition = owner.spec.partition
                 return into_nodeset(partition.config if partition else "", due)

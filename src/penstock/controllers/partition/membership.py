@@ -44,11 +44,12 @@ async def mark(
         return Marked()
     wanted: dict[str, frozenset[str]] = {}
     sets: dict[str, str] = {}
-    for one in render.served(cluster):
-        if render.marked(cluster, one):
-            name = one.slurm_name
-            wanted[feature(name)] = render.members(cluster, one, nodes.value, kubernetes)
-            words = [*render.set_names(cluster, one), node_set_of(name)]
+    model = cluster.model
+    for one in render.served(model):
+        if render.marked(model, one):
+            name = one.name
+            wanted[feature(name)] = render.members(model, one, nodes.value, kubernetes)
+            words = [*render.set_names(model, one), node_set_of(name)]
             sets[feature(name)] = ",".join(words)
     moved: set[str] = set()
     held = {feature(name) for name in kept}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from penstock.api.slinky.controller import Controller
 from penstock.controllers.runtime.report import Events
-from penstock.render.slinky.config.slurm_conf import with_partitions_of
+from penstock.render.config.sections import with_partitions_of
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.partition.declaration import PartitionLine
 

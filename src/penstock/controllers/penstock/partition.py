@@ -35,6 +35,7 @@ from penstock.slurm.mirror.snapshot import NOT_ASKED
 from penstock.slurm.partition.declaration import Difference, node_set, partition_lines
 from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
 from penstock.slurm.state import Node
+from penstock.translate.penstock.partition_spec import partition_spec
 
 HEARD_S = 15.0
 """How long a new process waits for its first word from Slurm before it tells of silence."""
@@ -104,14 +105,15 @@ class PartitionReconciler(Reconciler[Partition]):
         key = cluster.controller.metadata.key
         link = self._connections.get(key)
         name = obj.slurm_name
-        conflict = render.conflict(cluster, obj)
+        model, declared_here = cluster.model, partition_spec(obj)
+        conflict = render.conflict(model, declared_here)
         live: Fact[Live | None] = Unknown(NOT_ASKED)
         absent: list[str] = []
         if link is not None:
             nodes = link.mirror.snapshot.nodes
             live = self._live(cluster, obj, link.partitions.records, nodes)
             if isinstance(nodes, Known):
-                absent = render.absent(cluster, obj, nodes.value)
+                absent = render.absent(model, declared_here, nodes.value)
         drift = [] if conflict else await self._drift.resolve(obj, cluster, obj.spec.drift)
         settled = bool(drift) or (drift is None and self._settled(obj, cluster))
         if settled and isinstance(live, Known) and live.value is not None:
@@ -120,7 +122,7 @@ class PartitionReconciler(Reconciler[Partition]):
         view = PartitionView(
             name=name,
             conflict=conflict,
-            missing=tuple(render.missing(cluster, obj)),
+            missing=tuple(render.missing(model, declared_here)),
             refused=self._changes.refusals(key).get(name, ""),
             live=live,
             by_file=self._changes.file_only_reason(key),
@@ -181,7 +183,9 @@ class PartitionReconciler(Reconciler[Partition]):
             expected: frozenset[str] | None = None
             if isinstance(nodes, Known):
                 kubernetes = workers(self.world, cluster)
-                members = render.members(cluster, obj, nodes.value, kubernetes)
+                members = render.members(
+                    cluster.model, partition_spec(obj), nodes.value, kubernetes
+                )
                 expected = expected_nodes(text, name, nodes.value, {node_set(name): members})
             differing = tuple(
                 one

@@ -58,14 +58,20 @@ from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import APPLIED
 from penstock.kube import Cache, Manager
-from penstock.render.config.content import config_hash, config_maps_named, files, mounted
+from penstock.render.config.sections import extra_conf_of, node_count_of
 from penstock.render.parts.digest import digest, secret_digest
-from penstock.render.slinky.config.slurm_conf import extra_conf_of, node_count_of
+from penstock.render.slinky.config.config_maps import (
+    config_hash,
+    config_maps_named,
+    files,
+    mounted,
+)
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth import key_rotation as keyring
 from penstock.slurm.auth.key_rotation import Ring
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.partition.declaration import live_only
+from penstock.translate.slinky.cluster import MARKS
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -368,7 +374,7 @@ class World:
             for number in range(controller.spec.replicas)
         ]
         found = [pod for key in keys if (pod := self.pods.get(key)) is not None]
-        return tuple(sorted(found, key=lambda pod: not is_active(pod)))
+        return tuple(sorted(found, key=lambda pod: not is_active(MARKS, pod)))
 
     def pods_labelled(self, namespace: str, component: str, instance: str) -> tuple[Pod, ...]:
         """Pods of one workload of ours, by name."""

@@ -14,10 +14,11 @@ from functools import cache
 import structlog
 from prometheus_client import Counter
 
+from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.nodeset import ExternalSlurm, NodeSet
+from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.observed.members import ClusterMember, cluster_keys
 from penstock.controllers.runtime.caches import World

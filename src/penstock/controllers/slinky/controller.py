@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from penstock.api.cluster import marks
+from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.kinds import (
     CONFIG_MAPS,
@@ -24,7 +25,7 @@ from penstock.api.penstock.partition import PARTITIONS
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
-from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus, Trigger
+from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.token import TOKENS
 from penstock.base.times import write
@@ -91,19 +92,21 @@ from penstock.decide.partition.hold import DRAINING
 from penstock.decide.pod.workload import stuck, workload
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Signal, Watch
-from penstock.render.config.content import (
-    Contents,
+from penstock.render.config.content import Contents
+from penstock.render.slinky.cluster import release as of_release
+from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.config.config_maps import (
     config_hash,
     declared,
     files,
     mounted,
     partition_record,
 )
-from penstock.render.slinky.cluster import release as of_release
-from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.slurm_conf import retained_partitions
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.translate.slinky.cluster import MARKS, accounting_link
+from penstock.translate.slinky.cluster import cluster as translated
 from penstock.translate.slinky.image_sources import image_sources
 
 _REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
@@ -208,7 +211,7 @@ class ControllerReconciler(Reconciler[Controller]):
         if not obj.spec.external:
             await self.generated.apply(obj, self.events)
         cluster = self.world.cluster(obj)
-        first = accounting.first_waits(obj, cluster.accounting)
+        first = accounting.first_waits(translated(obj, cluster.accounting))
         waiting = missing.prerequisite_findings(self.world, obj, cluster) or first
         if not waiting and not obj.spec.external and not _worked(obj):
             version = of_release.of_slurmctld(cluster)
@@ -241,7 +244,7 @@ class ControllerReconciler(Reconciler[Controller]):
         cluster = brought.cluster
         pods, runs, late = await self._daemons(obj, cluster)
         serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
-        asked = pending(obj.metadata.annotations, self._noted(obj))
+        asked = pending(MARKS, obj.metadata.annotations, self._noted(obj))
         manifest = render.stateful_set(cluster)
         pod = hold.inspect(
             self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked
@@ -270,7 +273,7 @@ class ControllerReconciler(Reconciler[Controller]):
             self._states.of(obj).triggered = await self.triggers.advance(obj, self.events, view)
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
-            *accounting.findings(obj, cluster.accounting, worked=_worked(obj)),
+            *accounting.findings(accounting_link(obj, cluster.accounting), has_worked=_worked(obj)),
             *self._told(obj, cluster, view, decision),
         ]
         drifted = await self._drifted(obj, cluster)
@@ -359,7 +362,7 @@ class ControllerReconciler(Reconciler[Controller]):
         if _worked(obj):
             return done
         now = write(self.client.clock.time())
-        noted = began_with(obj.metadata.annotations, done, now)
+        noted = began_with(MARKS, obj.metadata.annotations, done, now)
         if noted != done:
             self._states.of(obj).triggered = Triggered(noted)
         return noted
@@ -387,8 +390,8 @@ class ControllerReconciler(Reconciler[Controller]):
         self, controller: Controller, cluster: ClusterInputs, pods: tuple[Pod, ...]
     ) -> list[Finding]:
         """What slurmctld waits for at its first start; when that is there it waits no longer."""
-        found = cluster.accounting
-        if found is None:
+        found = accounting_link(controller, cluster.accounting)
+        if found is None or not found.exists:
             return []
         pod = accounting.in_vain(found, pods, self.client.clock.time())
         if pod is not None and not _has_state_in_pod(controller):
@@ -438,7 +441,8 @@ class ControllerReconciler(Reconciler[Controller]):
         if triggered is not None and triggered.waits:
             return 0.5
         if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
-            return accounting.again(self.world.declared(obj).accounting)
+            declared = self.world.declared(obj)
+            return accounting.requeue_after(accounting_link(obj, declared.accounting))
         if decision.stage in _REFUSED and not self.world.refused(obj):
             # The status tells of it from now on: then the rest goes on without it.
             return 0.2

@@ -12,7 +12,7 @@ from penstock.api.slinky.related_objects import controller_references
 from penstock.controllers.runtime.caches import World
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.config import files as config_files
-from penstock.render.config.content import config_maps_of
+from penstock.render.slinky.config.config_maps import config_maps_of
 from penstock.render.slinky.inputs import ClusterInputs
 
 

@@ -38,9 +38,11 @@ from penstock.decide.cluster.restapi_finalizer import needed_for
 from penstock.decide.pod.workload import crashed, workload
 from penstock.kube import NotFoundError, Result
 from penstock.kube.runtime.declaration import Watch
-from penstock.render.config.content import config_hash
 from penstock.render.slinky.cluster import slurmrestd as render
+from penstock.render.slinky.config.config_maps import config_hash
+from penstock.translate.slinky.cluster import cluster as translated
 from penstock.translate.slinky.image_sources import image_sources
+from penstock.translate.slinky.worker_set import worker_set
 
 
 @dataclass(slots=True)
@@ -84,8 +86,10 @@ class RestApiReconciler(Reconciler[RestApi]):
         if ASK_FINALIZER not in obj.metadata.finalizers:
             return Result()
         nodesets = (one for of in cluster_keys(obj) for one in self.world.nodesets_of.get(of))
-        staffed = [(one, self.world.pods_of.count(one.metadata.uid)) for one in nodesets]
-        kept = needed_for(obj, staffed, self.client.clock.time())
+        staffed = [
+            (worker_set(one), self.world.pods_of.count(one.metadata.uid)) for one in nodesets
+        ]
+        kept = needed_for(obj.metadata.deletion_timestamp, staffed, self.client.clock.time())
         if kept is None:
             await self._finalize(obj, wanted=False)
             return Result()
@@ -117,7 +121,7 @@ class RestApiReconciler(Reconciler[RestApi]):
             return [
                 Finding(None, "ConfigMapNotFound", f"Waiting for ConfigMap {list_some(absent)}")
             ]
-        if waiting := accounting.first_waits(cluster.controller, cluster.accounting):
+        if waiting := accounting.first_waits(translated(cluster.controller, cluster.accounting)):
             # There is no slurm.conf before.
             return waiting
         await self._finalize(obj, wanted=cluster.controller.spec.external)

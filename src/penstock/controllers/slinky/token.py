@@ -22,9 +22,10 @@ from penstock.decide.auth import token as decide
 from penstock.decide.auth.token import Held, Verdict
 from penstock.kube import ConflictError, NotFoundError
 from penstock.kube.runtime.declaration import Watch
+from penstock.render.parts.owner import owner
 from penstock.render.slinky import token as render
-from penstock.render.slinky.inputs import owner
 from penstock.slurm.auth import jwt
+from penstock.translate.slinky.token_request import token_request
 
 SOONEST_S = 1.0
 LATEST_S = 3600.0
@@ -73,7 +74,8 @@ class TokenReconciler(Reconciler[Token]):
             return [Finding(None, "TakingOver", f"Secret {ref.name} becomes this Token's own")]
         there = self.world.secret_value(space, ref)
         text = there.decode(errors="replace") if there is not None else None
-        verdict = decide.judge(obj.spec, key, text, self.client.clock.time())
+        request = token_request(obj.spec)
+        verdict = decide.judge(request, key, text, self.client.clock.time())
         wanted = text
         if verdict.reason and (obj.spec.refresh or text is None):
             wanted = self._new(obj, key)
@@ -91,18 +93,18 @@ class TokenReconciler(Reconciler[Token]):
             note = f"A new token of {obj.spec.username} is in Secret {ref.name}: {verdict.words}"
             self.events.normal(obj, verdict.reason, note, "Issue")
         await self._tidy(obj, ref.name)
-        held = decide.judge(obj.spec, key, wanted, self.client.clock.time()).held
+        held = decide.judge(request, key, wanted, self.client.clock.time()).held
         self._hold(obj, held)
         until = times.write(held.expires_at) if held is not None else "an unknown time"
         return [Finding(True, "TokenValid", f"Secret {ref.name} has a token that ends at {until}")]
 
     def _new(self, obj: Token, key: bytes) -> str:
         """A token to put into the Secret: the one that we made last, as long as that is right."""
-        now = self.client.clock.time()
+        now, request = self.client.clock.time(), token_request(obj.spec)
         made = self._states.of(obj).made
-        if made is None or decide.judge(obj.spec, key, made, now).reason:
-            claims = decide.identity_claims(obj.spec)
-            made = jwt.mint(key, obj.spec.username, decide.lifetime_s(obj.spec), now, claims)
+        if made is None or decide.judge(request, key, made, now).reason:
+            claims = decide.identity_claims(request)
+            made = jwt.mint(key, obj.spec.username, decide.lifetime_s(request), now, claims)
             self._states.of(obj).made = made
         return made
 

@@ -11,12 +11,13 @@ from penstock.decide.advice import container_rights, gpus, host_network
 from penstock.decide.cluster import external
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import default_topology, parameters, slurmd_version
-from penstock.render.config.content import mounted
+from penstock.render.config import node_set
 from penstock.render.slinky.cluster import release
-from penstock.render.slinky.config.slurm_conf import nodeset_lines
+from penstock.render.slinky.config.config_maps import mounted
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import pod_spec
 from penstock.slurm.conf.document import Document
+from penstock.translate.slinky.cluster import slurm_node_set
 
 _LISTENS = "slurmd listens on 6818, and on free ports for jobs,"
 
@@ -51,7 +52,8 @@ def _external_partition(
     if not has_partition(nodeset) or not cluster.controller.spec.external:
         return []
     records = connection.partitions.records if connection is not None else UNCONNECTED
-    return [external.partition(nodeset, nodeset_lines(nodeset), records)]
+    found = slurm_node_set(nodeset)
+    return [external.partition(found.name, node_set.lines(found), records)]
 
 
 def _container_rights(nodeset: NodeSet, slurmd: Json) -> list[Finding]:
@@ -73,7 +75,7 @@ def _topology(view: WorkerSetView, cluster: ClusterInputs) -> list[Finding]:
     """Whether a job can use its nodes, by the topology.yaml that is declared here."""
     controller = cluster.controller.spec
     files = {} if controller.external else mounted(cluster, {})
-    lines = [line for one in cluster.nodesets for line in nodeset_lines(one)]
+    lines = [line for one in cluster.nodesets for line in node_set.lines(slurm_node_set(one))]
     named = [f"Topology={one.spec.topology}" for one in cluster.partitions if one.spec.topology]
     found = default_topology.finding(
         view.workers.marks,

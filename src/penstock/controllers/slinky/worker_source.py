@@ -29,12 +29,12 @@ from penstock.kube import NotFoundError
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_slot import WorkerSlot
 from penstock.model.worker_status import ExternalSlurm
-from penstock.render.config.content import cgroup_conf
+from penstock.render.slinky.config.config_maps import cgroup_conf
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import revision_meaning, worker_pod
 from penstock.slurm.known import Unknown
 from penstock.translate.slinky import recorded_spec
-from penstock.translate.slinky.worker_set import external_slurm, worker_set
+from penstock.translate.slinky.worker_set import worker_set
 
 
 class NodeSetServices:
@@ -97,7 +97,7 @@ class NodeSetSource(WorkerSource):
 
     def external(self) -> ExternalSlurm | None:
         """How an external slurmctld is asked, as the status has it."""
-        return external_slurm(self._services.connections.external(self._nodeset))
+        return self._services.connections.external(self._nodeset)
 
     def creation_blocked(self) -> Finding | None:
         """The first fault, or the first object that is missing."""

@@ -1,4 +1,4 @@
-"""What a Controller is told of its Accounting, and when its slurmctld need not wait any longer."""
+"""Conditions of a cluster about its accounting, and when slurmctld need not wait for slurmdbd."""
 
 from __future__ import annotations
 
@@ -6,64 +6,59 @@ from collections.abc import Sequence
 
 from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.accounting import Accounting
-from penstock.api.slinky.controller import Controller
 from penstock.decide.accounting.slurmdbd import PAUSE_S, REACHABLE, waited_in_vain
 from penstock.decide.config.conditions import APPLIED
+from penstock.model.cluster import AccountingLink, Cluster
 
 
-def findings(
-    controller: Controller, accounting: Accounting | None, *, worked: bool
-) -> list[Finding]:
-    """Whether the Accounting that is named is there; `worked` is whether slurmctld ever has."""
-    ref = controller.spec.accounting_ref
-    if ref is None or accounting is not None:
+def findings(link: AccountingLink | None, *, has_worked: bool) -> list[Finding]:
+    """Whether the Accounting that a cluster names exists; `has_worked` is about slurmctld."""
+    if link is None or link.exists:
         return []
-    until = "nothing is accounted" if worked else "slurmctld is not started"
+    until = "nothing is accounted" if has_worked else "slurmctld is not started"
     return [
         Finding(
             None,
             "AccountingNotFound",
-            f"spec.accountingRef: there is no Accounting {ref.name} in namespace "
-            f"{controller.metadata.namespace}: {until} before it exists",
+            f"spec.accountingRef: there is no Accounting {link.name} in namespace "
+            f"{link.namespace}: {until} before it exists",
         )
     ]
 
 
-def first_waits(controller: Controller, accounting: Accounting | None) -> list[Finding]:
-    """What the very first start of slurmctld waits for, and whatever mounts its configuration.
+def first_waits(cluster: Cluster) -> list[Finding]:
+    """Why slurmctld is not started the first time, nor whatever mounts its configuration.
 
-    Without its Accounting, slurmctld gives the cluster an id that slurmdbd may refuse later.
+    Without its Accounting, slurmctld gives the cluster an id that slurmdbd may reject later.
     """
-    if controller.spec.external or find(controller.status.conditions, APPLIED) is not None:
+    if cluster.external or find(cluster.conditions, APPLIED) is not None:
         return []
-    return findings(controller, accounting, worked=False)
+    return findings(cluster.accounting, has_worked=False)
 
 
-def waits(accounting: Accounting) -> list[Finding]:
-    """Why slurmctld, which is not ready, may be waiting: at its first start it needs slurmdbd."""
-    if serves(accounting) is not False:
+def waits(link: AccountingLink) -> list[Finding]:
+    """Why a slurmctld that is not ready may be waiting: its first start needs slurmdbd."""
+    if is_serving(link) is not False:
         return []
-    found = find(accounting.status.conditions, READY)
+    found = find(link.conditions, READY)
     said = found.message if found is not None else "nothing is known of it yet"
-    told = f"At its first start slurmctld waits for Accounting {accounting.metadata.name}: {said}"
+    told = f"At its first start slurmctld waits for Accounting {link.name}: {said}"
     return [Finding(None, "WaitingForAccounting", told)]
 
 
-def serves(accounting: Accounting) -> bool | None:
-    """Whether slurmdbd takes records; None of an outside one, of which nothing is known here."""
-    if accounting.spec.external:
+def is_serving(link: AccountingLink) -> bool | None:
+    """Whether slurmdbd accepts records; None of an external one, whose state is not known here."""
+    if link.external:
         return None
-    conditions = accounting.status.conditions
-    found = find(conditions, REACHABLE) or find(conditions, READY)
+    found = find(link.conditions, REACHABLE) or find(link.conditions, READY)
     return found is not None and found.status == "True"
 
 
-def in_vain(accounting: Accounting, pods: Sequence[Pod], now: float) -> Pod | None:
+def in_vain(link: AccountingLink, pods: Sequence[Pod], now: float) -> Pod | None:
     """A pod of slurmctld that ended while it waited for slurmdbd, and may start now."""
-    return waited_in_vain(pods, serves=serves(accounting), now=now)
+    return waited_in_vain(pods, serves=is_serving(link), now=now)
 
 
-def again(accounting: Accounting | None) -> float | None:
-    """Seconds after which to look for such a pod without being told that slurmdbd is there."""
-    return PAUSE_S if accounting is not None and accounting.spec.external else None
+def requeue_after(link: AccountingLink | None) -> float | None:
+    """Seconds until the next check for such a pod, where no condition shows slurmdbd's start."""
+    return PAUSE_S if link is not None and link.external else None

@@ -17,7 +17,6 @@ from typing import Any, cast
 
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
-from penstock.api.slinky.common import LONGEST_CONF
 from penstock.slurm import hostlist
 from penstock.slurm.conf.document import Document
 from penstock.slurm.gres import counts
@@ -25,6 +24,8 @@ from penstock.slurm.gres import counts
 MISMATCH = "GresMismatch"
 """The condition's type."""
 GPU = "gpu"
+LONGEST_CONF = 131_072
+"""Characters of a gres.conf that is read; it is read in each reconcile."""
 _COUNT = re.compile("[0-9]{1,18}")
 _DEVICE = re.compile(r"[\w.-]+/(gpu|gpu\.shared|mig-[\w.]+|i915|xe)")
 """Names of resources that are GPUs or parts of them."""
@@ -101,7 +102,6 @@ def listed(gres_conf: str, node: str) -> int | None:
     """How many GPUs gres.conf has for a node; None when slurmd finds them, or it has no line."""
     found: int | None = None
     if len(gres_conf) > LONGEST_CONF:
-        # Nobody writes one of that length, and it is read in each reconcile.
         return None
     for line in Document.parse(gres_conf).lines:
         keys = {one.key.lower(): one.value for one in line.settings}

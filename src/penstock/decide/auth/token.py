@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.api.slinky.token import TokenSpec
 from penstock.base import duration, times
+from penstock.model.token_request import TokenRequest
 from penstock.slurm.auth import jwt
 
 DEFAULT_S = 900
@@ -46,25 +46,25 @@ class Verdict:
     words: str = ""
 
 
-def lifetime_s(spec: TokenSpec) -> int:
+def lifetime_s(request: TokenRequest) -> int:
     """Seconds that a token lives, whole ones. Raises ValueError for a text that is no duration."""
-    wanted = duration.seconds(spec.lifetime) if spec.lifetime else 0.0
+    wanted = duration.seconds(request.lifetime) if request.lifetime else 0.0
     return min(math.ceil(wanted), LONGEST_S) if wanted > 0 else DEFAULT_S
 
 
-def identity_claims(spec: TokenSpec) -> dict[str, Any]:
+def identity_claims(request: TokenRequest) -> dict[str, Any]:
     """The claims with which slurmctld needs no look-up of the user; none without an identity.
 
     Source: slurm.conf(5), AuthAltParameters, use_jwt_client_ids. Slurm takes an identity only
     with name, gecos, home directory and shell, and ignores it otherwise.
     """
-    one = spec.identity
+    one = request.identity
     if one is None:
         return {}
     user: dict[str, Any] = {
-        "name": spec.username,
-        "gecos": one.gecos or spec.username,
-        "dir": one.home or f"/home/{spec.username}",
+        "name": request.username,
+        "gecos": one.gecos or request.username,
+        "dir": one.home or f"/home/{request.username}",
         "shell": one.shell or "/bin/bash",
     }
     if one.groups is None:
@@ -74,7 +74,7 @@ def identity_claims(spec: TokenSpec) -> dict[str, Any]:
     return {"uid": one.uid, "gid": one.gid, "id": user}
 
 
-def judge(spec: TokenSpec, key: bytes, token: str | None, now: float) -> Verdict:
+def judge(request: TokenRequest, key: bytes, token: str | None, now: float) -> Verdict:
     """Compare what is held with what is declared. `token` is None when nothing is held."""
     if token is None:
         return Verdict(None, "TokenMissing", "there was none")
@@ -85,15 +85,15 @@ def judge(spec: TokenSpec, key: bytes, token: str | None, now: float) -> Verdict
         return Verdict(None, "KeyChanged", f"what was there is not of the present key: {error}")
     except (KeyError, TypeError, ValueError):
         return Verdict(None, "TokenUnreadable", "what was there does not say how long it is valid")
-    if claims.get("sun") != spec.username:
+    if claims.get("sun") != request.username:
         words = f"what was there speaks for {claims.get('sun')}"
         return Verdict(held, "UserChanged", words)
-    wanted = identity_claims(spec)
+    wanted = identity_claims(request)
     if {name: claims.get(name) for name in ("uid", "gid", "id")} != {
         name: wanted.get(name) for name in ("uid", "gid", "id")
     }:
         return Verdict(held, "IdentityChanged", "spec.identity has changed")
-    if held.expires_at - held.issued_at != lifetime_s(spec):
+    if held.expires_at - held.issued_at != lifetime_s(request):
         return Verdict(held, "LifetimeChanged", "spec.lifetime has changed")
     if now >= held.expires_at:
         return Verdict(held, "TokenExpired", f"it ended at {times.write(held.expires_at)}")

@@ -12,20 +12,22 @@ from collections.abc import Mapping, Sequence
 from penstock.api.cluster.labels import TRUE
 from penstock.api.cluster.marks import CONFIG_HASH
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.base import times
 from penstock.decide.pod.workload import workload
+from penstock.model.cluster import ClusterMarks
 
 SETTLED_S = 10.0
 """For so long a configuration must be in effect before standbys are started with it."""
 
 
-def is_active(pod: Pod) -> bool:
+def is_active(marks: ClusterMarks, pod: Pod) -> bool:
     """Whether a pod carries the label by which the Service finds the one that works."""
-    return pod.metadata.labels.get(CONTROLLER_ACTIVE) == TRUE
+    return pod.metadata.labels.get(marks.active) == TRUE
 
 
-def active(pods: Sequence[Pod], answering: Mapping[str, bool] | None) -> str | None:
+def active(
+    marks: ClusterMarks, pods: Sequence[Pod], answering: Mapping[str, bool] | None
+) -> str | None:
     """The name of the pod that is to carry the label; None when it is to stay as it is.
 
     `pods` are in the order of SlurmctldHost, in which Slurm hands over; `answering` says by pod
@@ -35,7 +37,7 @@ def active(pods: Sequence[Pod], answering: Mapping[str, bool] | None) -> str | N
     living = [pod for pod in pods if not pod.metadata.deleting]
     if answering is not None:
         found = [pod for pod in living if answering.get(pod.metadata.name)]
-    elif any(is_active(pod) and _serves(pod) for pod in living):
+    elif any(is_active(marks, pod) and _serves(pod) for pod in living):
         return None
     else:
         found = [pod for pod in living if _serves(pod)]
@@ -51,18 +53,20 @@ def unmarked(pods: Sequence[Pod]) -> list[Pod]:
     ]
 
 
-def outdated(pods: Sequence[Pod], effective: str, since: str, now: float) -> list[Pod]:
+def outdated(
+    marks: ClusterMarks, pods: Sequence[Pod], effective: str, since: str, now: float
+) -> list[Pod]:
     """Standbys that started with another configuration than the one in effect since then."""
     changed = times.parse(since)
     if not effective or changed is None or now - changed < SETTLED_S:
         return []
-    if not any(map(is_active, pods)):
+    if not any(is_active(marks, pod) for pod in pods):
         # Any of them may be the one that works.
         return []
     return [
         pod
         for pod in pods
-        if not is_active(pod) and not pod.metadata.deleting
+        if not is_active(marks, pod) and not pod.metadata.deleting
         if pod.metadata.annotations.get(CONFIG_HASH, effective) != effective
     ]
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
+from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller, Trigger
-from penstock.api.slinky.nodeset import NodeSet
 from penstock.base.text import list_some
 from penstock.decide.auth.rejected_key import Refusal
 from penstock.decide.cluster.connectivity import End, closed
 from penstock.decide.config.triggers import REFUSED, WAITING, Triggered
+from penstock.model.cluster import Cluster
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
@@ -28,7 +27,7 @@ _NOT_OURS = (
 
 
 def answers(
-    controller: Controller,
+    cluster: Cluster,
     said: Fact[object],
     way: End = End.OPEN,
     refusal: Refusal | None = None,
@@ -38,10 +37,10 @@ def answers(
     `said` is what it last said of its jobs; while that is not known, `way` is what became of a
     connection to its port.
     """
-    host, port = names.slurmctld_host(controller), names.slurmctld_port(controller)
+    host, port = cluster.host, cluster.port
     where = f"{host}:{port}"
     if isinstance(said, Unknown) and said.denied:
-        ref = names.jwt_key_ref(controller)
+        ref = cluster.jwt_key
         told = (
             f"authentication failed: slurmctld at {where} does not take tokens that are signed "
             f"with the key {ref.key} of Secret {ref.name}: put the JWT key of that slurmctld there "
@@ -49,7 +48,7 @@ def answers(
         )
         return Finding(False, "AuthenticationFailed", told)
     if refusal is not None:
-        ref = names.slurm_key_ref(controller)
+        ref = cluster.slurm_key
         told = (
             f"authentication failed: slurmctld at {where} does not take the slurm.key that slurmd "
             f"of {refusal.pod} has ({refusal.words}): put the key of that slurmctld into Secret "
@@ -65,7 +64,7 @@ def answers(
 
 
 def unreached(
-    controller: Controller, pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]
+    cluster: Cluster, pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]
 ) -> list[Finding]:
     """Workers that serve as far as Kubernetes sees, and that slurmctld does not reach."""
     if isinstance(nodes, Unknown):
@@ -77,7 +76,7 @@ def unreached(
             found.append(f"{node.name} ({pod.status.pod_ip or node.address})")
     if not found:
         return []
-    where = f"{names.slurmctld_host(controller)}:{names.slurmctld_port(controller)}"
+    where = f"{cluster.host}:{cluster.port}"
     told = (
         f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: its host needs a "
         "route to the pods' addresses, and no firewall on the way"
@@ -85,11 +84,8 @@ def unreached(
     return [Finding(None, "WorkersUnreachable", told)]
 
 
-def partition(
-    nodeset: NodeSet, lines: Sequence[str], records: Fact[Mapping[str, object]]
-) -> Finding:
-    """Whether the outside slurmctld has a NodeSet's own partition, or the lines that make it."""
-    name = names.partition_name(nodeset)
+def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Finding:
+    """Whether an external slurmctld has a worker set's own partition, or the lines to add."""
     if isinstance(records, Unknown):
         told = f"It is not known whether slurmctld has partition {name}: {records.why}"
         return Finding(None, "PartitionUnknown", told)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
 from penstock.base import times
+from penstock.model.worker_set import WorkerSet
 
 GRACE_S = 10.0
 """How long a deleted RestApi waits for the deletion of NodeSets, which may come after its own."""
@@ -20,17 +19,18 @@ AGAIN_S = 2.0
 
 
 def needed_for(
-    restapi: RestApi, nodesets: Iterable[tuple[NodeSet, int]], now: float
+    deleted_at: str | None, worker_sets: Iterable[tuple[WorkerSet, int]], now: float
 ) -> tuple[float, str] | None:
     """Seconds until the next check and the NodeSets it is kept for; None when it may go.
 
-    `nodesets` are those of its cluster, each with its number of pods. `now` is Unix seconds.
+    `deleted_at` is the deletion timestamp of the RestApi. `worker_sets` are those of its cluster,
+    each with its number of pods. `now` is Unix seconds.
     """
-    staffed = [one for one, pods in nodesets if pods and one.status.external_slurm is not None]
+    staffed = [one for one, pods in worker_sets if pods and one.last.external is not None]
     draining = sorted(one.metadata.name for one in staffed if one.metadata.deleting)
     if draining:
         return AGAIN_S, ", ".join(draining)
-    deleted = times.parse(restapi.metadata.deletion_timestamp)
+    deleted = times.parse(deleted_at)
     left = (deleted if deleted is not None else now) + GRACE_S - now
     if staffed and 0 < left <= GRACE_S:
         return left, ""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.slinky.names import JWT_KEY, SLURM_JWKS, SLURM_KEY
 from penstock.base.text import list_some
+from penstock.slurm.auth.key_files import JWT_KEY, SLURM_JWKS, SLURM_KEY
 
 _KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef say where keys are"
 _TAKEN: Mapping[str, str] = {

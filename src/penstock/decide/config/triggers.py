@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
-from penstock.api.slinky.controller import Trigger
-from penstock.api.slinky.labels import RESTART_TRIGGER
+from penstock.api.cluster.trigger import Trigger
 from penstock.decide.config.acknowledgement import Acks
+from penstock.model.cluster import ClusterMarks
 
 SLURMCTLD = "slurmctld"
 WAITING = "Waiting"
 DONE = "Done"
 REFUSED = "Refused"
 
-_RESTARTS = (("restart", RESTART), ("restart-trigger", RESTART_TRIGGER))
+_BY_MARK = "restart-trigger"
+"""Name of a restart that the annotation `ClusterMarks.restart` requests."""
 _FOREIGN = "the pod's reconfigure container is not Penstock's own"
 _UNKNOWN = f"only {SLURMCTLD} can be restarted: write {SLURMCTLD}, or {SLURMCTLD}@ and any text"
 _STATE_IN_POD = (
@@ -44,6 +45,7 @@ class Daemon:
 class TriggerView:
     """What is asked for, what was done, and what there is. `now` is the time to note."""
 
+    marks: ClusterMarks
     annotations: Mapping[str, str]
     done: Sequence[Trigger]
     pods: Sequence[Daemon]
@@ -71,24 +73,24 @@ class Triggered:
         return any(one.result == WAITING for one in self.status)
 
 
-def pending(annotations: Mapping[str, str], done: Sequence[Trigger]) -> bool:
+def pending(marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger]) -> bool:
     """Whether something is asked for that is not over."""
     over = {(one.name, one.value) for one in done if one.result != WAITING}
     return any(
         (name, annotations[key]) not in over
-        for name, key in (("reconfigure", RECONFIGURE), *_RESTARTS)
+        for name, key in (("reconfigure", RECONFIGURE), *_restarts(marks))
         if annotations.get(key)
     )
 
 
 def began_with(
-    annotations: Mapping[str, str], done: Sequence[Trigger], now: str
+    marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger], now: str
 ) -> tuple[Trigger, ...]:
     """What counts as done when a cluster is seen first: a restart by slurm-operator's annotation.
 
     slurmctld needs none for a value that was there before. The other annotations are Penstock's.
     """
-    value, name = annotations.get(RESTART_TRIGGER, ""), "restart-trigger"
+    value, name = annotations.get(marks.restart, ""), _BY_MARK
     if not value or any(one.name == name for one in done):
         return tuple(done)
     told = "slurmctld began with it"
@@ -102,7 +104,7 @@ def triggered(view: TriggerView) -> Triggered:
     value = view.annotations.get(RECONFIGURE, "")
     if value and not _over(before.get("reconfigure"), value):
         status["reconfigure"], mark = _reconfigure(view, _begun(before, "reconfigure", value, view))
-    for name, key in _RESTARTS:
+    for name, key in _restarts(view.marks):
         value = view.annotations.get(key, "")
         if value and not _over(before.get(name), value):
             status[name], pods = _restart(view, _begun(before, name, value, view))
@@ -113,6 +115,11 @@ def triggered(view: TriggerView) -> Triggered:
 def mark_of(value: str) -> str:
     """A value as a mark of a pod: of one word, whatever it is."""
     return hashlib.sha256(value.encode()).hexdigest()[:16]
+
+
+def _restarts(marks: ClusterMarks) -> tuple[tuple[str, str], ...]:
+    """Restarts by name, each with its annotation."""
+    return (("restart", RESTART), (_BY_MARK, marks.restart))
 
 
 def _over(state: Trigger | None, value: str) -> bool:

@@ -8,6 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 
+import msgspec
+
+from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
@@ -16,7 +19,7 @@ from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement import node_pins as pins
 from penstock.decide.placement.daemonset import has_wrong_node_name
-from penstock.model.worker_status import ExternalSlurm, WorkerSetStatus
+from penstock.model.worker_status import WorkerSetStatus
 from penstock.slurm import state as model
 from penstock.slurm.known import Unknown
 
@@ -125,7 +128,7 @@ def _external(view: WorkerSetView) -> ExternalSlurm | None:
         return None
     since = view.silent_since
     told = times.write(since) if since is not None else ""
-    return replace(view.external, silent_since=told)
+    return msgspec.structs.replace(view.external, silent_since=told)
 
 
 def _slurm_counts(view: WorkerSetView, slurm: SlurmSnapshot) -> tuple[int, int, int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
@@ -16,7 +17,6 @@ from penstock.decide.observed.pod_aggregates import aggregate as sums
 from penstock.decide.slurm_node.topology import TopologyRejection
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import NodePlacements
-from penstock.model.worker_status import ExternalSlurm
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.state import Job, Node

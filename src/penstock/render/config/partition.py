@@ -11,16 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from penstock.api.penstock.partition import (
-    KEYS,
-    LabelSelector,
-    LabelSelectorRequirement,
-    Partition,
-    WorkerSelector,
-)
-from penstock.api.penstock.validation import partition_problems
-from penstock.api.slinky import names
-from penstock.render.slinky.inputs import ClusterInputs
+from penstock.api.kubernetes.kinds import Requirement
+from penstock.model.cluster import Cluster
+from penstock.model.partition_spec import PartitionSpec, WorkerSelector
 from penstock.slurm import hostlist
 from penstock.slurm.conf.document import Document, quoted
 from penstock.slurm.partition.declaration import ALL, NODE_SET, PARTITION, feature, node_set
@@ -32,113 +25,110 @@ MOST_ABSENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What Kubernetes says of the pod of a Slurm node."""
+    """Labels of the pod of a Slurm node, and of its Kubernetes node."""
 
     pod_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     node_labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def served(cluster: ClusterInputs) -> tuple[Partition, ...]:
+def served(cluster: Cluster) -> tuple[PartitionSpec, ...]:
     """The Partitions that are rendered, by Slurm's name: of those of one name the oldest."""
-    found: dict[str, Partition] = {}
+    found: dict[str, PartitionSpec] = {}
     taken = _taken(cluster)
     for one in sorted(cluster.partitions, key=_age):
-        if one.slurm_name not in taken and not one.metadata.deleting:
-            found.setdefault(one.slurm_name, one)
-    return tuple(found[name] for name in sorted(found) if not list(partition_problems(found[name])))
+        if one.name not in taken and not one.is_deleting:
+            found.setdefault(one.name, one)
+    return tuple(found[name] for name in sorted(found) if found[name].is_valid)
 
 
-def conflict(cluster: ClusterInputs, partition: Partition) -> str:
+def conflict(cluster: Cluster, partition: PartitionSpec) -> str:
     """Who has the partition's name already, in words; empty when nobody has."""
-    name = partition.slurm_name
+    name = partition.name
     if (owner := _taken(cluster).get(name)) is not None:
         return owner
     for one in sorted(cluster.partitions, key=_age):
-        if one.slurm_name == name and not one.metadata.deleting:
-            same = one.metadata.name == partition.metadata.name
-            return "" if same else f"Partition {one.metadata.name}"
+        if one.name == name and not one.is_deleting:
+            same = one.declared_by.name == partition.declared_by.name
+            return "" if same else str(one.declared_by)
     return ""
 
 
-def invalid(cluster: ClusterInputs) -> frozenset[str]:
-    """Names of partitions that are wrong as they are declared: what was stays."""
+def invalid(cluster: Cluster) -> frozenset[str]:
+    """Names of invalid partitions: slurm.conf keeps their former lines."""
     return frozenset(
-        one.slurm_name
-        for one in cluster.partitions
-        if not one.metadata.deleting and list(partition_problems(one))
-    ) - frozenset(one.slurm_name for one in served(cluster))
+        one.name for one in cluster.partitions if not one.is_deleting and not one.is_valid
+    ) - frozenset(one.name for one in served(cluster))
 
 
-def lines(cluster: ClusterInputs) -> list[str]:
+def lines(cluster: Cluster) -> list[str]:
     """The lines, sorted by partition; none without a Partition."""
     found: list[str] = []
     for one in served(cluster):
-        name = one.slurm_name
+        name = one.name
         sets = set_names(cluster, one)
         if marked(cluster, one):
             found.append(f"NodeSet={node_set(name)} Feature={feature(name)}")
             sets = [*sets, node_set(name)]
         words = [f"PartitionName={name}", *([f"Nodes={','.join(sets)}"] if sets else [])]
-        found.append(" ".join([*words, *_settings(one)]))
+        words += (f"{key}={quoted(value)}" for key, value in one.settings.items())
+        found.append(" ".join(words))
     return found
 
 
-def missing(cluster: ClusterInputs, partition: Partition) -> list[str]:
+def missing(cluster: Cluster, partition: PartitionSpec) -> list[str]:
     """NodeSets that a Partition names and that are not there, sorted."""
-    there = {one.metadata.name for one in cluster.nodesets}
-    return sorted(set(partition.spec.node_sets) - there)
+    there = {one.declared_by.name for one in cluster.node_sets}
+    return sorted(set(partition.worker_sets) - there)
 
 
-def marked(cluster: ClusterInputs, partition: Partition) -> bool:
+def marked(cluster: Cluster, partition: PartitionSpec) -> bool:
     """Whether some of its nodes belong to it one by one."""
-    spec = partition.spec
-    return spec.selector is not None or any(
-        entry.startswith("-") or _host_words(cluster, entry.lstrip("+")) for entry in spec.nodes
+    return partition.selector is not None or any(
+        entry.startswith("-") or _host_words(cluster, entry.lstrip("+"))
+        for entry in partition.nodes
     )
 
 
-def set_names(cluster: ClusterInputs, partition: Partition) -> list[str]:
+def set_names(cluster: Cluster, partition: PartitionSpec) -> list[str]:
     """The node sets that belong to it as a whole, in Slurm's names, sorted."""
-    spec = partition.spec
-    if any(entry.startswith("-") for entry in spec.nodes):
+    if any(entry.startswith("-") for entry in partition.nodes):
         return []
-    by_name = {one.metadata.name: names.partition_name(one) for one in cluster.nodesets}
-    found = {by_name[name] for name in spec.node_sets if name in by_name}
+    by_name = {one.declared_by.name: one.name for one in cluster.node_sets}
+    found = {by_name[name] for name in partition.worker_sets if name in by_name}
     known = _sets(cluster)
-    for entry in spec.nodes:
+    for entry in partition.nodes:
         found.update(word for word in hostlist.split(entry.lstrip("+")) if word in known)
     return [ALL] if ALL in found else sorted(found)
 
 
 def members(
-    cluster: ClusterInputs,
-    partition: Partition,
+    cluster: Cluster,
+    partition: PartitionSpec,
     nodes: Mapping[str, Node],
     workers: Mapping[str, Worker],
 ) -> frozenset[str]:
     """The nodes that belong to it one by one, of those that slurmctld has a record of."""
-    spec = partition.spec
     found = named(cluster, partition, nodes)
-    if spec.selector is not None:
-        selector = spec.selector
+    if partition.selector is not None:
+        selector = partition.selector
         found |= {
             name
             for name, node in nodes.items()
             if _selected(selector, node, workers.get(name, Worker()))
         }
-        removed = _removed(cluster, spec.nodes, nodes)
+        removed = _removed(cluster, partition.nodes, nodes)
         found -= removed
     return frozenset(found & nodes.keys())
 
 
-def absent(cluster: ClusterInputs, partition: Partition, nodes: Mapping[str, Node]) -> list[str]:
+def absent(cluster: Cluster, partition: PartitionSpec, nodes: Mapping[str, Node]) -> list[str]:
     """The first nodes that it names one by one and of which slurmctld has no record, sorted.
 
     No more than MOST_ABSENT, since a message names fewer and an expression may stand for thousands.
     """
     known = _sets(cluster)
-    entries = [entry for entry in partition.spec.nodes if not entry.startswith("-")]
-    removed = ",".join(entry[1:] for entry in partition.spec.nodes if entry.startswith("-"))
+    entries = [entry for entry in partition.nodes if not entry.startswith("-")]
+    removed = ",".join(entry[1:] for entry in partition.nodes if entry.startswith("-"))
     found: dict[str, None] = {}
     for entry in entries:
         for word in hostlist.split(entry.lstrip("+")):
@@ -155,16 +145,15 @@ def _hosts_of(entry: str, known: Collection[str]) -> str:
     return ",".join(word for word in hostlist.split(entry) if word not in known)
 
 
-def named(cluster: ClusterInputs, partition: Partition, nodes: Mapping[str, Node]) -> set[str]:
+def named(cluster: Cluster, partition: PartitionSpec, nodes: Mapping[str, Node]) -> set[str]:
     """The nodes that it names one by one, of those that slurmctld has a record of."""
-    spec = partition.spec
-    whole = any(entry.startswith("-") for entry in spec.nodes)
-    base = [entry for entry in spec.nodes if entry[:1] not in "+-"]
-    steps = [entry for entry in spec.nodes if entry[:1] in "+-"]
+    whole = any(entry.startswith("-") for entry in partition.nodes)
+    base = [entry for entry in partition.nodes if entry[:1] not in "+-"]
+    steps = [entry for entry in partition.nodes if entry[:1] in "+-"]
     found: set[str] = set()
     if whole:
-        by_name = {one.metadata.name: names.partition_name(one) for one in cluster.nodesets}
-        for name in spec.node_sets:
+        by_name = {one.declared_by.name: one.name for one in cluster.node_sets}
+        for name in partition.worker_sets:
             found |= _expanded(cluster, by_name.get(name, ""), nodes, sets=True)
     for entry in base:
         found |= _expanded(cluster, entry, nodes, sets=whole)
@@ -174,7 +163,7 @@ def named(cluster: ClusterInputs, partition: Partition, nodes: Mapping[str, Node
     return found
 
 
-def _removed(cluster: ClusterInputs, entries: Iterable[str], nodes: Mapping[str, Node]) -> set[str]:
+def _removed(cluster: Cluster, entries: Iterable[str], nodes: Mapping[str, Node]) -> set[str]:
     """What the entries take away in the end."""
     found: set[str] = set()
     for entry in entries:
@@ -184,9 +173,7 @@ def _removed(cluster: ClusterInputs, entries: Iterable[str], nodes: Mapping[str,
     return found
 
 
-def _expanded(
-    cluster: ClusterInputs, entry: str, nodes: Mapping[str, Node], *, sets: bool
-) -> set[str]:
+def _expanded(cluster: Cluster, entry: str, nodes: Mapping[str, Node], *, sets: bool) -> set[str]:
     """The nodes of an entry; those of whole node sets only with `sets`."""
     found: set[str] = set()
     known = _sets(cluster)
@@ -205,81 +192,55 @@ def _with(words: Mapping[str, str], nodes: Mapping[str, Node]) -> set[str]:
     return found | hostlist.among(words.get("nodes", ""), nodes.keys())
 
 
-def _sets(cluster: ClusterInputs) -> dict[str, dict[str, str]]:
+def _sets(cluster: Cluster) -> dict[str, dict[str, str]]:
     """The node sets of slurm.conf, with the keys of their line in lower case."""
     found: dict[str, dict[str, str]] = {ALL: {}}
-    for record in Document.parse(cluster.controller.spec.extra_conf).records(NODE_SET):
+    for record in Document.parse(cluster.extra_conf).records(NODE_SET):
         found[record.name] = {one.key.lower(): one.value for one in record.settings}
-    for one in cluster.nodesets:
-        name = names.partition_name(one)
-        found[name] = {"feature": name}
+    for one in cluster.node_sets:
+        found[one.name] = {"feature": one.name}
     return found
 
 
-def _host_words(cluster: ClusterInputs, entry: str) -> list[str]:
+def _host_words(cluster: Cluster, entry: str) -> list[str]:
     known = _sets(cluster)
     return [word for word in hostlist.split(entry) if word not in known]
 
 
-def _taken(cluster: ClusterInputs) -> dict[str, str]:
+def _taken(cluster: Cluster) -> dict[str, str]:
     """Partitions that are declared elsewhere, and where."""
     found = {
-        record.name: "extraConf of the Controller"
-        for record in Document.parse(cluster.controller.spec.extra_conf).records(PARTITION)
+        record.name: f"extraConf of the {cluster.declared_by.kind}"
+        for record in Document.parse(cluster.extra_conf).records(PARTITION)
     }
-    for one in cluster.nodesets:
-        if one.spec.partition and one.spec.partition.enabled:
-            found[names.partition_name(one)] = f"NodeSet {one.metadata.name}"
+    for one in cluster.node_sets:
+        if one.partition is not None:
+            found[one.name] = str(one.declared_by)
     return found
 
 
-def _age(partition: Partition) -> tuple[str, str]:
-    meta = partition.metadata
-    return meta.creation_timestamp or "", meta.name
-
-
-def _settings(partition: Partition) -> list[str]:
-    spec = partition.spec
-    found: list[str] = []
-    for name, key in KEYS.items():
-        value: object = getattr(spec, name)
-        if value is None or value in ((), ""):
-            continue
-        found.append(f"{key}={quoted(_written(value))}")
-    return [*found, *(f"{key}={quoted(value)}" for key, value in sorted(spec.extra.items()))]
-
-
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return "YES" if value else "NO"
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
-    return str(value)
+def _age(partition: PartitionSpec) -> tuple[str, str]:
+    return partition.created, partition.declared_by.name
 
 
 def _selected(selector: WorkerSelector, node: Node, worker: Worker) -> bool:
     return (
-        set(selector.features) <= set(node.features)
-        and _matches(selector.pod_labels, worker.pod_labels)
-        and _matches(selector.node_labels, worker.node_labels)
+        selector.features <= set(node.features)
+        and all(_meets(one, worker.pod_labels) for one in selector.pod_labels)
+        and all(_meets(one, worker.node_labels) for one in selector.node_labels)
     )
 
 
-def _matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    if selector is None:
-        return True
-    return selector.match_labels.items() <= labels.items() and all(
-        _meets(one, labels) for one in selector.match_expressions
-    )
-
-
-def _meets(one: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def _meets(one: Requirement, labels: Mapping[str, str]) -> bool:
+    values = one.values or ()
     match one.operator:
         case "Exists":
             return one.key in labels
         case "DoesNotExist":
             return one.key not in labels
         case "In":
-            return labels.get(one.key) in one.values
+            return labels.get(one.key) in values
         case "NotIn":
-            return labels.get(one.key) not in one.values
+            return labels.get(one.key) not in values
+        case _:
+            return False

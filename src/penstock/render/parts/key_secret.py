@@ -8,10 +8,8 @@ from collections.abc import Mapping
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, KubeObject
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
-from penstock.render.slinky.inputs import owner
 from penstock.slurm.auth.key_rotation import Ring
 
 
@@ -20,10 +18,10 @@ def generate() -> bytes:
     return base64.b64encode(secrets.token_bytes(768))
 
 
-def ring_secret(of: Controller, ring: Ring) -> Json:
+def ring_secret(of: KubeObject, name: str, ring: Ring) -> Json:
     """The Secret with a cluster's key ring, which changes while slurm.key does."""
     labels = app_labels.labels("slurmctld", of.metadata.name)
-    made = key_secret(of, names.key_ring(of), {}, labels)
+    made = key_secret(of, name, {}, labels)
     return {**made, "data": ring.data}
 
 

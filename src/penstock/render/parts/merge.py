@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.misplaced_fields import OF_CONTAINERS, OF_PODS
+from penstock.api.kubernetes.pod_fields import OF_CONTAINERS, OF_PODS
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts.digest import canonical_json
 

@@ -8,10 +8,9 @@ from typing import Any
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, LocalObjectReference
 from penstock.api.kubernetes.spec_parts import PodTemplate
-from penstock.api.slinky import names
 from penstock.render.parts import merge
 from penstock.render.parts.script import script
-from penstock.render.slinky.inputs import ClusterInputs
+from penstock.slurm.auth.key_files import SLURM_JWKS
 
 ETC = "slurm-etc"
 LOGS = "slurm-logfile"
@@ -134,35 +133,11 @@ def _item(key: str, path: str, mode: int | None) -> Json:
     return item
 
 
-def slurm_key_source(cluster: ClusterInputs) -> Json:
-    """The key of auth/slurm as the file `slurm.key`."""
-    ref = names.slurm_key_ref(cluster.controller)
-    return secret_source(ref.name, (ref.key, names.SLURM_KEY, None))
-
-
-def key_sources(cluster: ClusterInputs, ring: str) -> list[Json]:
-    """The key of auth/slurm, and beside it `slurm.jwks` from that entry of the key ring, if any.
-
-    The ring is optional: without it Slurm takes slurm.key.
-    """
-    key = slurm_key_source(cluster)
-    return (
-        [key, *ring_sources(names.key_ring(cluster.controller), ring)]
-        if is_internal(cluster)
-        else [key]
-    )
-
-
 def ring_sources(name: str, ring: str) -> list[Json]:
     """`slurm.jwks` from an entry of a key ring, where there is one."""
-    source = secret_source(name, (ring, names.SLURM_JWKS, None))
+    source = secret_source(name, (ring, SLURM_JWKS, None))
     source["secret"]["optional"] = True
     return [source]
-
-
-def is_internal(cluster: ClusterInputs) -> bool:
-    """Whether the operator has the keys of the cluster follow: not those of an outside one."""
-    return not cluster.controller.spec.external
 
 
 def http_probe(path: str, port: str, **settings: int) -> Json:
@@ -193,18 +168,6 @@ def _apart(selector: Json) -> Json:
             ]
         }
     }
-
-
-def config_server(cluster: ClusterInputs) -> str:
-    """`host:port` where workers and logins fetch their configuration."""
-    controller = cluster.controller
-    return f"{names.slurmctld_host(controller)}:{names.slurmctld_port(controller)}"
-
-
-def worker_search(cluster: ClusterInputs) -> Json:
-    """DNS settings with which workers are found by their Slurm names."""
-    service = names.worker_service(cluster.controller.metadata.name)
-    return {"searches": [f"{service}.{cluster.namespace}.svc.{cluster.cluster_domain}"]}
 
 
 def names_of(*references: tuple[LocalObjectReference, ...] | None) -> list[str]:

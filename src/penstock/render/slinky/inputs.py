@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.penstock.partition import Partition
-from penstock.api.registry import resource_of
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.model.cluster import Cluster as ModelCluster
 from penstock.slurm.auth.key_rotation import Ring
+from penstock.translate.penstock.partition_spec import partition_spec
+from penstock.translate.slinky.cluster import cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +75,8 @@ class ClusterInputs:
         """Namespace of everything that belongs to the cluster."""
         return self.controller.metadata.namespace
 
-
-def owner(obj: KubeObject, *, controller: bool = True) -> Json:
-    """An ownerReference to `obj`: as its one manager, or as one of several owners.
-
-    Items of a list may come without their kind, so it is taken from the type.
-    """
-    resource = resource_of(obj)
-    reference: Json = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": obj.metadata.name,
-        "uid": obj.metadata.uid,
-        "blockOwnerDeletion": True,
-    }
-    if controller:
-        reference["controller"] = True
-    return reference
+    @property
+    def model(self) -> ModelCluster:
+        """The cluster as decisions read it."""
+        partitions = map(partition_spec, self.partitions)
+        return cluster(self.controller, self.accounting, self.nodesets, partitions)

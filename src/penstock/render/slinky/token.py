@@ -7,8 +7,8 @@ import base64
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.token import Token
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
-from penstock.render.slinky.inputs import owner
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from penstock.api.cluster.marks import KEYS
 from penstock.api.kubernetes.meta import Json
-from penstock.api.slinky.names import SLURM_JWKS
 from penstock.simulation.apiserver import Change
 from penstock.simulation.kubelet.pod_lifecycle import Pace, PodLifecycle, PodLifecycles, node_name
 from penstock.simulation.slurm.auth_keys import read as keys_in
@@ -27,6 +26,7 @@ from penstock.simulation.slurm.reconfigure import (
     mounted,
     release,
 )
+from penstock.slurm.auth.key_files import SLURM_JWKS
 from penstock.slurm.auth.key_rotation import WORKERS
 
 LOGIN_KEYS = "slurm-config"

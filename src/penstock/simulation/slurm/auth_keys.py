@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.slinky.names import SLURM_JWKS, SLURM_KEY
+from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 from penstock.slurm.auth.key_rotation import named
 
 

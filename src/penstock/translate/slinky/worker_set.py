@@ -11,7 +11,7 @@ from penstock.api.kubernetes.kinds import NodeTerms
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names, tolerations
-from penstock.api.slinky.nodeset import NODESETS, ExternalSlurm, NodeSet, NodeSetStatus
+from penstock.api.slinky.nodeset import NODESETS, NodeSet, NodeSetStatus
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import (
@@ -22,7 +22,6 @@ from penstock.model.worker_set import (
     Wording,
     WorkerSet,
 )
-from penstock.model.worker_status import ExternalSlurm as External
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.slurm.reservation_schedule import Schedule, schedule
 from penstock.translate.slinky.chart_labels import chart_labels
@@ -125,7 +124,6 @@ def placement(nodeset: NodeSet) -> Placement | None:
 
 def nodeset_status(old: NodeSetStatus, status: WorkerSetStatus) -> NodeSetStatus:
     """A NodeSet's next status; what the model does not have is kept from the `old` one."""
-    external = status.external
     return msgspec.structs.replace(
         old,
         observed_generation=status.observed_generation,
@@ -141,31 +139,9 @@ def nodeset_status(old: NodeSetStatus, status: WorkerSetStatus) -> NodeSetStatus
         slurm_drain=status.slurm_drain,
         node_set_hash=status.revision,
         ordinal_to_node=dict(status.ordinal_to_node),
-        external_slurm=None if external is None else written(external),
+        external_slurm=status.external,
         selector=status.selector,
         conditions=status.conditions,
-    )
-
-
-def external_slurm(external: ExternalSlurm | None) -> External | None:
-    """How an external slurmctld is asked, as a NodeSet's status has it."""
-    if external is None:
-        return None
-    return External(
-        rest_api_url=external.rest_api_url,
-        jwt_secret=external.jwt_secret,
-        jwt_secret_key=external.jwt_secret_key,
-        silent_since=external.silent_since,
-    )
-
-
-def written(external: External) -> ExternalSlurm:
-    """The same for a NodeSet's status."""
-    return ExternalSlurm(
-        rest_api_url=external.rest_api_url,
-        jwt_secret=external.jwt_secret,
-        jwt_secret_key=external.jwt_secret_key,
-        silent_since=external.silent_since,
     )
 
 
@@ -185,7 +161,7 @@ def _last(status: NodeSetStatus) -> WorkerSetStatus:
         revision=status.node_set_hash,
         selector=status.selector,
         ordinal_to_node=status.ordinal_to_node,
-        external=external_slurm(status.external_slurm),
+        external=status.external_slurm,
         conditions=status.conditions,
     )
 

@@ -14,6 +14,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.render.parts import merge
 from penstock.render.parts.digest import digest
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import (
     ETC,
     config_map_source,
@@ -29,8 +30,8 @@ from penstock.render.parts.pod_template import (
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
-from penstock.render.slinky.inputs import owner
 from penstock.slurm import daemons
+from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
 from penstock.slurm.auth.key_rotation import CLIENTS
 
 CONF = "slurmdbd.conf"
@@ -203,7 +204,7 @@ def _slurmdbd(accounting: Accounting, given: SlurmdbdInputs, user: Json) -> Json
 
 def _etc(accounting: Accounting, given: SlurmdbdInputs) -> Json:
     spec = accounting.spec
-    keys = ((spec.slurm_key_ref, names.SLURM_KEY), (spec.effective_jwt_key_ref, names.JWT_KEY))
+    keys = ((spec.slurm_key_ref, SLURM_KEY), (spec.effective_jwt_key_ref, JWT_KEY))
     sources = [
         secret_source(names.accounting_workload(accounting), (CONF, CONF, None)),
         *(_key(ref, file) for ref, file in keys if ref is not None),

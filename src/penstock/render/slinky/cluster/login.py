@@ -14,12 +14,11 @@ from penstock.api.slinky.loginset import LoginSet
 from penstock.render.parts import merge
 from penstock.render.parts.digest import config_digest
 from penstock.render.parts.key_secret import key_secret
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import (
     ETC,
     config_map_source,
-    config_server,
     etc_mount,
-    key_sources,
     memory,
     object_metadata,
     projected,
@@ -27,14 +26,14 @@ from penstock.render.parts.pod_template import (
     strategy,
     tcp_probe,
     template,
-    worker_search,
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.parts.ssh_host_keys import FILES
 from penstock.render.parts.sshd_config import LOGIN, sshd_config
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
-from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.inputs import ClusterInputs
+from penstock.render.slinky.volumes import config_server, key_sources, worker_search
 from penstock.slurm import daemons
 from penstock.slurm.auth.key_rotation import CLIENTS
 

@@ -7,8 +7,9 @@ from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller, MetricsEndpoint, ServiceMonitor
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata
-from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.inputs import ClusterInputs
 
 _PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler")
 """What slurmctld serves below /metrics, which only lists them. Source: Slurm's Metrics guide."""

@@ -8,9 +8,10 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
-from penstock.render.config.content import config_map
+from penstock.render.parts.owner import owner
 from penstock.render.parts.service import Port, service
-from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.config.config_maps import config_map
+from penstock.render.slinky.inputs import ClusterInputs
 
 
 def objects(

@@ -14,14 +14,14 @@ from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Persistence
-from penstock.render.config.content import Contents, config_map, config_maps_of, declared, files
+from penstock.render.config.content import Contents
 from penstock.render.parts import merge
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import (
     ETC,
     LOGS,
     config_map_source,
     etc_mount,
-    key_sources,
     logfile,
     logs_mount,
     memory,
@@ -37,9 +37,12 @@ from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster import release, sssd
 from penstock.render.slinky.cluster import service_aliases as aliases
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
+from penstock.render.slinky.config.config_maps import config_map, config_maps_of, declared, files
 from penstock.render.slinky.config.slurm_conf import state_directory
-from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.inputs import ClusterInputs
+from penstock.render.slinky.volumes import key_sources
 from penstock.slurm import daemons
+from penstock.slurm.auth.key_files import JWT_KEY
 from penstock.slurm.auth.key_rotation import SLURMCTLD
 
 _STATE = "statesave"
@@ -330,7 +333,7 @@ def _etc(cluster: ClusterInputs) -> Json:
     sources = [
         config_map_source(names.config_map(controller)),
         *key_sources(cluster, SLURMCTLD),
-        secret_source(jwt.name, (jwt.key, names.JWT_KEY, None)),
+        secret_source(jwt.name, (jwt.key, JWT_KEY, None)),
         *_users_files(cluster),
     ]
     return projected(ETC, 0o610, sources)

@@ -7,24 +7,25 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.restapi import RestApi
+from penstock.render.config.sections import identity
 from penstock.render.parts import merge
 from penstock.render.parts.digest import digest
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import (
     ETC,
     config_map_source,
-    config_server,
     etc_mount,
     object_metadata,
     projected,
-    slurm_key_source,
     strategy,
     tcp_probe,
     template,
 )
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
-from penstock.render.slinky.config.slurm_conf import identity, slurm_conf
-from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.config.slurm_conf import slurm_conf
+from penstock.render.slinky.inputs import ClusterInputs
+from penstock.render.slinky.volumes import config_server, slurm_key_source
 from penstock.slurm import daemons
 
 _ID = daemons.SLURMRESTD_UID

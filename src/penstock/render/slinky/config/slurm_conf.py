@@ -7,30 +7,29 @@ Source: slurm.conf(5).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.render.config import node_set
 from penstock.render.config import partition as partitions
+from penstock.render.config.sections import (
+    EXTRA,
+    FEWEST_NODES,
+    MERGED,
+    PARTITIONS,
+    text_of,
+    with_partitions_of,
+)
 from penstock.render.parts.pod_template import names_of
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.document import Document, joined
 from penstock.slurm.daemons import SLURMCTLD_PORT, SLURMD_PORT
-from penstock.slurm.partition.declaration import copy_partitions
 from penstock.slurm.partition.retention import removed_partitions, retained_lines
 from penstock.slurm.versions import METRICS_SINCE
-
-_KEY_LINES = (
-    "clustername",
-    "slurmctldhost",
-    "slurmctldport",
-    "slurmctldaddr",
-    "auth",
-    "accounting",
-)
-_PARTITIONS, _EXTRA, _MERGED = "NODESET & PARTITION", "EXTRA CONFIG", "MERGED CONFIG"
+from penstock.translate.slinky.cluster import slurm_node_set
 
 
 def slurm_conf(cluster: ClusterInputs) -> str:
@@ -45,14 +44,14 @@ def slurm_conf(cluster: ClusterInputs) -> str:
             ("ACCOUNTING", _accounting(cluster)),
             ("SLURMCTLD PROLOG & EPILOG", _slurmctld_scripts(cluster)),
             ("PROLOG & EPILOG", _node_scripts(cluster)),
-            (_PARTITIONS, _nodesets(cluster)),
+            (PARTITIONS, _nodesets(cluster)),
             *_extra(cluster),
         ]
-    text = _text(sections)
+    text = text_of(sections)
     if held := retained_lines(cluster.in_effect, text, cluster.freed):
         # Before the user's own lines, which may begin with values for all lines after them.
-        text = _text(
-            (title, [*lines, *held] if title == _PARTITIONS else lines) for title, lines in sections
+        text = text_of(
+            (title, [*lines, *held] if title == PARTITIONS else lines) for title, lines in sections
         )
     if cluster.rejected_partitions:
         return with_partitions_of(cluster.slurm_conf, text, cluster.rejected_partitions)
@@ -71,53 +70,6 @@ def retained_partitions(cluster: ClusterInputs) -> frozenset[str]:
     )
 
 
-def _text(sections: Iterable[tuple[str, list[str]]]) -> str:
-    return "".join(
-        _title(title) + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines
-    )
-
-
-def extra_conf_of(text: str) -> str:
-    """The user's own lines in a slurm.conf of ours; empty when it has none."""
-    return _parts(text)[1]
-
-
-def with_partitions_of(old_text: str, new_text: str, names: Collection[str]) -> str:
-    """`new_text` in which the partitions of these names are as `old_text` has them.
-
-    Each stays in its part of the file: among the Controller's own lines that of a NodeSet or of a
-    Partition would be taken for one of these from then on, and come after what those declare.
-    """
-    (old_head, old_own, _), (head, own, merged) = _parts(old_text), _parts(new_text)
-    head, own = copy_partitions(old_head, head, names), copy_partitions(old_own, own, names)
-    after = (_EXTRA, own), (_MERGED, merged)
-    return head + "".join(f"{_title(title)}{lines}" for title, lines in after if lines)
-
-
-def _parts(text: str) -> tuple[str, str, str]:
-    """What comes before the user's own lines, these, and what was joined to them."""
-    head, _, after = text.partition(_title(_EXTRA))
-    own, mark, merged = after.rpartition(_title(_MERGED))
-    return (head, own, merged) if mark else (head, after, "")
-
-
-def _title(section: str) -> str:
-    return f"#\n### {section} ###\n"
-
-
-def identity(text: str) -> str:
-    """The lines of slurm.conf that identify slurmctld and the way to it.
-
-    A client daemon that reads slurm.conf once (slurmrestd) needs a restart when these change, and
-    only then. Source: slurm.conf(5), slurmrestd(8).
-    """
-    return "".join(
-        f"{line}\n" for line in text.splitlines() if line.strip().lower().startswith(_KEY_LINES)
-    )
-
-
-_MOST_NODES = 1024
-"""MaxNodeCount of every cluster of slurm-operator: a cluster that fits sees no other line."""
 _SLURMS_MOST = 65536
 """Source: slurm.conf(5), MaxNodeCount."""
 _LOGGING = [
@@ -154,19 +106,10 @@ def max_node_count(cluster: ClusterInputs) -> int:
     grows in steps that double, and never shrinks: a cluster that shrinks and grows again changes
     nothing.
     """
-    found = max(_MOST_NODES, cluster.node_count)
+    found = max(FEWEST_NODES, cluster.node_count)
     while found < min(sum(map(_workers, cluster.nodesets)), _SLURMS_MOST):
         found *= 2
     return found
-
-
-def node_count_of(text: str) -> int:
-    """The MaxNodeCount in a slurm.conf of ours; 0 when the line there is not of our making."""
-    line = next((one for one in text.splitlines() if one.startswith("MaxNodeCount=")), "")
-    number = line.partition("=")[2].strip()
-    count = int(number) if number.isdecimal() else 0
-    steps, rest = divmod(count, _MOST_NODES)
-    return count if steps and not rest and steps & (steps - 1) == 0 else 0
 
 
 def _workers(nodeset: NodeSet) -> int:
@@ -261,17 +204,8 @@ def _node_scripts(cluster: ClusterInputs) -> list[str]:
 def _nodesets(cluster: ClusterInputs) -> list[str]:
     lines: list[str] = []
     for nodeset in sorted(cluster.nodesets, key=lambda n: n.metadata.name):
-        lines += nodeset_lines(nodeset)
-    return [*lines, *partitions.lines(cluster)]
-
-
-def nodeset_lines(nodeset: NodeSet) -> list[str]:
-    """A NodeSet's nodes as one of Slurm's node sets, and the partition over them if it has one."""
-    name, partition = names.partition_name(nodeset), nodeset.spec.partition
-    lines = [f"NodeSet={name} Feature={name}"]
-    if partition and partition.enabled:
-        lines.append(f"PartitionName={name} Nodes={name} {partition.config}".rstrip())
-    return lines
+        lines += node_set.lines(slurm_node_set(nodeset))
+    return [*lines, *partitions.lines(cluster.model)]
 
 
 def _extra(cluster: ClusterInputs) -> list[tuple[str, list[str]]]:
@@ -280,4 +214,4 @@ def _extra(cluster: ClusterInputs) -> list[tuple[str, list[str]]]:
     if not text.strip():
         return []
     merged = joined(Document.parse(text), _required(cluster))
-    return [(_EXTRA, text.split("\n")), (_MERGED, merged)]
+    return [(EXTRA, text.split("\n")), (MERGED, merged)]

@@ -17,24 +17,22 @@ from penstock.render.parts.pod_template import (
     ETC,
     LOGS,
     config_map_source,
-    config_server,
     etc_mount,
-    is_internal,
-    key_sources,
     logfile,
     logs_mount,
     memory,
     projected,
     secret_source,
     spread_expression,
-    worker_search,
 )
 from penstock.render.parts.script import script
 from penstock.render.parts.sshd_config import WORKER, sshd_config
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.slurmd_conf import node_conf
+from penstock.render.slinky.volumes import config_server, is_internal, key_sources, worker_search
 from penstock.slurm import daemons
+from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 from penstock.slurm.auth.key_rotation import WORKERS
 
 _MIB = 1024 * 1024
@@ -188,7 +186,7 @@ def _keys(cluster: ClusterInputs) -> list[Json]:
     It has its configuration elsewhere, and would go on with the file that it began with when
     another kind of file comes or goes. Source: slurmd(8), SLURM_SACK_JWKS and SLURM_SACK_KEY.
     """
-    files = (("SLURM_SACK_JWKS", names.SLURM_JWKS), ("SLURM_SACK_KEY", names.SLURM_KEY))
+    files = (("SLURM_SACK_JWKS", SLURM_JWKS), ("SLURM_SACK_KEY", SLURM_KEY))
     found: list[Json] = [{"name": name, "value": f"/etc/slurm/{file}"} for name, file in files]
     return found if is_internal(cluster) else []
 

@@ -11,8 +11,8 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts.digest import canonical_json, revision_hash
+from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import object_metadata, pod_labels
-from penstock.render.slinky.inputs import owner
 
 _REPLACE = {"$patch": "replace"}
 

@@ -13,11 +13,13 @@ from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts import merge
 from penstock.render.parts.digest import config_digest
-from penstock.render.parts.pod_template import is_internal, metadata, object_metadata
+from penstock.render.parts.owner import owner
+from penstock.render.parts.pod_template import metadata, object_metadata
 from penstock.render.parts.service import Port, service
-from penstock.render.slinky.inputs import ClusterInputs, owner
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset.pod_spec import pin_to_node, pod_spec, pvc_volumes, ssh_files
 from penstock.render.slinky.nodeset.revision import Revision, controller_revision, revision
+from penstock.render.slinky.volumes import is_internal
 from penstock.slurm import daemons
 
 __all__ = [

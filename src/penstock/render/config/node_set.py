@@ -1,0 +1,17 @@
+"""The workers of one set as lines of slurm.conf.
+
+Source: slurm.conf(5), NODE SET CONFIGURATION and PARTITION CONFIGURATION.
+"""
+
+from __future__ import annotations
+
+from penstock.model.cluster import SlurmNodeSet
+
+
+def lines(node_set: SlurmNodeSet) -> list[str]:
+    """The node set, and the partition over it if it has one."""
+    name = node_set.name
+    found = [f"NodeSet={name} Feature={name}"]
+    if node_set.partition is not None:
+        found.append(f"PartitionName={name} Nodes={name} {node_set.partition}".rstrip())
+    return found
