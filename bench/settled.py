@@ -13,8 +13,8 @@ from penstock.api.kubernetes.kinds import Node, PersistentVolumeClaim, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.view import ControllerState, WorkerSetView
-from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
 from penstock.slurm.known import Known
 from penstock.slurm.reservation import Reservation
@@ -149,5 +149,5 @@ def _record(pod: Pod) -> model.Node:
     name, host = pod.metadata.name, str(pod.spec.hostname)
     old = pod.metadata.labels[slinky_labels.REVISION_HASH] == OLDER
     machine = pod.spec.node_name or ""
-    comment = records.NodeComment("fleet", name, machine, "worker", "nodeset", renew=old).text
+    comment = node_comment.NodeComment("fleet", name, machine, "worker", "nodeset", renew=old).text
     return model.Node(host, frozenset({"IDLE", "DYNAMIC_NORM"}), comment=comment)

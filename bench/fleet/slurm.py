@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.observed import drain_reason
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.slurm_node import drain_reason
 from penstock.local.recipes import ROOT
 from penstock.simulation.slurm.rest_replies import JSON, TEXT, RestRequest
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmNode

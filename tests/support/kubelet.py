@@ -22,8 +22,8 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.decide.observed import drain_reason
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.slurm_node import drain_reason
 from penstock.kube import Cache, Controller, Manager, NotFoundError, Result
 from penstock.render.parts.digest import digest
 from penstock.simulation.kubelet.pod_manifests import (

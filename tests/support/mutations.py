@@ -39,14 +39,15 @@ from penstock.decide.nodeset import plan as nodeset
 from penstock.decide.nodeset import pod_roles as roles
 from penstock.decide.nodeset import pvc as claims
 from penstock.decide.nodeset import status
+from penstock.decide.observed import drain_reason
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.rollout import maintenance
 from penstock.decide.rollout import recreation as remake
 from penstock.decide.rollout import revision_history as history
 from penstock.decide.rollout import rolling_update as rollout
-from penstock.decide.slurm_node import drain_reason, records
 from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node import registration as node_registration
 from penstock.kube import Applied, Applier, Client, Lease, Result
 from penstock.kube.cache.reflector import Reflector

@@ -21,10 +21,10 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.base import times
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.plan_cache import PlanCache
-from penstock.decide.slurm_node import records
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
@@ -185,7 +185,7 @@ class Cluster:
         found = self.pods[name]
         self._meta(found, deletion_timestamp=times.write(self.now))
         record = self.nodes.get(name)
-        remembered = records.read(record.comment) if record else None
+        remembered = node_comment.read(record.comment) if record else None
         known = by_operator and not self.fault and not self.acts_on_old_view
         if remembered is None and not known:
             self.unclaimed.add(name)

@@ -198,6 +198,15 @@ class RefusedReservation:
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyRejection:
+    """What slurmctld did not take, its words, and when it is asked again (Unix seconds)."""
+
+    topology: str
+    words: str
+    again_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class PatchPod:
     """Set labels and annotations (None removes a key) of the pod with this uid.
 

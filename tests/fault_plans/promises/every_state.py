@@ -16,7 +16,7 @@ from penstock.api.cluster.labels import APP_NAME
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.operator import LEASE
-from penstock.decide.slurm_node.drain_reason import is_own_reason
+from penstock.decide.observed.drain_reason import is_own_reason
 from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.connection import sent_at

@@ -21,7 +21,7 @@ from fault_plans.world import World
 from penstock.api.cluster.marks import CONFIG_HASH, KEY_RING
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.labels import SLURM_KEY_HASH
-from penstock.decide.slurm_node import records
+from penstock.decide.observed import node_comment
 from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.kubelet.kubelet import NODES
 from penstock.simulation.kubelet.pod_lifecycle import PODS, node_name
@@ -177,14 +177,14 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     for name, node in sorted(slurm.ctld.nodes.items()):
         if name in nodes:
             continue
-        record = records.read(node.comment)
+        record = node_comment.read(node.comment)
         if record is None or record.nodeset_uid != nodeset["metadata"]["uid"]:
             continue
         if not _stays(world, nodeset, record):
             yield f"the record {name} is left over: {slurm.ctld.states(node)} {node.reason}"
 
 
-def _stays(world: World, nodeset: Json, record: records.NodeComment) -> bool:
+def _stays(world: World, nodeset: Json, record: node_comment.NodeComment) -> bool:
     """Whether a record of a machine that is gone, or called otherwise now, is declared to stay.
 
     Plans declare that it goes; a NodeSet that slurm-operator left has the default.

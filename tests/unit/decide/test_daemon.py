@@ -29,9 +29,9 @@ from penstock.decide.action import (
     UndrainNode,
 )
 from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement.daemonset import places
-from penstock.decide.slurm_node import records
 from penstock.slurm import state as model
 from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import NOW, known_nodes, nodeset, pod, view
@@ -72,7 +72,7 @@ def idle(*names: str, **more: Any) -> list[model.Node]:
 
 def comment(machine: str, of: str = "") -> str:
     made = of or node_pod_name(daemons(), machine)
-    return records.NodeComment("slurm", made, machine, "compute", "nodeset-uid").text
+    return node_comment.NodeComment("slurm", made, machine, "compute", "nodeset-uid").text
 
 
 def asks(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -361,7 +361,7 @@ class TestUpdates:
     def test_the_record_goes_before_a_pod_of_another_template_comes(self) -> None:
         """D42 in this mode."""
         written = replace(
-            records.NodeComment(
+            node_comment.NodeComment(
                 "slurm", node_pod_name(daemons(), "m0"), "m0", "compute", "nodeset-uid"
             ),
             renew=True,

@@ -14,10 +14,11 @@ from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.drain.request import DrainCause
+from penstock.decide.observed import drain_reason
+from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.slurm_node import drain_reason, records
 from penstock.decide.slurm_node import gres_change as gres_settle
-from penstock.decide.slurm_node.records import NodeComment
+from penstock.decide.slurm_node import records
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set

@@ -12,6 +12,7 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.nodeset import NodeSet, UpdateStrategy
 from penstock.decide.action import DeletePod, DrainNode, SetNodeComment
 from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed import node_comment
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.parameters import NodeParameters, equal_revisions, read
@@ -37,7 +38,7 @@ def recorded(name: str, of: NodeSet) -> RecordedRevision:
 
 
 def comment(live: str | None = None) -> str:
-    said = records.NodeComment(
+    said = node_comment.NodeComment(
         "slurm", "compute-0", "machine-0", "compute", "nodeset-uid", live=live
     )
     return said.text
@@ -86,7 +87,7 @@ def test_a_changed_feature_is_given_to_the_node_and_no_pod_goes() -> None:
     assert found.weight == 1
     assert found.why is not None
     assert "Features=compute,fast Weight=1" in found.why.message
-    assert (read_back := records.read(found.comment)) is not None
+    assert (read_back := node_comment.read(found.comment)) is not None
     assert read_back.live == "Features=compute,fast Weight=1"
 
 
@@ -145,7 +146,7 @@ def test_the_record_keeps_what_was_given_through_other_changes() -> None:
         worker_set(declared("Feature=fast")), pod(), seen(live=live), renew=True
     )
     assert found is not None
-    assert (kept := records.read(found.comment)) is not None
+    assert (kept := node_comment.read(found.comment)) is not None
     assert (kept.live, kept.renew) == (live, True)
     assert msgspec.json.decode(found.comment)["conf"] == live
 
@@ -223,7 +224,7 @@ def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back
     found = records.comment_action(worker_set(wanted), looked, seen("compute"), confs=confs)
     assert found is not None
     assert found.extra == "rack=7"
-    said = records.read(found.comment)
+    said = node_comment.read(found.comment)
     assert said is not None
     assert said.live == "Features=compute Weight=1 Extra=rack=7 Comment=old-psu"
     given = seen("compute", live=said.live)

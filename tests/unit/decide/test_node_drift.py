@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.api.slinky.nodeset import NodeSet
-from penstock.decide.slurm_node import records
+from penstock.decide.observed import node_comment
 from penstock.decide.slurm_node.drift import NodeDrift, adopted, drift, put_back, told
 from penstock.decide.slurm_node.parameters import NodeParameters, read
 from penstock.slurm.state import Node
@@ -17,7 +17,7 @@ def declared(extra_conf: str = "Feature=fast Weight=2") -> NodeSet:
 
 def seen(ordinal: int, *features: str, weight: int = 2, live: str | None = None) -> Node:
     name = f"compute-{ordinal}"
-    said = records.NodeComment(
+    said = node_comment.NodeComment(
         "slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", live=live
     )
     return node(ordinal, features=("compute", *features), weight=weight, comment=said.text)

@@ -19,6 +19,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.slinky.labels import POD_DEADLINE, POD_PROTECT
 from penstock.decide.action import DeleteNodeRecord, DrainNode
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.pod import missing_labels
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.pod import deadline
@@ -272,7 +273,7 @@ class TestOwnership:
         "text", ["", "rack 7", "{", "[]", "{}", '{"podName": 1}', '{"podName": ""}']
     )
     def test_other_comments_are_not_ours(self, text: str) -> None:
-        assert records.read(text) is None
+        assert node_comment.read(text) is None
 
 
 class TestRecordsWithoutPods:

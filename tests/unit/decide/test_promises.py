@@ -25,8 +25,8 @@ from penstock.decide.action import (
     UndrainNode,
 )
 from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.view import ControllerState, WorkerSetView
-from penstock.decide.slurm_node.records import NodeComment
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job, Node
 from support import nodesets

@@ -47,7 +47,7 @@ def settled(quiet: PlanCache) -> WorkerSetView:
     pods: list[Pod] = []
     for number, pod in enumerate(PODS):
         name = pod.metadata.name
-        comment = decide.records.NodeComment(
+        comment = decide.node_comment.NodeComment(
             "slurm", name, f"machine-{number}", "compute", "nodeset-uid"
         )
         records[name] = nodesets.node(number, comment=comment.text)

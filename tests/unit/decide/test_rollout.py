@@ -27,10 +27,10 @@ from penstock.decide.action import (
 )
 from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.rollout.rolling_update import max_unavailable, rollout
-from penstock.decide.slurm_node.records import NodeComment
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set

@@ -18,12 +18,13 @@ from penstock.decide.action import (
     SetNodeComment,
     SetNodeTopology,
     SetPodConditions,
+    TopologyRejection,
 )
 from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
-from penstock.decide.slurm_node import records, topology
-from penstock.decide.slurm_node.topology import TopologyRejection
+from penstock.decide.slurm_node import topology
 from penstock.slurm import state as model
 from support.nodesets import NOW, UNKNOWN, known_nodes, machine, node, nodeset, pod, view
 
@@ -46,7 +47,7 @@ def worker(copied: str | None = None, ordinal: int = 0, **more: Any) -> Pod:
 def slurm(place: str, told: str | None = None, ordinal: int = 0) -> model.Node:
     """A node that is there in Slurm; `told` is what its comment remembers."""
     name = f"compute-{ordinal}"
-    said = records.NodeComment(
+    said = node_comment.NodeComment(
         "slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", topology=told
     )
     return node(ordinal, topology=place, comment=said.text)
@@ -80,7 +81,7 @@ def copies(actions: tuple[Action, ...]) -> list[str | None]:
 
 
 def comments(actions: tuple[Action, ...]) -> list[str | None]:
-    found = [records.read(one.comment) for one in actions if isinstance(one, SetNodeComment)]
+    found = [node_comment.read(one.comment) for one in actions if isinstance(one, SetNodeComment)]
     return [one.topology for one in found if one is not None]
 
 

@@ -27,8 +27,9 @@ from penstock.api.slinky.common import LONGEST_CONF, LONGEST_LINE
 from penstock.decide import scale as scale_in_order
 from penstock.decide.advice import gpus
 from penstock.decide.auth import directory
+from penstock.decide.observed import node_comment
 from penstock.decide.slurm_node import parameters as live_conf
-from penstock.decide.slurm_node import records, topology, topology_file
+from penstock.decide.slurm_node import topology, topology_file
 from penstock.kube.client import nesting
 from penstock.kube.client.client import LOG_BYTES
 from penstock.render.parts import merge, sshd_config
@@ -136,7 +137,7 @@ INPUTS = (
     Input("sssd's log", lambda t: directory.Said().after(t), (SEARCH, "Search result: (0)", "Bind result: ", "Bind result: (", "Unable to establish connection [1", "\n", SEARCH + "a]\n", "\u2028"), LOG_BYTES),
     Input("sshd_config", lambda t: sshd_config.sshd_config(sshd_config.LOGIN, t), ("\n", "a\n", "match\n", " ", "="), LONGEST_CONF),
     Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology_file.MOST_CHARACTERS),
-    Input("a node's comment", lambda t: records.read(f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
+    Input("a node's comment", lambda t: node_comment.read(f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
     Input("a token", lambda t: jwt.signed_claims(b"k", t), ("W1tb", ".", "e30.", "a"), 1_000_000, (jwt.JwtError,)),
     Input("a deletion cost", lambda t: scale_in_order.deletion_cost(MARKS, _made(t)), ("9", "-", "0"), 262_144),
     Input("nested JSON", lambda t: nesting.shallow(t.encode()), ('{"a":', "[", '"', "[],", "\\"), 65_536),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.slurm_node.topology import TopologyRejection
+from penstock.decide.action import TopologyRejection
 from penstock.kube.client.clock import Clock
 
 AGAIN_S = 30.0

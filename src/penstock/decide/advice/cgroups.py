@@ -15,7 +15,7 @@ from functools import lru_cache
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
-from penstock.decide.slurm_node.records import read
+from penstock.decide.observed.node_comment import read
 from penstock.slurm.conf.document import Document
 from penstock.slurm.state import Node
 

@@ -8,8 +8,9 @@ Deletes of pods have their own, stricter question: `guard.may_delete`.
 from __future__ import annotations
 
 from penstock.decide.action import DeleteNodeRecord, DrainNode, ResumeNode, UndrainNode
+from penstock.decide.observed import drain_reason
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.slurm_node import drain_reason, records
+from penstock.decide.slurm_node import records
 from penstock.model.worker_marks import WorkerMarks
 
 

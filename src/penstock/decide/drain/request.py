@@ -19,7 +19,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.action import DrainNode, EventReason, ResumeNode, UndrainNode
 from penstock.decide.drain import resume
-from penstock.decide.slurm_node import drain_reason, records
+from penstock.decide.observed import drain_reason, node_comment
 from penstock.decide.slurm_node import gres_change as gres_settle
 from penstock.model.worker_marks import TRUE, WorkerMarks
 from penstock.slurm.state import Node
@@ -171,7 +171,7 @@ def next_node_update(
 ) -> DrainNode | UndrainNode | ResumeNode | None:
     """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
     ours = drain_reason.is_own_reason(marks, node.reason)
-    forgotten = resume.overwritten_drain_reason(marks, node, records.read(node.comment))
+    forgotten = resume.overwritten_drain_reason(marks, node, node_comment.read(node.comment))
     if forgotten is not None:
         why = EventReason(
             "DrainRestored", f"Node {node.name} was drained before its pod was replaced"

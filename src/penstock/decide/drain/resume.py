@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.action import EventReason, ResumeNode
+from penstock.decide.observed import drain_reason, node_comment
 from penstock.decide.observed.pod import slurmd_started_at
-from penstock.decide.slurm_node import drain_reason, records
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
@@ -35,7 +35,7 @@ def resume_action(marks: WorkerMarks, pod: Pod, node: Node) -> ResumeNode | None
 
 
 def overwritten_drain_reason(
-    marks: WorkerMarks, node: Node, record: records.NodeComment | None
+    marks: WorkerMarks, node: Node, record: node_comment.NodeComment | None
 ) -> str | None:
     """The reason, perhaps empty, of somebody's drain that the preStop hook wrote over."""
     if record is None or not node.drain or node.reason != drain_reason.terminating(marks):
@@ -60,5 +60,5 @@ def _was_not_responding(pod: Pod, node: Node) -> bool:
 
 
 def _has_moved(pod: Pod, node: Node) -> bool:
-    record = records.read(node.comment)
+    record = node_comment.read(node.comment)
     return record is not None and record.node != (pod.spec.node_name or "")

@@ -8,6 +8,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
+from penstock.decide.action import TopologyRejection
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.deletion_guard import DeletionVerdict
 from penstock.decide.nodeset import pvc as claims
@@ -36,7 +37,7 @@ def findings(
     slurm: SlurmSnapshot,
     roles: PodRoles,
     held: Mapping[str, DeletionVerdict],
-    refused: Mapping[str, topology.TopologyRejection],
+    refused: Mapping[str, TopologyRejection],
     planned: Finding | None = None,
 ) -> tuple[Finding, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.

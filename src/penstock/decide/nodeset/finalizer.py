@@ -6,13 +6,9 @@ from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
 from penstock.decide.action import AddFinalizer, EventReason, RemoveFinalizer
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.view import DELETED_PATIENCE_S, WorkerSetView
 from penstock.decide.slurm_node.records import OrphanedRecords
 from penstock.slurm.known import Unknown
-
-PATIENCE_S = 300.0
-"""How long after its deletion a NodeSet without pods waits for a silent Slurm to take its node
-records away. Left records cost a line in sinfo; a NodeSet that never goes blocks its namespace."""
 
 GOING_S = 60.0
 """The same for a NodeSet that goes with its whole cluster, of an external slurmctld: slurmrestd
@@ -48,7 +44,9 @@ def patience_in(view: WorkerSetView) -> float | None:
     deleted = times.parse(view.workers.metadata.deletion_timestamp)
     if deleted is None or view.pods or DRAIN_FINALIZER not in view.workers.metadata.finalizers:
         return None
-    return max(0.0, deleted + (GOING_S if view.is_deleted_with_cluster else PATIENCE_S) - view.now)
+    return max(
+        0.0, deleted + (GOING_S if view.is_deleted_with_cluster else DELETED_PATIENCE_S) - view.now
+    )
 
 
 def _remove(view: WorkerSetView, message: str) -> RemoveFinalizer:

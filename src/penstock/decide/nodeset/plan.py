@@ -41,6 +41,7 @@ from penstock.decide.nodeset.conditions import findings
 from penstock.decide.nodeset.finalizer import finalizer_action, patience_in
 from penstock.decide.nodeset.pod_roles import PodRoles, assign
 from penstock.decide.nodeset.status import available_in, current, dated, old_ones, status
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.pod import ENDED, is_finished, missing_labels, slurm_node_name
 from penstock.decide.observed.pod_aggregates import update_aggregates
 from penstock.decide.observed.slurm_view import SlurmSnapshot
@@ -327,7 +328,7 @@ def _comment(
 def _place(
     view: WorkerSetView, node: Node, machine: KubernetesNode | None
 ) -> SetNodeTopology | None:
-    record = records.read(node.comment)
+    record = node_comment.read(node.comment)
     last = record.topology if record is not None else None
     refusal = view.refused_topologies.get(node.name)
     return topology.step(

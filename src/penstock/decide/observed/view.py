@@ -11,10 +11,9 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.base import times
-from penstock.decide.action import RefusedReservation
+from penstock.decide.action import RefusedReservation, TopologyRejection
 from penstock.decide.observed.pod_aggregates import PodAggregates
 from penstock.decide.observed.pod_aggregates import aggregate as sums
-from penstock.decide.slurm_node.topology import TopologyRejection
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import NodePlacements
 from penstock.slurm.known import Fact, Unknown
@@ -26,6 +25,9 @@ PATIENCE_S = 3600.0
 """For how long an external slurmctld that cannot be asked keeps the pods of a NodeSet that is
 deleted together with its Controller. It is longer than a maintenance window's restart of slurmctld,
 and bounded, because a namespace must be deletable."""
+DELETED_PATIENCE_S = 300.0
+"""How long after its deletion a NodeSet without pods waits for a silent Slurm to take its node
+records away. Left records cost a line in sinfo; a NodeSet that never goes blocks its namespace."""
 
 
 class ControllerState(Enum):

@@ -16,11 +16,12 @@ from types import MappingProxyType
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.observed import node_comment
+from penstock.decide.observed.node_comment import is_owned_by
 from penstock.decide.observed.pod import is_daemon, kubernetes_node_name, slurm_node_name
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement.node_fit import NodeFit, evaluate
 from penstock.decide.plan_cache import PlanCache
-from penstock.decide.slurm_node import records
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import NodePlacements, WorkerSlot
@@ -120,8 +121,8 @@ def _problems(
     for host, many in claims.items():
         if len(many) == 1:
             continue
-        record = records.read(nodes[host].comment) if host in nodes else None
-        last = record.node if record is not None and records.is_owned_by(record, workers) else ""
+        record = node_comment.read(nodes[host].comment) if host in nodes else None
+        last = record.node if record is not None and is_owned_by(record, workers) else ""
         # Whose pod is there works, under another name.
         first, *rest = sorted(many, key=lambda name: (name != last, name in having, name))
         found |= dict.fromkeys(rest, f"{host!r} is what the node of {first} is called")

@@ -32,10 +32,9 @@ from penstock.decide.action import (
     SetReservation,
 )
 from penstock.decide.drain import request as drain
-from penstock.decide.nodeset.finalizer import PATIENCE_S
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.observed.view import ControllerState, WorkerSetView
+from penstock.decide.observed.view import DELETED_PATIENCE_S, ControllerState, WorkerSetView
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
 from penstock.slurm.known import Unknown
@@ -273,7 +272,7 @@ def _patience(view: WorkerSetView) -> float | None:
         or view.workers.marks.reservation_finalizer not in view.workers.metadata.finalizers
     ):
         return None
-    return max(0.0, deleted + PATIENCE_S - view.now)
+    return max(0.0, deleted + DELETED_PATIENCE_S - view.now)
 
 
 def _unknown(old: Sequence[Pod], why: str) -> Maintenance:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.drift import Found
+from penstock.decide.observed import node_comment
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import parameters as live_conf
-from penstock.decide.slurm_node import records
 from penstock.decide.slurm_node.features import FEATURE_PREFIX
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
@@ -109,8 +109,8 @@ def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
 
 def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
     """Whether a node was given what is declared, and nothing is on its way to it."""
-    record = records.read(node.comment)
-    if record is None or not records.is_owned_by(record, workers):
+    record = node_comment.read(node.comment)
+    if record is None or not node_comment.is_owned_by(record, workers):
         return False
     known = workers.marks.revision_of(pod.metadata.labels) in confs
     ours = known and record.pod == pod.metadata.name

@@ -7,125 +7,21 @@ against MaxNodeCount.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.action import DeleteNodeRecord, DrainNode, EventReason, SetNodeComment
+from penstock.decide.observed import drain_reason, node_comment
+from penstock.decide.observed.node_comment import NodeComment, is_owned_by
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.slurm_node import drain_reason, topology
 from penstock.decide.slurm_node import parameters as live_conf
-from penstock.model.worker_marks import TRUE, WorkerMarks
+from penstock.decide.slurm_node import topology
+from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Unknown
 from penstock.slurm.state import Node
-
-COMMENT_NAMESPACE = "namespace"
-COMMENT_POD = "podName"
-COMMENT_NODE = "node"
-COMMENT_NODESET = "nodeSetName"
-COMMENT_NODESET_UID = "nodeSetUID"
-DRAIN = "drain"
-"""Our own key: the reason of somebody else's drain, remembered while the pod lives.
-
-The preStop hook of worker pods puts its own words in the place of any reason; this brings them
-back."""
-RENEW = "renew"
-"""Our own key: the pod has an older template, and its record is not for the pod that comes next.
-
-slurmctld keeps a dynamic node's record as it was first registered: a slurmd with other resources or
-another GRES would be refused or misrepresented. Source: slurm-operator issue 233, and seen."""
-
-LIVE = "conf"
-"""Our own key: what the node was last given, when its pod said otherwise; see `live_conf`."""
-
-TOPOLOGY = "topology"
-"""Our own key: where its machine said that it is, while Slurm has it so."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeComment:
-    """A comment of ours, read."""
-
-    namespace: str
-    pod: str
-    node: str
-    nodeset: str
-    nodeset_uid: str
-    drain: str | None = None
-    """Somebody else's drain, which may be without words; None when there is none."""
-    renew: bool = False
-    """Whether the record goes before another pod comes."""
-    live: str | None = None
-    """What the node was given besides what its slurmd said; see `live_conf`."""
-    topology: str | None = None
-    """Where Slurm was told that it is; see `penstock.decide.slurm_node.topology`."""
-
-    @property
-    def text(self) -> str:
-        """The comment as it is written to Slurm."""
-        found = {
-            COMMENT_NAMESPACE: self.namespace,
-            COMMENT_POD: self.pod,
-            COMMENT_NODE: self.node,
-            COMMENT_NODESET: self.nodeset,
-            COMMENT_NODESET_UID: self.nodeset_uid,
-        }
-        if self.drain is not None:
-            found[DRAIN] = self.drain
-        if self.renew:
-            found[RENEW] = TRUE
-        if self.live is not None:
-            found[LIVE] = self.live
-        if self.topology is not None:
-            found[TOPOLOGY] = self.topology
-        return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-
-
-def read(comment: str) -> NodeComment | None:
-    """The comment, if it is one of ours."""
-    if not comment.startswith("{"):
-        return None
-    try:
-        found = json.loads(comment)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    values = cast("dict[str, Any]", found)
-    parts = [
-        values.get(key, "")
-        for key in (
-            COMMENT_NAMESPACE,
-            COMMENT_POD,
-            COMMENT_NODE,
-            COMMENT_NODESET,
-            COMMENT_NODESET_UID,
-        )
-    ]
-    if not all(isinstance(part, str) for part in parts) or not parts[1]:
-        return None
-    drained, live, place = values.get(DRAIN), values.get(LIVE), values.get(TOPOLOGY)
-    return NodeComment(
-        *parts,
-        drain=drained if isinstance(drained, str) else None,
-        renew=values.get(RENEW) == TRUE,
-        live=live if isinstance(live, str) else None,
-        topology=place if isinstance(place, str) else None,
-    )
-
-
-def is_owned_by(record: NodeComment, workers: WorkerSet) -> bool:
-    """Whether a record is of exactly this object, not of a namesake before it."""
-    meta = workers.metadata
-    return (record.namespace, record.nodeset, record.nodeset_uid) == (
-        meta.namespace,
-        meta.name,
-        meta.uid,
-    )
 
 
 def comment_action(
@@ -146,7 +42,7 @@ def comment_action(
     A pod that is `going` gets one in any case: without it nobody would know whose record is left.
     `renew` says that the record is not for the next pod.
     """
-    old = read(node.comment)
+    old = node_comment.read(node.comment)
     meta = workers.metadata
     machine = pod.spec.node_name or ""
     current = NodeComment(meta.namespace, pod.metadata.name, machine, meta.name, meta.uid)
@@ -207,7 +103,7 @@ def deletions_before_recreate(
     found: list[DeleteNodeRecord] = []
     for name in missing:
         node = slurm.node(name)
-        record = read(node.comment) if node is not None else None
+        record = node_comment.read(node.comment) if node is not None else None
         if node is None or record is None or name in in_use:
             continue
         if not record.renew or not is_owned_by(record, workers) or record.drain is not None:
@@ -254,7 +150,7 @@ def orphaned_records(
     actions: list[DrainNode | DeleteNodeRecord] = []
     for name in sorted(unused):
         node = slurm.nodes.value[name]
-        record = read(node.comment)
+        record = node_comment.read(node.comment)
         if record is None or not is_owned_by(record, view.workers):
             continue
         if record.pod in alive and not _moved_on(view, record):

@@ -11,27 +11,17 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
-from penstock.decide.action import EventReason, SetNodeTopology
+from penstock.decide.action import EventReason, SetNodeTopology, TopologyRejection
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.slurm_node import topology_file
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
-
-
-@dataclass(frozen=True, slots=True)
-class TopologyRejection:
-    """What slurmctld did not take, its words, and when it is asked again (Unix seconds)."""
-
-    topology: str
-    words: str
-    again_at: float
 
 
 def wanted(marks: WorkerMarks, machine: KubernetesNode | None) -> str | None:

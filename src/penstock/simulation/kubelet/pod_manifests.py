@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.slurm_node import drain_reason
+from penstock.decide.observed import drain_reason
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.translate.slinky.worker_set import MARKS
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from penstock.decide.slurm_node import records
+from penstock.decide.observed import node_comment
 from penstock.simulation import faults
 from penstock.simulation.faults import Fault
 from penstock.simulation.kubelet.pod_manifests import SILENT, NodeConf
@@ -181,7 +181,7 @@ class SimulatedSlurm:
         one that was remembered before, if any, is what is left.
         """
         if self.up and name in self.ctld.nodes:
-            record = records.read(self.ctld.nodes[name].comment)
+            record = node_comment.read(self.ctld.nodes[name].comment)
             kept = record is not None and record.drain == self.drains.get(name)
             had_time = _loop_time() - self.drained_at.get(name, 0.0) > self.remembered_after
             if not kept and not had_time and name in self.drains:
