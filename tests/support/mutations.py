@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -35,20 +35,20 @@ from penstock.decide.config.transaction import ConfigView, Decision
 from penstock.decide.drain import deletion_guard as guard
 from penstock.decide.drain import resume
 from penstock.decide.drain.deletion_guard import DeletionVerdict
-from penstock.decide.nodeset import plan as nodeset
+from penstock.decide.nodeset import plan, worker_plans
 from penstock.decide.nodeset import pod_roles as roles
 from penstock.decide.nodeset import pvc as claims
-from penstock.decide.nodeset import status
-from penstock.decide.observed import drain_reason
+from penstock.decide.observed import drain_reason, workers
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.rollout import maintenance
+from penstock.decide.observed.worker import Worker, WorkerContext
+from penstock.decide.observed.workers import ObservedWorkers
+from penstock.decide.rollout import maintenance, rolling_update
 from penstock.decide.rollout import recreation as remake
 from penstock.decide.rollout import revision_history as history
-from penstock.decide.rollout import rolling_update as rollout
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.decide.slurm_node import records
-from penstock.decide.slurm_node import registration as node_registration
+from penstock.decide.slurm_node.registration import Registration
 from penstock.kube import Applied, Applier, Client, Lease, Result
 from penstock.kube.cache.reflector import Reflector
 from penstock.kube.client import retry as rest
@@ -88,13 +88,13 @@ def _judge(patch: pytest.MonkeyPatch, blind_to: frozenset[str]) -> None:
             return DeletionVerdict(DeletionGround.DRAINED, verdict.why)
         return verdict
 
-    for module in (act, nodeset, remake):
+    for module in (act, worker_plans, remake):
         patch.setattr(module, "can_delete", judge)
 
 
 def forgotten_workers_are_left(patch: pytest.MonkeyPatch) -> None:
     """Whether Slurm has a worker's node is nobody's business."""
-    patch.setattr(node_registration, "registration", always(node_registration.Registration()))
+    patch.setattr(plan, "registration", always(Registration()))
 
 
 def unknown_counts_as_drained(patch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def budget_is_dropped(patch: pytest.MonkeyPatch) -> None:
     def all_of_them(_: NodeSet, __: int) -> int:
         return 99
 
-    patch.setattr(rollout, "max_unavailable", all_of_them)
+    patch.setattr(rolling_update, "max_unavailable", all_of_them)
 
 
 def gone_pods_are_not_counted(patch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def gone_pods_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> int:
         return 0
 
-    patch.setattr(rollout, "absent", none)
+    patch.setattr(rolling_update, "absent", none)
 
 
 def deletes_name_no_version(patch: pytest.MonkeyPatch) -> None:
@@ -199,12 +199,12 @@ def drains_are_not_remembered(patch: pytest.MonkeyPatch) -> None:
 
 def records_are_left(patch: pytest.MonkeyPatch) -> None:
     """Nodes of pods that are gone stay in Slurm."""
-    patch.setattr(records, "orphaned_records", always(records.OrphanedRecords()))
+    patch.setattr(plan, "orphaned_records", always(records.OrphanedRecords()))
 
 
 def nodesets_have_no_finalizer(patch: pytest.MonkeyPatch) -> None:
     """A deleted NodeSet is gone at once, and its pods with it."""
-    patch.setattr(nodeset, "finalizer_action", always(None))
+    patch.setattr(plan, "finalizer_action", always(None))
 
 
 def nodes_stay_down(patch: pytest.MonkeyPatch) -> None:
@@ -214,12 +214,12 @@ def nodes_stay_down(patch: pytest.MonkeyPatch) -> None:
 
 def one_worker_less(patch: pytest.MonkeyPatch) -> None:
     """One pod more than asked for is taken away."""
-    replicas = WorkerSetView.replicas
+    replicas = ObservedWorkers.replicas
 
-    def less(self: WorkerSetView) -> int:
+    def less(self: ObservedWorkers) -> int:
         return max(0, replicas.__get__(self) - 1)
 
-    patch.setattr(WorkerSetView, "replicas", property(less))
+    patch.setattr(ObservedWorkers, "replicas", property(less))
 
 
 def the_lease_is_not_heeded(patch: pytest.MonkeyPatch) -> None:
@@ -377,20 +377,24 @@ def returning_kubernetes_nodes_are_missed(patch: pytest.MonkeyPatch) -> None:
 
 def renamed_kubernetes_nodes_keep_their_slurm_node(patch: pytest.MonkeyPatch) -> None:
     """A Slurm node keeps the name that its Kubernetes node had when its pod was created."""
-    patch.setattr(status, "has_wrong_node_name", always(False))
-    patch.setattr(status, "_renamed", always(False))
+    context = workers.WorkerContext
+
+    def as_made(**given: Any) -> WorkerContext:
+        return replace(context(**given), slurm_nodes=None)
+
+    patch.setattr(workers, "WorkerContext", as_made)
 
 
 def workers_go_that_cannot_come_back(patch: pytest.MonkeyPatch) -> None:
     """An update takes a worker whose Kubernetes node takes no new one."""
-    patch.setattr(rollout, "is_last_on_node", always(False))
+    patch.setattr(ObservedWorkers, "is_last_on_node", always(False))
 
 
 def reservations_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     """A scheduled update takes workers before its window."""
 
-    def at_once(_: object, old: Sequence[Pod]) -> frozenset[str]:
-        return frozenset(pod.metadata.name for pod in old)
+    def at_once(_: object, old: Sequence[Worker]) -> frozenset[Worker]:
+        return frozenset(old)
 
     patch.setattr(maintenance, "replaceable_now", at_once)
 
@@ -422,13 +426,13 @@ def pins_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
     """Only the template decides which pods are old."""
-    old_ones = rollout.old_ones
+    to_replace = rolling_update.to_replace
 
-    def by_template(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
-        found = old_ones(view, pods)
-        return [one for one in found if one.metadata.labels.get(REVISION_HASH) != view.revision]
+    def by_template(view: WorkerSetView, *given: Any) -> list[Worker]:
+        found = to_replace(view, *given)
+        return [one for one in found if one.pod.metadata.labels.get(REVISION_HASH) != view.revision]
 
-    patch.setattr(rollout, "old_ones", by_template)
+    patch.setattr(rolling_update, "to_replace", by_template)
 
 
 def changed_passwords_are_missed(patch: pytest.MonkeyPatch) -> None:

@@ -29,11 +29,16 @@ from penstock.api.slinky.labels import COMPONENT, REVISION_HASH, SCALING_MODE
 from penstock.api.slinky.names import node_pod_name
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.base import times
+from penstock.decide.nodeset.observation import observe
+from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
+from penstock.decide.observed.worker import Worker, WorkerContext, observe_worker
+from penstock.decide.observed.workers import ObservedWorkers
+from penstock.decide.plan_cache import PlanCache
 from penstock.slurm import state as model
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job
-from penstock.translate.slinky.worker_set import worker_set
+from penstock.translate.slinky.worker_set import MARKS, worker_names, worker_set
 
 NOW = 1_800_000_000.0
 UNKNOWN = Unknown("slurmrestd does not answer")
@@ -180,3 +185,32 @@ def view(
         revision="new",
         **more,
     )
+
+
+def observed(seen: WorkerSetView) -> ObservedWorkers:
+    """The workers of a view."""
+    return observe(seen, PlanCache())
+
+
+def worker(
+    found: Pod,
+    record: model.Node | None = None,
+    on: Node | None = None,
+    *,
+    slurm: SlurmSnapshot | None = None,
+) -> Worker:
+    """One worker with this Slurm node and no jobs, or with what a snapshot has of it."""
+    context = WorkerContext(
+        names=worker_names(nodeset()),
+        marks=MARKS,
+        per_node=False,
+        revisions=frozenset({"new"}),
+        slurm_nodes=None,
+        shared_slurm_nodes=frozenset(),
+        are_nodes_known=slurm is None or isinstance(slurm.nodes, Known),
+        are_jobs_known=slurm is None or isinstance(slurm.jobs_by_node, Known),
+    )
+    jobs: tuple[Job, ...] | None = ()
+    if slurm is not None:
+        record, jobs = slurm.node(found.host), slurm.jobs(found.host)
+    return observe_worker(context, found, record, jobs, on)

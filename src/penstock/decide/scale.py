@@ -19,11 +19,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
-from penstock.decide.drain import request as drain
-from penstock.decide.nodeset.status import current
-from penstock.decide.observed.pod import is_finished, slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.worker import Worker
 from penstock.decide.pod import deadline
 from penstock.model.worker_marks import WorkerMarks
 
@@ -68,36 +64,32 @@ def _cost(marks: WorkerMarks, pod: Pod) -> int | None:
     return cost if -(2**31) <= cost < 2**31 else None
 
 
-def scale_in_order(view: WorkerSetView, pod: Pod, slurm: SlurmSnapshot) -> Rank:
-    """Sort key: the pod with the lowest goes first. Pods that have ended go before all others."""
-    workers, marks = view.workers, view.workers.marks
-    name = slurm_node_name(pod)
-    node = slurm.node(name)
-    busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
-    taken = drain.deletion_requested_at(pod) is not None and not busy
+def scale_in_order(marks: WorkerMarks, worker: Worker) -> Rank:
+    """Sort key: the worker with the lowest goes first. Pods that have ended precede all others."""
+    pod, busy, ordinal = worker.pod, worker.is_busy, worker.ordinal
+    taken = worker.deletion_requested_at is not None and not busy
     ready = pod.condition("Ready")
-    ordinal = workers.names.ordinal_of(pod.metadata.name)
     order = (
-        0.0 if is_finished(pod) else 1.0,
+        0.0 if worker.is_finished else 1.0,
         1.0 if pod.spec.node_name else 0.0,
         _PHASES.get(pod.status.phase or "Pending", 0.0),
-        1.0 if pod.ready and not taken else 0.0,
+        1.0 if worker.is_ready and not taken else 0.0,
         float(deletion_cost(marks, pod)),
-        deadline.sort_key(marks, pod, slurm),
-        0.0 if marks.is_cordoned(pod.metadata.annotations) else 1.0,
-        1.0 if current(view, pod) else 0.0,
+        deadline.sort_key(marks, worker),
+        0.0 if marks.is_cordoned(worker.annotations) else 1.0,
+        1.0 if worker.is_current else 0.0,
         1.0 if busy else 0.0,
         -float(ordinal if ordinal is not None else -1),
         -(times.parse(ready.last_transition_time if ready else None) or 0.0),
         -(times.parse(pod.metadata.creation_timestamp) or 0.0),
     )
-    return order, pod.metadata.name
+    return order, worker.name
 
 
-def pods_to_scale_in(
-    view: WorkerSetView, pods: tuple[Pod, ...], count: int, slurm: SlurmSnapshot
-) -> tuple[Pod, ...]:
-    """The `count` pods that go."""
+def workers_to_scale_in(
+    marks: WorkerMarks, workers: tuple[Worker, ...], count: int
+) -> tuple[Worker, ...]:
+    """The `count` workers that go."""
     if count <= 0:
         return ()
-    return tuple(sorted(pods, key=lambda pod: scale_in_order(view, pod, slurm))[:count])
+    return tuple(sorted(workers, key=lambda one: scale_in_order(marks, one))[:count])

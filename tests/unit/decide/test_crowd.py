@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky.labels import REVISION_HASH
-from penstock.decide.observed.pod_aggregates import aggregate, update_aggregates
+from penstock.decide.observed.pod_aggregates import aggregate, changed_positions, update_aggregates
 from penstock.translate.slinky.worker_set import MARKS, worker_names
 from support import nodesets
 
@@ -55,14 +55,15 @@ def changes(draw: st.DrawFn) -> list[tuple[Pod, ...]]:
 def test_a_crowd_that_was_followed_is_the_crowd_there_is(seen: list[tuple[Pod, ...]]):
     known = None
     for found in seen:
-        known = update_aggregates(known, NAMES, MARKS, found)
+        changed = changed_positions(known.pods, found) if known is not None else None
+        known = update_aggregates(known, NAMES, MARKS, found, changed)
         assert known == aggregate(NAMES, MARKS, found)
 
 
 def test_nothing_is_counted_anew_for_a_change_that_nobody_counts():
     before = aggregate(NAMES, MARKS, (nodesets.pod(0), nodesets.pod(1)))
     annotated = nodesets.pod(1, annotations={"example.com/note": "seen"})
-    after = update_aggregates(before, NAMES, MARKS, (before.pods[0], annotated))
+    after = update_aggregates(before, NAMES, MARKS, (before.pods[0], annotated), [1])
     assert after.slurm_nodes is before.slurm_nodes
     assert after.pods[1] is annotated
 

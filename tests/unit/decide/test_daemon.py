@@ -31,7 +31,7 @@ from penstock.decide.action import (
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed import node_comment
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.placement.daemonset import places
+from penstock.decide.placement.daemonset import placements
 from penstock.slurm import state as model
 from penstock.translate.slinky.worker_set import worker_set
 from support.nodesets import NOW, known_nodes, nodeset, pod, view
@@ -178,10 +178,10 @@ class TestNames:
 
     def test_of_two_machines_of_one_name_the_one_that_has_it_keeps_it(self) -> None:
         machines = (machine("x.example.org"), machine("x.example.com"))
-        both = places(worker_set(daemons()), machines, ())
+        both = placements(worker_set(daemons()), machines, ())
         assert [slot.node for slot in both.slots] == ["x.example.com"]
         having = pod(machine="x.example.org", host="x")
-        kept = places(worker_set(daemons()), machines, (having,))
+        kept = placements(worker_set(daemons()), machines, (having,))
         assert [slot.node for slot in kept.slots] == ["x.example.org"]
         assert list(kept.problems) == ["x.example.com"]
 
@@ -189,10 +189,10 @@ class TestNames:
         """Found by a fault plan: the other machine's worker was taken for it in the meantime."""
         machines = (machine("x.example.org"), machine("x.example.com"))
         having = {"x": model.Node("x", frozenset({"DOWN"}), comment=comment("x.example.org"))}
-        found = places(worker_set(daemons()), machines, (), having)
+        found = placements(worker_set(daemons()), machines, (), having)
         assert [slot.node for slot in found.slots] == ["x.example.org"]
         someone = {"x": model.Node("x", frozenset({"DOWN"}), comment="by hand")}
-        found = places(worker_set(daemons()), machines, (), someone)
+        found = placements(worker_set(daemons()), machines, (), someone)
         assert [slot.node for slot in found.slots] == ["x.example.com"]
 
     def test_a_free_name_goes_to_the_machine_without_a_worker(self) -> None:

@@ -13,8 +13,8 @@ from penstock.api.slinky.labels import POD_CORDON, POD_CORDON_SHORT
 from penstock.decide.action import DrainNode, ResumeNode, UndrainNode
 from penstock.decide.drain import request as drain
 from penstock.decide.drain.recheck import is_still_valid
-from penstock.decide.drain.request import DrainCause
 from penstock.decide.observed import drain_reason
+from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.slurm_node import gres_change as gres_settle
@@ -32,6 +32,7 @@ from support.nodesets import (
     pod,
     running,
     waiting,
+    worker,
 )
 
 CORDONED = pod(annotations={POD_CORDON: "true"})
@@ -46,7 +47,11 @@ def decided(
     found: Pod, record: Node, condemned: DrainCause | None = None, host: Machine | None = None
 ) -> DrainNode | UndrainNode | ResumeNode | None:
     return drain.next_node_update(
-        MARKS, found, record, drain.drain_request(MARKS, found, record, host, condemned), NOW
+        MARKS,
+        worker(found, record),
+        record,
+        drain.drain_request(MARKS, worker(found, record, host), condemned),
+        NOW,
     )
 
 
@@ -116,41 +121,45 @@ def test_scale_in_rewords_only_our_own_drain() -> None:
 def test_a_user_cordon_outlives_scale_in() -> None:
     """Its words stay in Slurm, so that the annotation is still known to be the user's."""
     drained = node(0, "IDLE", "DRAIN", reason=OURS)
-    wish = drain.drain_request(MARKS, CORDONED, drained, None, DrainCause.SCALE_IN)
-    assert drain.next_node_update(MARKS, CORDONED, drained, wish, NOW) is None
-    assert drain.cordon_changes(MARKS, CORDONED, drained, wish, NOW) == {}
-    kept = drain.drain_request(MARKS, CORDONED, drained, None, None)
+    wish = drain.drain_request(MARKS, worker(CORDONED, drained), DrainCause.SCALE_IN)
+    assert drain.next_node_update(MARKS, worker(CORDONED, drained), drained, wish, NOW) is None
+    assert drain.cordon_changes(MARKS, worker(CORDONED, drained), wish, NOW) == {}
+    kept = drain.drain_request(MARKS, worker(CORDONED, drained))
     assert kept is not None
-    assert drain.cordon_changes(MARKS, CORDONED, drained, kept, NOW) == {}
+    assert drain.cordon_changes(MARKS, worker(CORDONED, drained), kept, NOW) == {}
 
 
 def test_a_condemned_pod_is_marked_as_ours_and_unmarked_when_kept() -> None:
     found = pod()
-    wish = drain.drain_request(MARKS, found, node(0), None, DrainCause.SCALE_IN)
-    assert drain.cordon_changes(MARKS, found, node(0), wish, NOW) == MARKED
+    wish = drain.drain_request(MARKS, worker(found, node(0)), DrainCause.SCALE_IN)
+    assert drain.cordon_changes(MARKS, worker(found, node(0)), wish, NOW) == MARKED
     marked = pod(annotations=MARKED)
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    assert drain.cordon_changes(MARKS, marked, drained, wish, NOW + 60) == {}
-    assert drain.cordon_changes(MARKS, marked, drained, None, NOW) == RELEASED
+    assert drain.cordon_changes(MARKS, worker(marked, drained), wish, NOW + 60) == {}
+    assert drain.cordon_changes(MARKS, worker(marked, drained), None, NOW) == RELEASED
     released = pod(annotations={CORDONED_FOR: "nobody"})
-    assert drain.cordon_changes(MARKS, released, drained, None, NOW) == {}
-    assert drain.cordon_changes(MARKS, released, drained, wish, NOW) == MARKED
+    assert drain.cordon_changes(MARKS, worker(released, drained), None, NOW) == {}
+    assert drain.cordon_changes(MARKS, worker(released, drained), wish, NOW) == MARKED
 
 
 def test_a_cordon_after_ours_was_taken_back_is_a_users() -> None:
     found = pod(annotations={POD_CORDON: "true", CORDONED_FOR: "nobody"})
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    wish = drain.drain_request(MARKS, found, drained, None, None)
-    assert drain.cordon_changes(MARKS, found, drained, wish, NOW) == {}
-    assert reason_of(drain.next_node_update(MARKS, found, drained, wish, NOW)) == OURS
+    wish = drain.drain_request(MARKS, worker(found, drained))
+    assert drain.cordon_changes(MARKS, worker(found, drained), wish, NOW) == {}
+    assert (
+        reason_of(drain.next_node_update(MARKS, worker(found, drained), drained, wish, NOW)) == OURS
+    )
 
 
 def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
     both = pod(annotations={**MARKED, POD_CORDON_SHORT: "true"})
     drained = node(0, "IDLE", "DRAIN", reason=SCALE_IN)
-    wish = drain.drain_request(MARKS, both, drained, None, None)
-    assert drain.cordon_changes(MARKS, both, drained, wish, NOW) == RELEASED
-    assert reason_of(drain.next_node_update(MARKS, both, drained, wish, NOW)) == OURS
+    wish = drain.drain_request(MARKS, worker(both, drained))
+    assert drain.cordon_changes(MARKS, worker(both, drained), wish, NOW) == RELEASED
+    assert (
+        reason_of(drain.next_node_update(MARKS, worker(both, drained), drained, wish, NOW)) == OURS
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,8 +171,8 @@ def test_a_second_spelling_set_by_a_user_survives_our_mark() -> None:
 )
 def test_a_cordon_that_slurm_operator_left_is_not_a_users(reason: str) -> None:
     drained = node(0, "IDLE", "DRAIN", reason=reason)
-    assert drain.drain_request(MARKS, CORDONED, drained, None, None) is None
-    assert drain.cordon_changes(MARKS, CORDONED, drained, None, NOW) == RELEASED
+    assert drain.drain_request(MARKS, worker(CORDONED, drained)) is None
+    assert drain.cordon_changes(MARKS, worker(CORDONED, drained), None, NOW) == RELEASED
 
 
 @pytest.mark.parametrize(
@@ -239,7 +248,7 @@ class TestComingBack:
     def test_a_drain_that_the_termination_hid_is_put_back(self, reason: str) -> None:
         """D9, feature row 35."""
         hidden = records.comment_action(
-            worker_set(nodeset()), pod(), node(0, "IDLE", "DRAIN", reason=reason)
+            worker_set(nodeset()), worker(pod(), node(0, "IDLE", "DRAIN", reason=reason))
         )
         assert hidden is not None
         after = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=hidden.comment)

@@ -21,7 +21,14 @@ from penstock.render.slinky.nodeset.revision import revision
 from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import worker_set
-from support.nodesets import known_nodes, node, nodeset, pod, view
+from support.nodesets import (
+    known_nodes,
+    node,
+    nodeset,
+    pod,
+    view,
+    worker,
+)
 
 ROLLING = UpdateStrategy(type="RollingUpdate")
 OLD = "Feature=slow"
@@ -142,8 +149,9 @@ def test_what_is_written_is_what_is_read(text: str) -> None:
 
 def test_the_record_keeps_what_was_given_through_other_changes() -> None:
     live = "Features=compute,fast Weight=1"
+    older = pod(labels={"controller.kubernetes.io/hash": "old"})
     found = records.comment_action(
-        worker_set(declared("Feature=fast")), pod(), seen(live=live), renew=True
+        worker_set(declared("Feature=fast")), worker(older, seen(live=live))
     )
     assert found is not None
     assert (kept := node_comment.read(found.comment)) is not None
@@ -221,15 +229,24 @@ def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back
     looked = pod(labels={"controller.kubernetes.io/hash": "new"})
     wanted = declared("Extra=rack=7 Comment=old-psu")
     confs = {"new": "Extra=rack=7 Comment=old-psu"}
-    found = records.comment_action(worker_set(wanted), looked, seen("compute"), confs=confs)
+    found = records.comment_action(
+        worker_set(wanted), worker(looked, seen("compute")), parameters_by_revision=confs
+    )
     assert found is not None
     assert found.extra == "rack=7"
     said = node_comment.read(found.comment)
     assert said is not None
     assert said.live == "Features=compute Weight=1 Extra=rack=7 Comment=old-psu"
     given = seen("compute", live=said.live)
-    assert records.comment_action(worker_set(wanted), looked, given, confs=confs) is None
-    back = records.comment_action(worker_set(declared("")), looked, given, confs={"new": ""})
+    assert (
+        records.comment_action(
+            worker_set(wanted), worker(looked, given), parameters_by_revision=confs
+        )
+        is None
+    )
+    back = records.comment_action(
+        worker_set(declared("")), worker(looked, given), parameters_by_revision={"new": ""}
+    )
     assert back is not None
     assert back.extra == ""
     assert equal_revisions(declared_revision(declared("")), [recorded("new", wanted)])

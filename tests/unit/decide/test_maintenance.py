@@ -121,7 +121,7 @@ class TestReservation:
     def test_one_that_is_as_declared_is_left_alone(self) -> None:
         found = plan(seen(wanted(), there(AHEAD, 0, 1)))
         assert steps(found) == []
-        assert found.wake_after == pytest.approx(3600.0)
+        assert found.requeue_after == pytest.approx(3600.0)
 
     def test_its_nodes_follow_the_pods(self) -> None:
         (changed,) = steps(plan(seen(wanted(), there(AHEAD, 0, 1), old(0), pod(1))))
@@ -159,7 +159,7 @@ class TestReservation:
         past = there(OVER, 0, 1, flags=OURS | {"DAILY"})
         found = plan(seen(wanted(OVER, "DAILY"), past))
         assert steps(found) == []
-        assert found.wake_after == 10.0
+        assert found.requeue_after == 10.0
 
     def test_nothing_is_made_for_the_last_minute(self) -> None:
         almost = (int(NOW) - 570, int(NOW) + 30)
@@ -204,7 +204,7 @@ class TestReservation:
         assert steps(found) == []
         assert (told(found).ok, told(found).reason) == (False, "ReservationRefused")
         assert "Nodes busy" in told(found).message
-        assert found.wake_after == 30.0
+        assert found.requeue_after == 30.0
         later = replace(seen(wanted(), NONE), refused_reservation=refused, now=NOW + 31)
         assert [type(one) for one in steps(plan(later))] == [SetReservation]
 

@@ -12,7 +12,6 @@ from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import UpdateStrategy
 from penstock.decide.action import DeletePod, RegisterNode, RemoveStandIns
 from penstock.decide.nodeset.plan import plan
-from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState
 from penstock.decide.slurm_node.registration import STARTS_S, Registration, registration
 from penstock.slurm.known import Known, Unknown
@@ -24,6 +23,7 @@ from support.nodesets import (
     known_nodes,
     node,
     nodeset,
+    observed,
     pod,
     running,
     view,
@@ -38,7 +38,7 @@ def addressed(one: Pod, ip: str | None = "10.0.0.7") -> Pod:
 def decided(*pods: Pod, nodes: Known[dict[str, Node]] | Unknown, **more: Any) -> Registration:
     wanted = more.pop("wanted", nodeset(len(pods)))
     seen = view(wanted, *pods, nodes=nodes, **more)
-    return registration(seen, SlurmSnapshot.of(seen.nodes, seen.jobs))
+    return registration(seen, observed(seen))
 
 
 def nodes_of(found: Registration) -> list[str]:

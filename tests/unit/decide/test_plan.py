@@ -88,7 +88,7 @@ class TestScaleOut:
         found = plan(view(nodeset(starting + 1), *pods, pod(starting)))
         told_of = {action.name for action in of(found, SetPodConditions)}
         assert (f"compute-{starting}" in told_of) is not wait
-        assert found.wake_after == (5.0 if wait else None)
+        assert found.requeue_after == (5.0 if wait else None)
 
     @pytest.mark.parametrize("state", [ControllerState.ABSENT, ControllerState.DELETING])
     def test_it_waits_for_the_controller(self, state: ControllerState) -> None:
@@ -207,7 +207,7 @@ class TestEndedPods:
         failed = pod(0, phase="Failed", ready=False, created=NOW - 4)
         found = plan(view(nodeset(1), failed))
         assert of(found, DeletePod) == []
-        assert found.wake_after == 6.0
+        assert found.requeue_after == 6.0
         (delete,) = of(plan(view(nodeset(1), failed, now=NOW + 6)), DeletePod)
         assert delete.guard is DeletionGround.FINISHED
 
@@ -243,7 +243,7 @@ class TestDeletion:
     def test_a_silent_slurm_is_waited_for_a_while_when_no_pod_is_left(self) -> None:
         waits = plan(view(nodeset(2, deleted=NOW), nodes=UNKNOWN))
         assert waits.actions == ()
-        assert waits.wake_after == 300.0
+        assert waits.requeue_after == 300.0
         late = plan(view(nodeset(2, deleted=NOW - 300), nodes=UNKNOWN))
         assert len(of(late, RemoveFinalizer)) == 1
 
@@ -293,7 +293,7 @@ class TestStatus:
             node_set_hash="new",
             selector="app.kubernetes.io/instance=compute,app.kubernetes.io/name=slurmd",
         )
-        assert found.wake_after == 5.0
+        assert found.requeue_after == 5.0
 
     def test_what_slurm_said_last_stays_while_it_is_silent(self) -> None:
         wanted = nodeset(1)
@@ -360,7 +360,7 @@ def test_a_settled_nodeset_is_silent() -> None:
     settled = world.view()
     found = plan(settled)
     assert found.actions == ()
-    assert found.wake_after is None
+    assert found.requeue_after is None
     assert found.status == settled.workers.last
     assert [finding.ok for finding in found.findings] == [True]
     assert plan(replace(settled, now=settled.now + 86400)) == found

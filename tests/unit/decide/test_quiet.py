@@ -6,7 +6,6 @@ without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,10 +14,15 @@ import pytest
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod, PodCondition
 from penstock.api.slinky import labels as slinky_labels
-from penstock.decide.nodeset import plan as decide
+from penstock.decide.nodeset import worker_plans
+from penstock.decide.nodeset.plan import plan
+from penstock.decide.nodeset.worker_plan import WorkerPlan
+from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.worker import Worker
 from penstock.decide.plan_cache import PlanCache
+from penstock.decide.pod import deadline
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS
@@ -31,13 +35,13 @@ PODS = tuple(nodesets.pod(number) for number in range(3))
 def tended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the pods that were looked at."""
     names: list[str] = []
-    inner: Callable[..., None] = decide._plan_pod
+    inner = worker_plans.plan_worker
 
-    def tend(view: WorkerSetView, slurm: Any, pod: Pod, *rest: Any, **more: Any) -> None:
-        names.append(pod.metadata.name)
-        inner(view, slurm, pod, *rest, **more)
+    def tend(view: WorkerSetView, worker: Worker, *rest: Any, **more: Any) -> WorkerPlan:
+        names.append(worker.name)
+        return inner(view, worker, *rest, **more)
 
-    monkeypatch.setattr(decide, "_plan_pod", tend)
+    monkeypatch.setattr(worker_plans, "plan_worker", tend)
     return names
 
 
@@ -47,9 +51,7 @@ def settled(quiet: PlanCache) -> WorkerSetView:
     pods: list[Pod] = []
     for number, pod in enumerate(PODS):
         name = pod.metadata.name
-        comment = decide.node_comment.NodeComment(
-            "slurm", name, f"machine-{number}", "compute", "nodeset-uid"
-        )
+        comment = NodeComment("slurm", name, f"machine-{number}", "compute", "nodeset-uid")
         records[name] = nodesets.node(number, comment=comment.text)
         conditions = pod.status.conditions or ()
         idle = PodCondition(type="SlurmNodeStateIdle", status="True", message="")
@@ -59,7 +61,7 @@ def settled(quiet: PlanCache) -> WorkerSetView:
     view = nodesets.view(
         nodesets.nodeset(3), *pods, nodes=Known(records, 1.0), kubernetes_nodes=machines
     )
-    assert decide.plan(view, quiet).actions == ()
+    assert plan(view, quiet).actions == ()
     return view
 
 
@@ -67,7 +69,7 @@ def test_a_settled_pod_is_not_looked_at_again(tended: list[str]):
     quiet = PlanCache()
     view = settled(quiet)
     tended.clear()
-    decide.plan(view, quiet)
+    plan(view, quiet)
     assert tended == []
 
 
@@ -93,9 +95,9 @@ def test_whatever_changes_of_a_pod_makes_it_be_looked_at(tended: list[str]):
             },
         ),
     ):
-        decide.plan(view, quiet)
+        plan(view, quiet)
         tended.clear()
-        decide.plan(other, quiet)
+        plan(other, quiet)
         assert tended == ["compute-1"]
 
 
@@ -103,7 +105,7 @@ def test_another_revision_makes_all_be_looked_at(tended: list[str]):
     quiet = PlanCache()
     view = settled(quiet)
     tended.clear()
-    decide.plan(changed(view, revision="newer"), quiet)
+    plan(changed(view, revision="newer"), quiet)
     assert len(tended) == 3
 
 
@@ -112,15 +114,16 @@ def test_a_pod_whose_job_goes_on_is_not_looked_at_again(tended: list[str]):
     view = settled(quiet)
     jobs = (nodesets.job(7, 1, time_limit=None),)
     busy = changed(view, jobs=Known(jobs, 2.0))
-    deadline = decide.deadline.changes(MARKS, view.pods[1], SlurmSnapshot.of(busy.nodes, busy.jobs))
+    slurm = SlurmSnapshot.of(busy.nodes, busy.jobs)
+    annotations = deadline.changes(MARKS, nodesets.worker(view.pods[1], slurm=slurm))
     meta = view.pods[1].metadata
     labels = {**meta.labels, slinky_labels.POD_PROTECT: app_labels.TRUE}
-    meta = msgspec.structs.replace(meta, annotations=deadline, labels=labels)
+    meta = msgspec.structs.replace(meta, annotations=annotations, labels=labels)
     pod = msgspec.structs.replace(view.pods[1], metadata=meta)
     busy = changed(busy, pods=(view.pods[0], pod, view.pods[2]))
-    assert decide.plan(busy, quiet).actions == ()
+    assert plan(busy, quiet).actions == ()
     tended.clear()
-    decide.plan(busy, quiet)
+    plan(busy, quiet)
     assert tended == []
 
 
@@ -130,9 +133,9 @@ def test_a_pod_that_asks_for_something_is_looked_at_until_it_is_done(tended: lis
     assert isinstance(view.nodes, Known)
     busy = {**view.nodes.value, "compute-1": nodesets.node(1, "ALLOCATED")}
     other = changed(view, nodes=Known(busy, 2.0))
-    first = decide.plan(other, quiet)
+    first = plan(other, quiet)
     tended.clear()
-    again = decide.plan(other, quiet)
+    again = plan(other, quiet)
     assert tended == ["compute-1"]
     assert again.actions == first.actions != ()
 
@@ -148,9 +151,9 @@ def test_what_a_decision_that_broke_off_did_not_look_at_is_looked_at(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(decide, "outdated", broken)
+        patch.setattr(worker_plans, "outdated", broken)
         with pytest.raises(ZeroDivisionError):
-            decide.plan(changed(view, pods=others), quiet)
+            plan(changed(view, pods=others), quiet)
     tended.clear()
-    decide.plan(changed(view, pods=others), quiet)
+    plan(changed(view, pods=others), quiet)
     assert len(tended) == 3

@@ -30,11 +30,23 @@ from penstock.decide.nodeset.plan import Plan, plan
 from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
-from penstock.decide.rollout.rolling_update import max_unavailable, rollout
+from penstock.decide.rollout.budget import max_unavailable
+from penstock.decide.rollout.rolling_update import rollout
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set
-from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
+from support.nodesets import (
+    NOW,
+    UNKNOWN,
+    job,
+    known_nodes,
+    node,
+    nodeset,
+    observed,
+    pod,
+    view,
+    waiting,
+)
 
 OLD = {"controller.kubernetes.io/hash": "old"}
 TAKEN = {POD_CORDON: "true", CORDONED_FOR: "update since 2027-01-15T08:00:00Z"}
@@ -59,9 +71,9 @@ def drained(ordinal: int, *state: str) -> Node:
 
 
 def chosen(seen: WorkerSetView) -> list[str]:
-    alive = [one for one in seen.pods if not one.metadata.deleting]
-    found = rollout(seen, SlurmSnapshot.of(seen.nodes, seen.jobs), alive)
-    return [one.metadata.name for one in found.condemned]
+    every = observed(seen)
+    found = rollout(seen, every, [one for one in every.all if not one.is_terminating])
+    return [one.name for one in found.updating]
 
 
 def marked(found: Plan) -> list[str]:
@@ -174,7 +186,7 @@ class TestBudget:
         young = pod(1, ready_since=NOW - 5)
         seen = view(rolling(2, min_ready_seconds=10), old(0), young)
         assert chosen(seen) == []
-        assert plan(seen).wake_after == 5.0
+        assert plan(seen).requeue_after == 5.0
 
     def test_one_that_waits_for_its_job_uses_it(self) -> None:
         nodes = known_nodes(node(0), drained(1, "ALLOCATED"))

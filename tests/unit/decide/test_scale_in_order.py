@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
 from penstock.api.cluster.marks import CORDONED_FOR
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide import ordinals
-from penstock.decide.drain.request import DrainCause
-from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.scale import cost_findings, deletion_cost, pods_to_scale_in
-from penstock.slurm.known import Known
+from penstock.decide.observed.drain_reason import DrainCause
+from penstock.decide.scale import cost_findings, deletion_cost, workers_to_scale_in
 from penstock.slurm.state import Job, Node
 from penstock.translate.slinky.worker_set import MARKS
-from support.nodesets import NOW, UNKNOWN, job, known_nodes, node, nodeset, pod, view, waiting
+from support.nodesets import (
+    NOW,
+    UNKNOWN,
+    job,
+    known_nodes,
+    node,
+    nodeset,
+    observed,
+    pod,
+    view,
+    waiting,
+)
 
 COST = "nodeset.slinky.slurm.net/pod-deletion-cost"
 CORDON = "nodeset.slinky.slurm.net/pod-cordon"
@@ -25,9 +35,12 @@ DEADLINE = "nodeset.slinky.slurm.net/pod-deadline"
 def first(
     *pods: Pod, jobs: tuple[Job, ...] = (), nodes: tuple[Node, ...] = (), silent: bool = False
 ) -> str:
-    slurm = SlurmSnapshot.of(known_nodes(*nodes), UNKNOWN if silent else Known(jobs, 1.0))
+    answer: dict[str, Any] = {
+        "nodes": known_nodes(*nodes),
+        "jobs": UNKNOWN if silent else jobs,
+    }
     chosen = {
-        pods_to_scale_in(view(nodeset(), *order), order, 1, slurm)[0].metadata.name
+        workers_to_scale_in(MARKS, observed(view(nodeset(), *order, **answer)).all, 1)[0].name
         for order in itertools.permutations(pods)
     }
     assert len(chosen) == 1, "the order of the list must not matter"

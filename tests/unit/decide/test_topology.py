@@ -156,7 +156,7 @@ def test_a_refusal_is_told_in_slurm_s_words_and_not_repeated_at_once() -> None:
     assert ours(decided) == []
     assert failing(decided.findings) == ["TopologyRefused"]
     assert "compute-0: nosuch:s1 (Invalid topology)" in decided.findings[0].message
-    assert decided.wake_after == 20
+    assert decided.requeue_after == 20
 
 
 def test_a_refusal_is_tried_again_after_a_while() -> None:

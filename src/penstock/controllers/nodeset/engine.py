@@ -127,7 +127,7 @@ class WorkerSetEngine:
             other = Finding(False, "Refused", f"The API server refused it: {error}")
             findings.insert(0, pod_security.finding(str(error)) or other)
         delays = [
-            planned.wake_after,
+            planned.requeue_after,
             None if done else REPEAT_S,
             self._actor.registrations.requeue_after(meta.key),
             self._nodes.requeue_after(workers),

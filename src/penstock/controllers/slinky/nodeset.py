@@ -108,7 +108,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         """Conditions about something that is no longer declared."""
         goes = {
             cgroups.SHARED: obj.metadata.key not in self._shares_cgroup_conf,
-            maintenance.CREATED: not maintenance.scheduled(worker_set(obj)),
+            maintenance.CREATED: not maintenance.is_scheduled(worker_set(obj)),
             ROLLED_BACK: ROLLBACK not in obj.metadata.annotations,
         }
         return frozenset(name for name, gone in goes.items() if gone)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.base.text import list_some
-from penstock.decide.drain.resume import SKEW_S
+from penstock.decide.observed.pod import SKEW_S
 from penstock.slurm.auth.key_rotation import SHORTEST, Phase, Ring, named
 
 REFRESH_S = 5.0

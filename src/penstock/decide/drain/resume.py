@@ -7,58 +7,43 @@ RESUME clears DOWN, DRAIN and FAIL, so it is done only where no drain of somebod
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.action import EventReason, ResumeNode
-from penstock.decide.observed import drain_reason, node_comment
-from penstock.decide.observed.pod import slurmd_started_at
+from penstock.decide.observed import drain_reason
+from penstock.decide.observed.node_comment import NodeComment
+from penstock.decide.observed.worker import Worker
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
-SKEW_S = 2
-"""Whole seconds on both sides of the comparison of two start times."""
 
-
-def resume_action(marks: WorkerMarks, pod: Pod, node: Node) -> ResumeNode | None:
+def resume_action(marks: WorkerMarks, worker: Worker, node: Node) -> ResumeNode | None:
     """Bring the node back, if it is DOWN by us or because it fell silent and answers again."""
-    if "DOWN" not in node.state or not is_registered(pod, node):
+    if "DOWN" not in node.state or not worker.is_registered:
         return None
     ours = drain_reason.is_own_reason(marks, node.reason)
     if node.drain and not ours:
         return None
-    if not ours and not _was_not_responding(pod, node):
+    if not ours and not _was_not_responding(worker, node):
         return None
     if node.state & {"FAIL", "FAILING"}:
         return None
-    return ResumeNode(
-        node.name, EventReason("NodeResumed", f"Pod {pod.metadata.name} is ready again")
-    )
+    return ResumeNode(node.name, EventReason("NodeResumed", f"Pod {worker.name} is ready again"))
 
 
 def overwritten_drain_reason(
-    marks: WorkerMarks, node: Node, record: node_comment.NodeComment | None
+    marks: WorkerMarks, node: Node, comment: NodeComment | None
 ) -> str | None:
     """The reason, perhaps empty, of somebody's drain that the preStop hook wrote over."""
-    if record is None or not node.drain or node.reason != drain_reason.terminating(marks):
+    if comment is None or not node.drain or node.reason != drain_reason.terminating(marks):
         return None
-    return record.drain
+    return comment.drain
 
 
-def is_registered(pod: Pod, node: Node) -> bool:
-    """Whether Slurm's record comes from the slurmd that runs in the pod now."""
-    if not pod.ready or "NOT_RESPONDING" in node.state:
-        return False
-    started = slurmd_started_at(pod)
-    if not node.slurmd_start_time or started is None:
-        return True
-    return node.slurmd_start_time >= started - SKEW_S
-
-
-def _was_not_responding(pod: Pod, node: Node) -> bool:
+def _was_not_responding(worker: Worker, node: Node) -> bool:
     """Whether slurmctld alone has set it DOWN; somebody's reason may begin with its words."""
     said = drain_reason.NOT_RESPONDING
-    return node.reason == said or (node.reason.startswith(said) and _has_moved(pod, node))
+    return node.reason == said or (node.reason.startswith(said) and _has_moved(worker))
 
 
-def _has_moved(pod: Pod, node: Node) -> bool:
-    record = node_comment.read(node.comment)
-    return record is not None and record.node != (pod.spec.node_name or "")
+def _has_moved(worker: Worker) -> bool:
+    comment = worker.comment
+    return comment is not None and comment.node != (worker.pod.spec.node_name or "")

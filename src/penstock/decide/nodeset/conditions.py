@@ -9,16 +9,15 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.action import TopologyRejection
-from penstock.decide.drain import request as drain
 from penstock.decide.drain.deletion_guard import DeletionVerdict
-from penstock.decide.nodeset import pvc as claims
+from penstock.decide.nodeset import pvc
 from penstock.decide.nodeset.pod_roles import PodRoles
-from penstock.decide.nodeset.status import available_in, old_ones
-from penstock.decide.observed.pod import kubernetes_node_name, slurm_node_name, slurmd_container
+from penstock.decide.observed.pod import slurmd_container
 from penstock.decide.observed.pod_failure import PodFailure, next_step, pod_failure
-from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import PATIENCE_S, ControllerState, WorkerSetView
-from penstock.decide.rollout.maintenance import scheduled
+from penstock.decide.observed.worker import Worker
+from penstock.decide.observed.workers import ObservedWorkers
+from penstock.decide.rollout.maintenance import is_scheduled
 from penstock.decide.slurm_node import topology
 
 _WAITS = (
@@ -34,69 +33,72 @@ _WAITS = (
 
 def findings(
     view: WorkerSetView,
-    slurm: SlurmSnapshot,
+    observed: ObservedWorkers,
     roles: PodRoles,
-    held: Mapping[str, DeletionVerdict],
-    refused: Mapping[str, TopologyRejection],
-    planned: Finding | None = None,
+    waiting: Mapping[Worker, DeletionVerdict],
+    rejections: Mapping[str, TopologyRejection],
+    reservation: Finding | None = None,
 ) -> tuple[Finding, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.
 
-    `held` says for each condemned pod that stays for now why it does, `refused` which nodes are not
-    where their machines say that they are.
+    `waiting` are the workers that are not deleted yet, with the reason; `rejections` the topologies
+    that slurmctld rejects; `reservation` is the finding of a scheduled update.
     """
     found = (
         _controller(view),
         _creation(view, roles),
-        _places(view),
+        _places(view, observed),
         _claims(view, roles),
         _taken(view, roles),
         _deleting(view, roles),
-        _waiting(roles, held),
+        _waiting(roles, waiting),
         _terminating(roles),
-        _not_ready(view, roles),
+        _not_ready(view, observed, roles),
         _not_available(view, roles),
-        None if view.deleting else topology.finding(view.workers.marks, refused),
-        _silent(view, slurm),
-        _not_registered(view, roles, slurm),
-        _updating(view, roles, held),
-        planned,
-        _old_revision(view, roles),
-        _nowhere(view),
+        None if view.deleting else topology.finding(view.workers.marks, rejections),
+        _silent(view, observed),
+        _not_registered(view, observed, roles),
+        _updating(observed, roles, waiting),
+        reservation,
+        _old_revision(view, observed, roles),
+        _nowhere(view, observed),
     )
-    said = tuple(finding for finding in found if finding is not None)
-    if any(finding.ok is not True for finding in said):
-        return said
-    kept = len(roles.kept)
-    return (Finding(True, "PodsReady", f"{kept} of {view.replicas} pods are ready"), *said)
+    every = tuple(finding for finding in found if finding is not None)
+    if all(finding.ok is True for finding in every):
+        message = f"{len(roles.kept)} of {observed.replicas} pods are ready"
+        every = (Finding(True, "PodsReady", message), *every)
+    shared = _shared(observed)
+    return every if shared is None else (shared, *every)
 
 
-def _places(view: WorkerSetView) -> Finding | None:
-    """Machines that fit and get no pod."""
-    if view.places is None or not view.places.problems:
+def _places(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
+    """Kubernetes nodes that fit and get no pod."""
+    placements = observed.placements
+    if placements is None or not placements.problems:
         return None
-    told = [f"{machine}: {why}" for machine, why in view.places.problems.items()]
+    shown = [f"{node}: {why}" for node, why in placements.problems.items()]
     return Finding(
         False,
         "HostnameInvalid",
-        f"{len(told)} Kubernetes nodes get no pod of that name: {list_some(told, '; ')}. Correct "
+        f"{len(shown)} Kubernetes nodes get no pod of that name: {list_some(shown, '; ')}. Correct "
         f"their annotation {view.workers.marks.hostname}",
     )
 
 
 def _claims(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     """Pods that are not made, since their claims are on their way out."""
-    held = claims.going(view, roles.missing)
-    if not held:
+    waiting = pvc.blocking_creation(view, roles.missing)
+    if not waiting:
         return None
-    told = list_some([f"{pod} for {claim}" for pod, claim in held.items()])
-    message = f"{len(held)} pods wait until claims of former pods are gone: {told}"
+    shown = list_some([f"{pod} for {claim}" for pod, claim in waiting.items()])
+    message = f"{len(waiting)} pods wait until claims of former pods are gone: {shown}"
     return Finding(None, "ClaimsTerminating", message)
 
 
-def _nowhere(view: WorkerSetView) -> Finding | None:
-    """Whether there is no machine at all for it, which may be meant so."""
-    if view.places is None or view.places.slots or view.places.problems:
+def _nowhere(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
+    """Whether there is no Kubernetes node at all for it, which may be intended."""
+    placements = observed.placements
+    if placements is None or placements.slots or placements.problems:
         return None
     return Finding(
         True,
@@ -174,53 +176,51 @@ def _deleting(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     return Finding(None, "Deleting", f"Being deleted; {left} pods are left to drain and delete")
 
 
-def _waiting(roles: PodRoles, held: Mapping[str, DeletionVerdict]) -> Finding | None:
-    waiting = [(p, held[p.metadata.name]) for p in roles.to_delete if p.metadata.name in held]
-    if not waiting:
+def _waiting(roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]) -> Finding | None:
+    found = [(worker, waiting[worker]) for worker in roles.to_delete if worker in waiting]
+    if not found:
         return None
-    reasons = {verdict.why.reason for _, verdict in waiting}
+    reasons = {verdict.why.reason for _, verdict in found}
     reason = next((known for known in _WAITS if known in reasons), min(reasons))
-    shown = [_held(pod, verdict) for pod, verdict in waiting]
-    return Finding(
-        None, reason, f"{len(waiting)} pods wait to be deleted: {list_some(shown, '; ')}"
-    )
+    shown = [_why_waiting(worker, verdict) for worker, verdict in found]
+    return Finding(None, reason, f"{len(found)} pods wait to be deleted: {list_some(shown, '; ')}")
 
 
-def _held(pod: Pod, verdict: DeletionVerdict) -> str:
-    since = drain.deletion_requested_at(pod)
-    told = f"{pod.metadata.name}{f' since {since}' if since else ''}: {verdict.why.message}"
+def _why_waiting(worker: Worker, verdict: DeletionVerdict) -> str:
+    since = worker.deletion_requested_at
+    text = f"{worker.name}{f' since {since}' if since else ''}: {verdict.why.message}"
     if verdict.why.reason == "NodeNotRegistered":
-        told += "; if it cannot have jobs, delete the pod by hand"
-    return told
+        text += "; if it cannot have jobs, delete the pod by hand"
+    return text
 
 
 def _terminating(roles: PodRoles) -> Finding | None:
     if not roles.terminating:
         return None
-    names = list_some([pod.metadata.name for pod in roles.terminating])
+    names = list_some(_names(roles.terminating))
     return Finding(
         None, "PodsTerminating", f"{len(roles.terminating)} pods are terminating: {names}"
     )
 
 
-def _not_ready(view: WorkerSetView, roles: PodRoles) -> Finding | None:
+def _not_ready(view: WorkerSetView, observed: ObservedWorkers, roles: PodRoles) -> Finding | None:
     if view.deleting:
         return None
     waiting: list[PodFailure] = []
-    if view.aggregates.ready < len(view.pods):
-        waiting = [_told(pod) for pod in roles.kept if not pod.ready]
+    if observed.aggregates.ready < len(view.pods):
+        waiting = [_failure(worker.pod) for worker in roles.kept if not worker.is_ready]
     if not waiting:
         return None
     broken = [one for one in waiting if one.needs_action]
     names = list_some([one.text for one in broken or waiting], "; ")
-    message = f"{len(waiting)} of {view.replicas} pods are not ready: {names}"
+    message = f"{len(waiting)} of {observed.replicas} pods are not ready: {names}"
     message += next_step(view.workers.images, broken)
     return (
         Finding(False, "PodsFailing", message) if broken else Finding(None, "PodsNotReady", message)
     )
 
 
-def _told(pod: Pod) -> PodFailure:
+def _failure(pod: Pod) -> PodFailure:
     found = pod_failure(pod)
     if found is not None:
         return found
@@ -234,27 +234,29 @@ def _not_available(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     seconds = view.workers.min_ready_seconds
     if seconds <= 0:
         return None
-    young = [p.metadata.name for p in roles.kept if (available_in(p, seconds, view.now) or 0) > 0]
+    young = _names(one for one in roles.kept if (one.available_in(seconds, view.now) or 0) > 0)
     if not young:
         return None
     message = f"{len(young)} pods are ready for less than {seconds} s: {list_some(young)}"
     return Finding(None, "PodsNotAvailable", message)
 
 
-def _silent(view: WorkerSetView, slurm: SlurmSnapshot) -> Finding | None:
-    if slurm.unknown_reason is None or view.deleting or not any(pod.ready for pod in view.pods):
+def _silent(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
+    why = observed.slurm.unknown_reason
+    if why is None or view.deleting or not any(worker.is_ready for worker in observed.all):
         return None
-    message = (
-        f"Slurm's state is not known ({slurm.unknown_reason}): nothing is drained or deleted by it"
-    )
+    message = f"Slurm's state is not known ({why}): nothing is drained or deleted by it"
     return Finding(None, "SlurmUnknown", message)
 
 
-def _not_registered(view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot) -> Finding | None:
-    known = slurm.records
-    if slurm.unknown_reason is not None or view.aggregates.slurm_nodes <= known.keys():
+def _not_registered(
+    view: WorkerSetView, observed: ObservedWorkers, roles: PodRoles
+) -> Finding | None:
+    slurm = observed.slurm
+    is_complete = observed.aggregates.slurm_nodes <= slurm.records.keys()
+    if slurm.unknown_reason is not None or is_complete:
         return None
-    names = _names(p for p in roles.kept if p.ready and slurm_node_name(p) not in known)
+    names = _names(one for one in roles.kept if one.is_ready and one.node is None)
     if not names:
         return None
     message = f"{len(names)} ready pods are not known to Slurm: {list_some(names)}. "
@@ -268,29 +270,29 @@ def _not_registered(view: WorkerSetView, roles: PodRoles, slurm: SlurmSnapshot) 
 
 
 def _updating(
-    view: WorkerSetView, roles: PodRoles, held: Mapping[str, DeletionVerdict]
+    observed: ObservedWorkers, roles: PodRoles, waiting: Mapping[Worker, DeletionVerdict]
 ) -> Finding | None:
     """How far an update is, and what it waits for."""
     update = roles.update
     if not update.budget:
         return None
-    done = len(roles.kept) - len(old_ones(view, roles.kept))
-    told = f"{done} of {view.replicas} pods have the new template, {update.budget} may be out"
-    shown = [
-        _held(pod, held[pod.metadata.name]) for pod in update.condemned if pod.metadata.name in held
-    ]
-    shown += [f"{pod.metadata.name} is new and not in use yet" for pod in update.failing]
-    shown += [f"{pod.metadata.name} is cordoned by a user and stays" for pod in update.cordoned]
+    done = len(roles.kept) - len(observed.outdated_of(roles.kept))
+    text = f"{done} of {observed.replicas} pods have the new template, {update.budget} may be out"
+    shown = [_why_waiting(one, waiting[one]) for one in update.updating if one in waiting]
+    shown += [f"{one.name} is new and not in use yet" for one in update.failing]
+    shown += [f"{one.name} is cordoned by a user and stays" for one in update.cordoned]
     shown += [
-        f"{pod.metadata.name} stays, as {kubernetes_node_name(pod)} takes no new pod"
-        for pod in update.last_on_node
+        f"{one.name} stays, as {one.kubernetes_node_name} takes no new pod"
+        for one in update.last_on_node
     ]
-    return Finding(None, "RollingUpdate", f"{told}: {list_some(shown, '; ')}" if shown else told)
+    return Finding(None, "RollingUpdate", f"{text}: {list_some(shown, '; ')}" if shown else text)
 
 
-def _old_revision(view: WorkerSetView, roles: PodRoles) -> Finding | None:
-    names = _names(old_ones(view, roles.kept))
-    if not names or view.deleting or roles.update.budget or scheduled(view.workers):
+def _old_revision(
+    view: WorkerSetView, observed: ObservedWorkers, roles: PodRoles
+) -> Finding | None:
+    names = _names(observed.outdated_of(roles.kept))
+    if not names or view.deleting or roles.update.budget or is_scheduled(view.workers):
         return None
     message = (
         f"{len(names)} pods have an older template and keep it until they are deleted: "
@@ -299,5 +301,13 @@ def _old_revision(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     return Finding(True, "OldRevision", message)
 
 
-def _names(pods: Iterable[Pod]) -> list[str]:
-    return [pod.metadata.name for pod in pods]
+def _shared(observed: ObservedWorkers) -> Finding | None:
+    names = observed.aggregates.shared_slurm_nodes
+    if not names:
+        return None
+    shown = list_some(sorted(names))
+    return Finding(False, "SlurmNodeShared", f"Several pods claim the same Slurm node: {shown}")
+
+
+def _names(workers: Iterable[Worker]) -> list[str]:
+    return [worker.name for worker in workers]

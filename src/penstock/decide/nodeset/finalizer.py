@@ -5,7 +5,6 @@ from __future__ import annotations
 from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
 from penstock.decide.action import AddFinalizer, EventReason, RemoveFinalizer
-from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import DELETED_PATIENCE_S, WorkerSetView
 from penstock.decide.slurm_node.records import OrphanedRecords
 from penstock.slurm.known import Unknown
@@ -16,25 +15,25 @@ ends at the same time, and a namespace is waited for by somebody."""
 
 
 def finalizer_action(
-    view: WorkerSetView, slurm: SlurmSnapshot, defunct: OrphanedRecords, *, claimed: bool
+    view: WorkerSetView, orphaned: OrphanedRecords, *, has_foreign_pvcs: bool
 ) -> AddFinalizer | RemoveFinalizer | None:
     """Add it while the NodeSet lives; remove it when nothing of the NodeSet is left.
 
-    `claimed` says that it would take claims along that shall stay.
+    `has_foreign_pvcs`: with its deletion PVCs would go that have to stay.
     """
     has = DRAIN_FINALIZER in view.workers.metadata.finalizers
     if not view.deleting:
         return None if has else AddFinalizer(DRAIN_FINALIZER)
-    if not has or view.pods or claimed:
+    if not has or view.pods or has_foreign_pvcs:
         return None
     if view.is_orphaned:
         cluster = view.workers.wording.cluster_kind
         return _remove(view, f"All pods are gone, and so is the {cluster}")
-    if isinstance(slurm.nodes, Unknown):
+    if isinstance(view.nodes, Unknown):
         if (patience_in(view) or 0) > 0:
             return None
-        return _remove(view, f"All pods are gone; Slurm may keep their records: {slurm.nodes.why}")
-    if defunct.left:
+        return _remove(view, f"All pods are gone; Slurm may keep their records: {view.nodes.why}")
+    if orphaned.left:
         return None
     return _remove(view, "All pods and their Slurm node records are gone")
 

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide import ordinals
-from penstock.decide.drain.request import DrainCause
-from penstock.decide.observed.pod import is_daemon
-from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.placement import node_pins as pins
-from penstock.decide.placement.daemonset import place
+from penstock.decide.observed.worker import Worker
+from penstock.decide.observed.workers import ObservedWorkers
+from penstock.decide.placement import node_pins
+from penstock.decide.placement.daemonset import assign_places
 from penstock.decide.rollout.rolling_update import Rollout, rollout
-from penstock.decide.scale import pods_to_scale_in
+from penstock.decide.scale import workers_to_scale_in
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_slot import NodePlacements, WorkerSlot
 
 
 @dataclass(frozen=True, slots=True)
 class PodRoles:
-    """Each pod has one role.
+    """Each worker has one role.
 
-    `updating` are those that `update` takes: others of a newer template come in their place.
-    `missing` are places without a pod, `name_conflicts` the pods of somebody else that have the
-    name of one, `wanted` the names of all pods that shall be, and `cause` is why the `to_delete`
-    go.
+    `updating` are those that `update` replaces. `missing` are places without a pod,
+    `name_conflicts` the pods of other owners that have the name of one, `wanted` the names of all
+    pods that must exist, and `cause` is why the `to_delete` go.
     """
 
-    kept: tuple[Pod, ...] = ()
-    to_delete: tuple[Pod, ...] = ()
-    updating: tuple[Pod, ...] = ()
-    terminating: tuple[Pod, ...] = ()
+    kept: tuple[Worker, ...] = ()
+    to_delete: tuple[Worker, ...] = ()
+    updating: tuple[Worker, ...] = ()
+    terminating: tuple[Worker, ...] = ()
     missing: tuple[WorkerSlot, ...] = ()
     name_conflicts: tuple[Pod, ...] = ()
     wanted: frozenset[str] = frozenset()
@@ -41,105 +40,104 @@ class PodRoles:
     update: Rollout = field(default_factory=Rollout)
 
 
-def assign(view: WorkerSetView, slurm: SlurmSnapshot) -> PodRoles:
-    """Give each pod its role.
+def assign_roles(view: WorkerSetView, observed: ObservedWorkers) -> PodRoles:
+    """Give each worker its role.
 
     A terminating pod keeps its place until it is gone, as in a StatefulSet: no two pods ever claim
-    one Slurm node name. Pods of the other scaling mode go as an update goes, within its budget.
-    Pods whose name has no ordinal are left as they are, and the deletion of the NodeSet takes them
-    along.
+    one Slurm node name. Pods of the other scaling mode are replaced as by an update, within its
+    budget. Pods whose name has no ordinal stay until the deletion of the NodeSet.
     """
-    terminating, alive = (), view.pods
-    if view.aggregates.terminating:
-        terminating = tuple(pod for pod in view.pods if pod.metadata.deleting)
-        alive = tuple(pod for pod in view.pods if not pod.metadata.deleting)
+    terminating, alive = (), observed.all
+    if observed.aggregates.terminating:
+        terminating = tuple(worker for worker in observed.all if worker.is_terminating)
+        alive = tuple(worker for worker in observed.all if not worker.is_terminating)
     if view.deleting:
         return PodRoles(to_delete=alive, terminating=terminating, cause=DrainCause.DELETION)
-    if view.places is not None:
-        return _daemons(view, slurm, view.places, alive, terminating)
-    foreign: tuple[Pod, ...] = ()
+    if observed.placements is not None:
+        return _per_node(view, observed, observed.placements, alive, terminating)
+    other_mode: tuple[Worker, ...] = ()
     own = alive
-    marks = view.workers.marks
-    if any(per_node for _, per_node in view.aggregates.by_revision):
-        foreign = tuple(pod for pod in alive if is_daemon(marks, pod))
-        own = tuple(pod for pod in alive if not is_daemon(marks, pod))
+    if observed.aggregates.daemons:
+        other_mode = tuple(worker for worker in alive if worker.is_per_node)
+        own = tuple(worker for worker in alive if not worker.is_per_node)
 
-    numbers = view.aggregates.ordinals
+    numbers = observed.aggregates.ordinals
     sized = own
     if len(numbers) < len(view.pods):
-        sized = tuple(pod for pod in own if pod.metadata.name in numbers)
-    gone = pods_to_scale_in(view, sized, len(sized) - view.replicas, slurm)
-    names_gone = {pod.metadata.name for pod in gone}
-    stays = tuple(p for p in sized if p.metadata.name not in names_gone) if gone else sized
-    update = rollout(view, slurm, (*stays, *foreign))
-    names_gone |= {pod.metadata.name for pod in update.condemned}
-    kept = tuple(p for p in alive if p.metadata.name not in names_gone) if names_gone else alive
+        sized = tuple(worker for worker in own if worker.ordinal is not None)
+    surplus = len(sized) - observed.replicas
+    to_delete = workers_to_scale_in(view.workers.marks, sized, surplus)
+    stays = _without(sized, to_delete)
+    update = rollout(view, observed, (*stays, *other_mode))
+    kept = _without(alive, (*to_delete, *update.updating))
     used = staying = frozenset(numbers.values())
     if len(stays) < len(view.pods):
-        staying = {numbers[pod.metadata.name] for pod in stays}
-    wanted = ordinals.wanted(view.replicas, staying)
-    others = {pod.metadata.name: pod for pod in view.others}
+        staying = frozenset(one.ordinal for one in stays if one.ordinal is not None)
+    wanted = ordinals.wanted(observed.replicas, staying)
     unused = [number for number in wanted if number not in used]
-    pinned = pins.pins(view) if unused else dict[str, str]()
-    free = [_slot(view.workers.names, number, pinned) for number in unused]
+    pinned = node_pins.pins(view, observed.all) if unused else dict[str, str]()
+    free = tuple(_slot(view.workers.names, number, pinned) for number in unused)
+    others = {pod.metadata.name: pod for pod in view.others}
     return PodRoles(
         kept=kept,
-        to_delete=gone,
-        updating=update.condemned,
+        to_delete=to_delete,
+        updating=update.updating,
         terminating=terminating,
         missing=tuple(slot for slot in free if slot.pod not in others),
         name_conflicts=tuple(others[slot.pod] for slot in free if slot.pod in others),
-        wanted=_named(view.workers.names, wanted) | _names(view, kept),
+        wanted=_names_of(view.workers.names, wanted) | _pods(observed, kept),
         update=update,
     )
 
 
-def _daemons(
+def _per_node(
     view: WorkerSetView,
-    slurm: SlurmSnapshot,
-    places: NodePlacements,
-    alive: tuple[Pod, ...],
-    terminating: tuple[Pod, ...],
+    observed: ObservedWorkers,
+    placements: NodePlacements,
+    alive: tuple[Worker, ...],
+    terminating: tuple[Worker, ...],
 ) -> PodRoles:
     """The roles in DaemonSet mode: no place, no pod; the rest is as in the other mode."""
-    daemons: Sequence[Pod] = alive
-    foreign: tuple[Pod, ...] = ()
-    if view.aggregates.daemons < len(view.pods):
-        marks = view.workers.marks
-        daemons = [pod for pod in alive if is_daemon(marks, pod)]
-        foreign = tuple(pod for pod in alive if not is_daemon(marks, pod))
-    own = place(view, places, daemons)
-    stays = (*own.kept, *foreign)
-    update = rollout(view, slurm, stays)
-    names_gone = {pod.metadata.name for pod in update.condemned}
-    kept = stays
-    if names_gone:
-        kept = tuple(pod for pod in stays if pod.metadata.name not in names_gone)
+    own = alive
+    other_mode: tuple[Worker, ...] = ()
+    if observed.aggregates.daemons < len(view.pods):
+        own = tuple(worker for worker in alive if worker.is_per_node)
+        other_mode = tuple(worker for worker in alive if not worker.is_per_node)
+    placed = assign_places(observed, placements, own)
+    stays = (*placed.kept, *other_mode)
+    update = rollout(view, observed, stays)
+    kept = _without(stays, update.updating)
     others = {pod.metadata.name: pod for pod in view.others}
     return PodRoles(
         kept=kept,
-        to_delete=own.surplus,
-        updating=update.condemned,
+        to_delete=placed.surplus,
+        updating=update.updating,
         terminating=terminating,
-        missing=tuple(slot for slot in own.missing if slot.pod not in others),
-        name_conflicts=tuple(others[slot.pod] for slot in own.missing if slot.pod in others),
-        wanted=_names(view, kept).union(slot.pod for slot in places.slots),
+        missing=tuple(slot for slot in placed.missing if slot.pod not in others),
+        name_conflicts=tuple(others[slot.pod] for slot in placed.missing if slot.pod in others),
+        wanted=_pods(observed, kept).union(slot.pod for slot in placements.slots),
         update=update,
     )
 
 
-def _names(view: WorkerSetView, kept: tuple[Pod, ...]) -> frozenset[str]:
-    if len(kept) == len(view.pods):
-        return view.aggregates.names
-    return frozenset(pod.metadata.name for pod in kept)
+def _without(workers: tuple[Worker, ...], gone: tuple[Worker, ...]) -> tuple[Worker, ...]:
+    if not gone:
+        return workers
+    left_out = frozenset(gone)
+    return tuple(worker for worker in workers if worker not in left_out)
+
+
+def _pods(observed: ObservedWorkers, kept: tuple[Worker, ...]) -> frozenset[str]:
+    if len(kept) == len(observed.all):
+        return observed.aggregates.names
+    return frozenset(worker.name for worker in kept)
 
 
 def _slot(names: WorkerNames, number: int, pinned: Mapping[str, str]) -> WorkerSlot:
-    machine = pinned.get(str(number), "")
-    return WorkerSlot(names.pod(number), names.host(number), number, machine)
+    return WorkerSlot(names.pod(number), names.host(number), number, pinned.get(str(number), ""))
 
 
 @lru_cache(maxsize=64)
-def _named(names: WorkerNames, numbers: tuple[int, ...]) -> frozenset[str]:
+def _names_of(names: WorkerNames, numbers: tuple[int, ...]) -> frozenset[str]:
     """Names of pods; a set that does not change its size has the same ones each time."""
     return frozenset(map(names.pod, numbers))

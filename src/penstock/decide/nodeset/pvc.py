@@ -17,15 +17,10 @@ from collections.abc import Collection, Iterable, Iterator
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import OwnerReference
 from penstock.decide.action import CreateClaims, EventReason, OwnClaim
-from penstock.decide.drain.request import DrainCause
 from penstock.decide.nodeset.pod_roles import PodRoles
-from penstock.decide.observed.pod import (
-    is_daemon,
-    is_never_bound,
-    kubernetes_node_name,
-    slurm_node_name,
-)
+from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.worker import Worker
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 
@@ -38,7 +33,7 @@ def names_of(workers: WorkerSet, slot: WorkerSlot) -> list[str]:
     return [names.pvc(one, slot.ordinal) for one in templates]
 
 
-def going(view: WorkerSetView, slots: Iterable[WorkerSlot]) -> dict[str, str]:
+def blocking_creation(view: WorkerSetView, slots: Iterable[WorkerSlot]) -> dict[str, str]:
     """By pod that is to be made, the claim that must be gone before."""
     if not view.workers.pvcs.templates:
         return {}
@@ -62,7 +57,7 @@ def _gone(view: WorkerSetView, owner: OwnerReference, living: Collection[str]) -
     return view.workers.owns_as(owner) and owner.name == meta.name and owner.uid != meta.uid
 
 
-def actions(view: WorkerSetView, roles: PodRoles) -> tuple[CreateClaims | OwnClaim, ...]:
+def plan_pvcs(view: WorkerSetView, roles: PodRoles) -> tuple[CreateClaims | OwnClaim, ...]:
     """Claims that pods wait for, and claims whose owner is another one now."""
     if not view.workers.pvcs.templates:
         return ()
@@ -73,36 +68,34 @@ def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreateClaims]:
     """Claims that somebody deleted before their pod could run."""
     if view.deleting:
         return
-    for pod in roles.kept:
-        slot = _slot_of(view.workers, pod) if is_never_bound(pod) else None
+    for worker in roles.kept:
+        slot = _slot_of(worker) if worker.is_never_bound else None
         if slot is None:
             continue
         if any(name not in view.pvcs for name in names_of(view.workers, slot)):
-            told = f"Pod {pod.metadata.name} waits for claims that are not there"
-            yield CreateClaims(slot, EventReason("CreateClaims", told))
+            message = f"Pod {worker.name} waits for claims that are not there"
+            yield CreateClaims(slot, EventReason("CreateClaims", message))
 
 
 def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[OwnClaim]:
-    scaled_in: set[str] = set()
+    scaled_in = frozenset[Worker]()
     if roles.cause is DrainCause.SCALE_IN:
-        scaled_in = {pod.metadata.uid for pod in roles.to_delete}
+        scaled_in = frozenset(roles.to_delete)
     if not scaled_in and not any(_astray(view.workers, one) for one in view.pvcs.values()):
         # Nearly always, and there may be thousands.
         return
     placed: set[str] = set()
-    for pod in (*roles.kept, *roles.updating, *roles.to_delete):
-        slot = _slot_of(view.workers, pod)
+    for worker in (*roles.kept, *roles.updating, *roles.to_delete):
+        slot = _slot_of(worker)
         for name in names_of(view.workers, slot) if slot is not None else ():
             placed.add(name)
             claim = view.pvcs.get(name)
             if claim is None or claim.metadata.deleting:
                 continue
-            wanted = owners(view.workers, claim, pod, scaled_in=pod.metadata.uid in scaled_in)
+            wanted = owners(view.workers, claim, worker.pod, scaled_in=worker in scaled_in)
             if {one.uid for one in wanted} != {one.uid for one in _owners(claim)}:
                 meta = claim.metadata
-                yield OwnClaim(
-                    meta.name, meta.uid, meta.resource_version, wanted, pod.metadata.name
-                )
+                yield OwnClaim(meta.name, meta.uid, meta.resource_version, wanted, worker.name)
     yield from _let_go(view, placed)
 
 
@@ -162,10 +155,9 @@ def _owners(claim: PersistentVolumeClaim) -> tuple[OwnerReference, ...]:
     return claim.metadata.owner_references
 
 
-def _slot_of(workers: WorkerSet, pod: Pod) -> WorkerSlot | None:
-    """The place of a pod that is there."""
-    name = pod.metadata.name
-    if is_daemon(workers.marks, pod):
-        return WorkerSlot(name, slurm_node_name(pod), node=kubernetes_node_name(pod))
-    ordinal = workers.names.ordinal_of(name)
-    return None if ordinal is None else WorkerSlot(name, slurm_node_name(pod), ordinal)
+def _slot_of(worker: Worker) -> WorkerSlot | None:
+    """The place of a worker; None for a name without ordinal."""
+    name, slurm_node = worker.name, worker.slurm_node
+    if worker.is_per_node:
+        return WorkerSlot(name, slurm_node, node=worker.kubernetes_node_name)
+    return None if worker.ordinal is None else WorkerSlot(name, slurm_node, worker.ordinal)

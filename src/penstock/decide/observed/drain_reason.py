@@ -1,14 +1,16 @@
-"""Words of drains: whose a reason is, and the reasons that we give.
+"""Causes of drains, the reasons that Slurm shows for them, and whose a reason is.
 
 Everybody may drain a Slurm node: administrators, health checks, slurmctld itself. A reason that
-begins with our prefix is ours; any other drain, also one without a reason, is not ours and stands.
-The texts are slurm-operator's, so that either operator knows the other's drains.
+begins with our prefix is ours; any other drain, also one without a reason, is not ours and stays.
+The texts are slurm-operator's, so that each operator recognizes the drains of the other.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
@@ -19,6 +21,21 @@ NOT_RESPONDING = "Not responding"
 """What slurmctld itself writes when it sets a silent node DOWN. It is nobody's decision."""
 LONGEST = 256
 """Characters that are kept of an administrator's reason."""
+
+
+class DrainCause(StrEnum):
+    """Why a Slurm node has to be drained."""
+
+    SCALE_IN = "scale-in"
+    DELETION = "deletion"
+    UPDATE = "update"
+    POD = "pod-cordon"
+    NODE = "node-cordon"
+
+    @property
+    def deletes_pod(self) -> bool:
+        """Whether the pod is deleted once its node is drained."""
+        return self in DELETION_REASONS
 
 
 def terminating(marks: WorkerMarks) -> str:
@@ -57,6 +74,14 @@ def deletion(marks: WorkerMarks, pod: Pod) -> str:
 def update(marks: WorkerMarks, pod: Pod) -> str:
     """The pod goes because one of a newer template takes its place."""
     return f"{marks.drain_prefix}Pod ({pod.metadata.key}) is pending termination for update"
+
+
+DELETION_REASONS: Final[Mapping[DrainCause, Callable[[WorkerMarks, Pod], str]]] = {
+    DrainCause.SCALE_IN: scale_in,
+    DrainCause.DELETION: deletion,
+    DrainCause.UPDATE: update,
+}
+"""Reasons of the causes for which a pod is deleted."""
 
 
 def pod_cordon(marks: WorkerMarks, pod: Pod) -> str:

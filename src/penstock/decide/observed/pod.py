@@ -5,10 +5,13 @@ from __future__ import annotations
 from penstock.api.kubernetes.kinds import ContainerStatus, Pod
 from penstock.base import times
 from penstock.model.worker_marks import WorkerMarks
+from penstock.slurm.state import Node
 
 SLURMD = "slurmd"
 ENDED = frozenset({"Failed", "Succeeded"})
 """Phases of pods all of whose containers ended for good."""
+SKEW_S = 2
+"""Whole seconds on both sides of the comparison of two start times."""
 
 
 def slurm_node_name(pod: Pod) -> str:
@@ -36,12 +39,6 @@ def kubernetes_node_name(pod: Pod) -> str:
             if one.key == "metadata.name" and one.operator == "In" and one.values:
                 return one.values[0]
     return ""
-
-
-def missing_labels(marks: WorkerMarks, pod: Pod) -> dict[str, str | None]:
-    """Labels that users find a worker by and that another operator did not give it."""
-    has = pod.metadata.labels
-    return {key: value for key, value in marks.labels.items() if key not in has}
 
 
 def slurmd_container(pod: Pod) -> ContainerStatus | None:
@@ -88,3 +85,26 @@ def has_slurmd_stopped(pod: Pod) -> bool:
         and slurmd.state.running is None
         and (slurmd.state.waiting is not None or slurmd.state.terminated is not None)
     )
+
+
+def is_registered(pod: Pod, node: Node) -> bool:
+    """Whether Slurm's record comes from the slurmd that runs in the pod now."""
+    if not pod.ready or "NOT_RESPONDING" in node.state:
+        return False
+    started = slurmd_started_at(pod)
+    if not node.slurmd_start_time or started is None:
+        return True
+    return node.slurmd_start_time >= started - SKEW_S
+
+
+def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
+    """Seconds until the pod counts as available, 0 when it does, None while it is not ready."""
+    if not pod.ready or pod.metadata.deleting:
+        return None
+    if min_ready_seconds <= 0:
+        return 0.0
+    ready = pod.condition("Ready")
+    since = times.parse(ready.last_transition_time) if ready is not None else None
+    if since is None:
+        return 0.0
+    return max(0.0, since + min_ready_seconds - now)

@@ -6,7 +6,7 @@ Most of what changes in thousands of pods (conditions, annotations, times) chang
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.api.cluster.pod_names import ordinal_in
@@ -40,6 +40,21 @@ class PodAggregates:
     ended: bool
     ready: int
     started: int
+
+    def has_other(
+        self, revisions: Collection[str], *, per_node: bool, slurm_nodes: Mapping[str, str] | None
+    ) -> bool:
+        """Whether any pod may have another revision, scaling mode or Slurm node name."""
+        if any(
+            revision not in revisions or mode != per_node for revision, mode in self.by_revision
+        ):
+            return True
+        if not per_node or slurm_nodes is None:
+            return False
+        here = self.slurm_node_by_node
+        return len(here) < self.daemons or any(
+            slurm_nodes.get(node, name) != name for node, name in here.items()
+        )
 
 
 def aggregate(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) -> PodAggregates:
@@ -76,17 +91,32 @@ def aggregate(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) ->
     )
 
 
-def update_aggregates(
-    before: PodAggregates | None, names: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]
-) -> PodAggregates:
-    """The same as `aggregate`; cheap when `before` is of the same set and little has changed.
+def changed_positions(before: Sequence[Pod], pods: Sequence[Pod]) -> tuple[int, ...] | None:
+    """Where the objects differ; None unless these are the same pods in the same order.
 
-    Caches keep the objects that did not change, so identity tells which did.
+    Caches keep the objects that did not change, so identity shows which did.
     """
-    if before is None or len(before.pods) != len(pods):
+    if len(before) != len(pods):
+        return None
+    pairs = enumerate(zip(before, pods, strict=True))
+    changed = tuple([position for position, (old, new) in pairs if old is not new])
+    if any(before[one].metadata.uid != pods[one].metadata.uid for one in changed):
+        return None
+    return changed
+
+
+def update_aggregates(
+    before: PodAggregates | None,
+    names: WorkerNames,
+    marks: WorkerMarks,
+    pods: tuple[Pod, ...],
+    changed: Sequence[int] | None,
+) -> PodAggregates:
+    """The same as `aggregate`; cheap when `before` is of the same pods and few have `changed`."""
+    if before is None or changed is None:
         return aggregate(names, marks, pods)
-    for old, new in zip(before.pods, pods, strict=True):
-        if old is not new and _aggregated_fields(marks, old) != _aggregated_fields(marks, new):
+    for one in changed:
+        if _aggregated_fields(marks, before.pods[one]) != _aggregated_fields(marks, pods[one]):
             return aggregate(names, marks, pods)
     return replace(before, pods=pods)
 

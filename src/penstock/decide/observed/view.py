@@ -12,10 +12,7 @@ from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.base import times
 from penstock.decide.action import RefusedReservation, TopologyRejection
-from penstock.decide.observed.pod_aggregates import PodAggregates
-from penstock.decide.observed.pod_aggregates import aggregate as sums
 from penstock.model.worker_set import WorkerSet
-from penstock.model.worker_slot import NodePlacements
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.state import Job, Node
@@ -45,11 +42,7 @@ class WorkerSetView:
     `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
     `others` are the pods of the namespace that it does not control but whose names are of its form;
     they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
-    in DaemonSet mode all there are; `places` are worked out of them by
-    `penstock.decide.placement.daemonset`.
-    `outdated_uids` are the uids of pods that are not as wanted, worked out by
-    `penstock.decide.nodeset.status`, and `known_aggregates` is what is asked of all pods together,
-    worked out by `penstock.decide.observed.pod_aggregates`.
+    in DaemonSet mode all there are.
     `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
     `equal_revisions` mean the same (those slurm-operator made of an unchanged template, and those
     that differ in what changes live only, whose extraConf `parameters_by_revision` has by hash).
@@ -82,9 +75,6 @@ class WorkerSetView:
     refused_topologies: Mapping[str, TopologyRejection] = field(
         default_factory=dict[str, TopologyRejection]
     )
-    places: NodePlacements | None = None
-    outdated_uids: frozenset[str] | None = None
-    known_aggregates: PodAggregates | None = None
     pvcs: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
@@ -94,11 +84,6 @@ class WorkerSetView:
     external: ExternalSlurm | None = None
     no_reservations: str = ""
     """Why slurmrestd cannot make any; empty when it can, as far as is known."""
-
-    @property
-    def aggregates(self) -> PodAggregates:
-        """What is asked of all pods together."""
-        return self.known_aggregates or sums(self.workers.names, self.workers.marks, self.pods)
 
     @property
     def deleting(self) -> bool:
@@ -141,8 +126,11 @@ class WorkerSetView:
         return self.external is None or self.patience == 0.0
 
     @property
-    def replicas(self) -> int:
-        """Pods wanted now."""
-        if self.deleting:
-            return 0
-        return self.workers.replicas if self.places is None else len(self.places.slots)
+    def can_create_pods(self) -> bool:
+        """Whether pods can be created now: there is a Controller and nothing is missing."""
+        return self.controller is ControllerState.PRESENT and self.creation_blocked is None
+
+    @property
+    def can_replace_pods(self) -> bool:
+        """Whether pods are replaced at all: only while another could be created for each."""
+        return self.can_create_pods and not self.deleting

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
@@ -19,7 +19,10 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.observed import node_comment
 from penstock.decide.observed.node_comment import is_owned_by
 from penstock.decide.observed.pod import is_daemon, kubernetes_node_name, slurm_node_name
+from penstock.decide.observed.pod_aggregates import PodAggregates
 from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.worker import Worker
+from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.placement.node_fit import NodeFit, evaluate
 from penstock.decide.plan_cache import PlanCache
 from penstock.model.worker_marks import WorkerMarks
@@ -39,27 +42,29 @@ def host_of(marks: WorkerMarks, machine: KubernetesNode, *, host_network: bool =
     return machine.metadata.annotations.get(marks.hostname, "").strip() or name
 
 
-def placed(view: WorkerSetView, quiet: PlanCache) -> WorkerSetView:
-    """The view with the places that a NodeSet in DaemonSet mode shall have pods in.
+def place(
+    view: WorkerSetView, aggregates: PodAggregates, cache: PlanCache
+) -> NodePlacements | None:
+    """The places of a NodeSet in DaemonSet mode; None in the other mode and for a deleted one.
 
-    They are those of the last time while machines and pods are where they were then.
+    They are those of the last decision while Kubernetes nodes and pods are unchanged.
     """
     workers = view.workers
     if not workers.per_node or view.deleting:
-        return view
-    machines = list(view.kubernetes_nodes.values())
+        return None
+    kubernetes_nodes = list(view.kubernetes_nodes.values())
     declared = (workers.names, workers.placement, workers.host_network)
-    given = (*declared, machines, view.aggregates.slurm_node_by_node)
-    if quiet.places is None or quiet.places[0] != given:
-        nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
-        found = places(workers, machines, view.pods, nodes)
-        # Who gets a name that several want is for Slurm's records to say, too.
-        quiet.places = None if found.problems else (given, found)
-        return replace(view, places=found)
-    return replace(view, places=quiet.places[1])
+    inputs = (*declared, kubernetes_nodes, aggregates.slurm_node_by_node)
+    if cache.placements is not None and cache.placements[0] == inputs:
+        return cache.placements[1]
+    nodes = view.nodes.value if isinstance(view.nodes, Known) else dict[str, Node]()
+    found = placements(workers, kubernetes_nodes, view.pods, nodes)
+    # Slurm's records decide as well which of several Kubernetes nodes gets a name.
+    cache.placements = None if found.problems else (inputs, found)
+    return found
 
 
-def places(
+def placements(
     workers: WorkerSet,
     machines: Iterable[KubernetesNode],
     pods: Sequence[Pod],
@@ -130,63 +135,50 @@ def _problems(
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Pods that are where one is wanted, those that are not, and places without any."""
+class PlacedWorkers:
+    """Workers at a place, those without one, and places without a worker."""
 
-    kept: tuple[Pod, ...]
-    surplus: tuple[Pod, ...]
+    kept: tuple[Worker, ...]
+    surplus: tuple[Worker, ...]
     missing: tuple[WorkerSlot, ...]
 
 
-def place(view: WorkerSetView, found: NodePlacements, pods: Sequence[Pod]) -> Placed:
-    """Tell the pods of the mode apart, `pods` being those that are not terminating.
+def assign_places(
+    observed: ObservedWorkers, placements: NodePlacements, workers: Sequence[Worker]
+) -> PlacedWorkers:
+    """Assign places to `workers`, those of DaemonSet mode that are not terminating.
 
-    Of several on a machine one that runs is kept, else the oldest. A place is not filled while a
-    pod that is on its way out has its machine or its Slurm node's name.
+    Of several on a Kubernetes node one that runs is kept, else the oldest. A place is not filled
+    while a pod that is about to go has its Kubernetes node or its Slurm node's name.
     """
-    aggregates = view.aggregates
+    aggregates = observed.aggregates
     missing = tuple(
         slot
-        for slot in found.slots
+        for slot in placements.slots
         if slot.node not in aggregates.slurm_node_by_node
         and slot.slurm_node not in aggregates.slurm_nodes
     )
-    alone = len(aggregates.slurm_node_by_node) == aggregates.daemons == len(pods)
-    if alone and aggregates.slurm_node_by_node.keys() <= found.slurm_nodes.keys():
+    alone = len(aggregates.slurm_node_by_node) == aggregates.daemons == len(workers)
+    if alone and aggregates.slurm_node_by_node.keys() <= placements.slurm_nodes.keys():
         # Nearly always, and there may be thousands.
-        return Placed(tuple(pods), (), missing)
-    at: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        at[kubernetes_node_name(pod)].append(pod)
-    kept: list[Pod] = []
-    surplus: list[Pod] = []
-    for machine, here in at.items():
-        if machine not in found.slurm_nodes:
+        return PlacedWorkers(tuple(workers), (), missing)
+    by_node: defaultdict[str, list[Worker]] = defaultdict(list)
+    for worker in workers:
+        by_node[worker.kubernetes_node_name].append(worker)
+    kept: list[Worker] = []
+    surplus: list[Worker] = []
+    for kubernetes_node, here in by_node.items():
+        if kubernetes_node not in placements.slurm_nodes:
             surplus += here
             continue
         first, *rest = sorted(
             here,
-            key=lambda pod: (
-                not pod.spec.node_name,
-                pod.metadata.creation_timestamp or "",
-                pod.metadata.name,
+            key=lambda worker: (
+                not worker.pod.spec.node_name,
+                worker.pod.metadata.creation_timestamp or "",
+                worker.name,
             ),
         )
         kept.append(first)
         surplus += rest
-    return Placed(tuple(kept), tuple(surplus), missing)
-
-
-def is_last_on_node(view: WorkerSetView, pod: Pod) -> bool:
-    """Whether a pod is in its place, and no other one would come there if it went."""
-    if view.places is None or not is_daemon(view.workers.marks, pod):
-        return False
-    return kubernetes_node_name(pod) in view.places.last
-
-
-def has_wrong_node_name(view: WorkerSetView, pod: Pod) -> bool:
-    """Whether its Slurm node shall be called otherwise now."""
-    if view.places is None or not pod.spec.hostname:
-        return False
-    wanted = view.places.slurm_nodes.get(kubernetes_node_name(pod))
-    return wanted is not None and wanted != slurm_node_name(pod)
+    return PlacedWorkers(tuple(kept), tuple(surplus), missing)

@@ -7,34 +7,34 @@ when the option is off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from penstock.decide.observed.pod import is_daemon
 from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.worker import Worker
 from penstock.decide.placement.node_fit import NodeFit, evaluate
 
 
-def pins(view: WorkerSetView) -> Mapping[str, str]:
-    """Machine by ordinal. `view.kubernetes_nodes` needs the machines that the status names."""
+def pins(view: WorkerSetView, every: Iterable[Worker]) -> Mapping[str, str]:
+    """Kubernetes node by ordinal; `view.kubernetes_nodes` needs those that the status names."""
     workers = view.workers
     if not workers.pin_to_node or workers.per_node:
         return {}
-    told, machines = workers.last.ordinal_to_node, view.kubernetes_nodes
+    last = workers.last.ordinal_to_node
     runs: dict[str, str] = {}
-    for pod in view.pods:
-        name = pod.spec.node_name
-        if name and pod.status.phase == "Running" and not is_daemon(workers.marks, pod):
-            ordinal = workers.names.ordinal_of(pod.metadata.name)
-            if ordinal is not None:
-                runs[str(ordinal)] = name
-    if runs == told:
+    for worker in every:
+        name, ordinal = worker.pod.spec.node_name, worker.ordinal
+        if not name or ordinal is None or worker.is_per_node:
+            continue
+        if worker.pod.status.phase == "Running":
+            runs[str(ordinal)] = name
+    if runs == last:
         # Nearly always, and there may be thousands.
-        return told
-    wished = workers.placement
+        return last
+    required = workers.placement
     found: dict[str, str] = {}
-    for ordinal, name in told.items():
-        machine = machines.get(name)
+    for ordinal, name in last.items():
+        node = view.kubernetes_nodes.get(name)
         # A template that is written wrong says nothing about any machine.
-        if machine is not None and (wished is None or evaluate(wished, machine) is not NodeFit.NOT):
+        if node is not None and (required is None or evaluate(required, node) is not NodeFit.NOT):
             found[ordinal] = name
     return dict(sorted((found | runs).items(), key=lambda one: int(one[0])))

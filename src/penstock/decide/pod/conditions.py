@@ -11,9 +11,9 @@ from penstock.api.cluster.marks import SLURMD_FAILING
 from penstock.api.kubernetes.kinds import Pod, PodCondition
 from penstock.base import times
 from penstock.decide.action import SetPodConditions
-from penstock.decide.observed.pod import slurm_node_name, slurmd_container
+from penstock.decide.observed.pod import slurmd_container
 from penstock.decide.observed.pod_failure import termination_message
-from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.worker import Worker
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
@@ -47,17 +47,17 @@ LATER_S = 5.0
 """After so long it is looked again whether they still wait."""
 
 
-def must_wait(pods: Iterable[Pod], now: float) -> bool:
+def must_wait(workers: Iterable[Worker], now: float) -> bool:
     """Whether so many pods start that conditions, which nobody waits for, are written later.
 
     A pod's conditions are as dear to the API server as its start. A pod that does not become Ready
     holds nobody up: it does not count for long.
     """
-    starting = [pod for pod in pods if not pod.ready and not pod.metadata.deleting]
+    starting = [one for one in workers if not one.is_ready and not one.is_terminating]
     if len(starting) <= CROWD:
         return False
     oldest = now - START_S
-    born = (times.parse(pod.metadata.creation_timestamp) for pod in starting)
+    born = (times.parse(one.pod.metadata.creation_timestamp) for one in starting)
     return sum(1 for when in born if when is not None and when > oldest) > CROWD
 
 
@@ -86,23 +86,21 @@ def failing(pod: Pod) -> str | None:
     return termination_message(slurmd) or f"slurmd ended with status {ended.exit_code}"
 
 
-def conditions_action(
-    marks: WorkerMarks, pod: Pod, slurm: SlurmSnapshot, now: float
-) -> SetPodConditions | None:
+def conditions_action(marks: WorkerMarks, worker: Worker, now: float) -> SetPodConditions | None:
     """What must change, None for nothing. While Slurm is silent its last word stays."""
     wanted: dict[str, str] = {}
-    if slurm.unknown_reason is None:
-        node = slurm.node(slurm_node_name(pod))
+    pod, node = worker.pod, worker.node
+    if worker.is_slurm_known:
         for shown in shown_states(node) if node else ():
             # An empty message is sent, not left out: a strategic merge would keep the old one.
             wanted[f"{marks.state_prefix}{shown}"] = node.reason if node else ""
-    if not pod.ready and (why := failing(pod)) is not None:
+    if not worker.is_ready and (why := failing(pod)) is not None:
         wanted[SLURMD_FAILING] = why
     have = {
         condition.type: condition
         for condition in pod.status.conditions or ()
         if condition.type == SLURMD_FAILING
-        or (slurm.unknown_reason is None and condition.type.startswith(marks.state_prefix))
+        or (worker.is_slurm_known and condition.type.startswith(marks.state_prefix))
     }
     changed: list[PodCondition] = []
     for type_, message in wanted.items():

@@ -22,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import Pod
 from penstock.base import times
 from penstock.decide.action import (
     AddFinalizer,
@@ -31,10 +30,10 @@ from penstock.decide.action import (
     RemoveFinalizer,
     SetReservation,
 )
-from penstock.decide.drain import request as drain
-from penstock.decide.observed.pod import slurm_node_name
+from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import DELETED_PATIENCE_S, ControllerState, WorkerSetView
+from penstock.decide.observed.worker import Worker
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
 from penstock.slurm.known import Unknown
@@ -68,43 +67,54 @@ class Maintenance:
     wake: float | None = None
 
 
-def scheduled(workers: WorkerSet) -> bool:
+def is_scheduled(workers: WorkerSet) -> bool:
     """Whether its workers are replaced in a reservation."""
     return workers.update.type == "ScheduledUpdate"
 
 
 def needs_reservations(workers: WorkerSet) -> bool:
     """Whether anything about it depends on Slurm's reservations."""
-    return scheduled(workers) or workers.marks.reservation_finalizer in workers.metadata.finalizers
+    return (
+        is_scheduled(workers) or workers.marks.reservation_finalizer in workers.metadata.finalizers
+    )
 
 
-def replaceable_now(view: WorkerSetView, old: Sequence[Pod]) -> frozenset[str]:
-    """Names of those of `old` that an update may take now, as far as the time matters."""
-    found, nodes = view.reservations, view.nodes
-    if isinstance(nodes, Unknown):
-        return frozenset(pod.metadata.name for pod in old if drain.is_marked_for_update(pod))
+def replaceable_now(view: WorkerSetView, old: Sequence[Worker]) -> frozenset[Worker]:
+    """Those of the outdated workers that an update may replace now, by the time alone."""
+    found = view.reservations
+    if isinstance(view.nodes, Unknown):
+        return frozenset(worker for worker in old if _is_marked(worker))
     if isinstance(found, Unknown):
-        held = {name for name, node in nodes.value.items() if node.drain}
-        marked = (pod for pod in old if drain.is_marked_for_update(pod))
-        return frozenset(pod.metadata.name for pod in marked if slurm_node_name(pod) in held)
+        return frozenset(
+            worker
+            for worker in old
+            if _is_marked(worker) and worker.node is not None and worker.node.drain
+        )
     seen = found.value.get(view.workers.names.reservation)
     runs = seen is not None and seen.start <= view.now < seen.end
     reserved = seen.nodes if seen is not None and runs else frozenset[str]()
-    plan = view.workers.update.schedule
-    window = plan.window(view.now) if plan is not None else None
+    schedule = view.workers.update.schedule
+    window = schedule.window(view.now) if schedule is not None else None
     in_time = window is not None and window.start <= view.now
-    names_: set[str] = set()
-    for pod in old:
-        name = slurm_node_name(pod)
-        node = nodes.value.get(name)
-        if in_time if node is None else name in reserved and "MAINTENANCE" in node.state:
-            names_.add(pod.metadata.name)
-    return frozenset(names_)
+    return frozenset(
+        worker
+        for worker in old
+        if (
+            in_time
+            if worker.node is None
+            else worker.slurm_node in reserved and "MAINTENANCE" in worker.node.state
+        )
+    )
 
 
-def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Pod]) -> Maintenance:
+def _is_marked(worker: Worker) -> bool:
+    """Whether its mark shows that an update takes it."""
+    return worker.cordon_cause == DrainCause.UPDATE
+
+
+def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]) -> Maintenance:
     """Decide about the reservation; `old` are the pods to be replaced, those under way too."""
-    if view.deleting or not scheduled(view.workers):
+    if view.deleting or not is_scheduled(view.workers):
         return Maintenance(_none(view, "No update is scheduled"), wake=_patience(view))
     plan = view.workers.update.schedule
     if plan is None or view.controller is not ControllerState.PRESENT or view.creation_blocked:
@@ -136,11 +146,11 @@ def _planned(
     view: WorkerSetView,
     slurm: SlurmSnapshot,
     plan: Schedule,
-    old: Sequence[Pod],
+    old: Sequence[Worker],
     known: Mapping[str, Reservation],
 ) -> Maintenance:
     name, now = view.workers.names.reservation, view.now
-    nodes = sorted({slurm_node_name(pod) for pod in old} & slurm.records.keys())
+    nodes = sorted({worker.slurm_node for worker in old} & slurm.records.keys())
     finalizer = view.workers.marks.reservation_finalizer
     marked = finalizer in view.workers.metadata.finalizers
     count = f"{len(old)} pods have an older template"
@@ -275,7 +285,7 @@ def _patience(view: WorkerSetView) -> float | None:
     return max(0.0, deleted + DELETED_PATIENCE_S - view.now)
 
 
-def _unknown(old: Sequence[Pod], why: str) -> Maintenance:
+def _unknown(old: Sequence[Worker], why: str) -> Maintenance:
     words = f"{len(old)} pods have an older template; Slurm's reservations are not known: {why}"
     return Maintenance((), Finding(None, "ReservationUnknown", words, type=CREATED))
 

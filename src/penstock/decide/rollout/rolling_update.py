@@ -25,23 +25,17 @@ do not work first, then idle ones, and busy ones when no other is left; a job is
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.drain import request as drain
-from penstock.decide.drain.resume import is_registered
-from penstock.decide.nodeset.status import available_in, current, in_place, old_ones
-from penstock.decide.observed.pod import has_never_started, slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.observed.view import ControllerState, WorkerSetView
-from penstock.decide.placement.daemonset import is_last_on_node
+from penstock.decide.observed.drain_reason import DrainCause
+from penstock.decide.observed.view import WorkerSetView
+from penstock.decide.observed.worker import Worker
+from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout import maintenance
+from penstock.decide.rollout.budget import max_unavailable
 from penstock.decide.scale import scale_in_order
-from penstock.model.worker_set import WorkerSet
-from penstock.slurm.state import Node
 
 _OUT = frozenset(
     {"DOWN", "ERROR", "FAIL", "FUTURE", "INVALID_REG", "NOT_RESPONDING", "UNKNOWN", "DRAIN"}
@@ -59,118 +53,110 @@ class _Use(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """`condemned` pods go, in this order; of these `idle` are the names of those without a job.
+    """`updating` workers go, in this order; of these `idle` have no job.
 
-    `budget` is how many pods may be out. `failing` are pods of the wanted revision that do not
-    work, `cordoned` older ones that a user's cordon keeps, `last_on_node` those whose machine takes
-    no new one.
+    `budget` is how many pods may be unavailable. `failing` are workers of the current revision that
+    are not in service, `cordoned` outdated ones that a user's cordon keeps, `last_on_node` those
+    whose Kubernetes node takes no new pod.
     """
 
-    condemned: tuple[Pod, ...] = ()
-    idle: frozenset[str] = frozenset()
+    updating: tuple[Worker, ...] = ()
+    idle: frozenset[Worker] = frozenset()
     budget: int = 0
-    failing: tuple[Pod, ...] = ()
-    cordoned: tuple[Pod, ...] = ()
-    last_on_node: tuple[Pod, ...] = ()
+    failing: tuple[Worker, ...] = ()
+    cordoned: tuple[Worker, ...] = ()
+    last_on_node: tuple[Worker, ...] = ()
 
 
-def max_unavailable(workers: WorkerSet, wanted: int) -> int:
-    """How many pods may be out: percentages are of those wanted and rounded up; at least 1."""
-    most = workers.update.max_unavailable
-    if isinstance(most, str):
-        most = math.ceil(wanted * int(most.removesuffix("%")) / 100)
-    return max(1, most)
+def to_replace(
+    view: WorkerSetView, observed: ObservedWorkers, workers: Sequence[Worker]
+) -> list[Worker]:
+    """Outdated workers, as far as the update strategy allows to replace them.
 
-
-def can_replace(view: WorkerSetView) -> bool:
-    """Whether pods are replaced at all: only while another could be made in one's place."""
-    return (
-        view.controller is ControllerState.PRESENT
-        and view.creation_blocked is None
-        and not view.deleting
-    )
-
-
-def to_replace(view: WorkerSetView, pods: Iterable[Pod]) -> list[Pod]:
-    """Pods that are not as wanted, as far as the strategy lets us take them.
-
-    What is of the other scaling mode, or called as its machine no more, goes with any strategy.
+    Those of the other scaling mode or with a former Slurm node name go with any strategy.
     """
-    old = old_ones(view, pods)
+    old = observed.outdated_of(workers)
     if not old or view.workers.update.type == "RollingUpdate":
         return old
-    free = (
-        maintenance.replaceable_now(view, old)
-        if maintenance.scheduled(view.workers)
-        else frozenset[str]()
-    )
-    return [pod for pod in old if pod.metadata.name in free or not in_place(view, pod)]
+    free = frozenset[Worker]()
+    if maintenance.is_scheduled(view.workers):
+        free = maintenance.replaceable_now(view, old)
+    return [worker for worker in old if worker in free or not worker.is_in_place]
 
 
-def absent(view: WorkerSetView, kept: Sequence[Pod]) -> int:
-    """How many wanted pods are not there: missing, or terminating and not made again yet."""
-    return view.replicas - len(kept)
+def absent(observed: ObservedWorkers, kept: Sequence[Worker]) -> int:
+    """How many wanted pods are missing, or terminating and not created again yet."""
+    return observed.replicas - len(kept)
 
 
-def is_in_service(view: WorkerSetView, slurm: SlurmSnapshot, pod: Pod) -> bool:
-    """Whether a pod is in use: by Kubernetes' word and by Slurm's."""
-    if available_in(pod, view.workers.min_ready_seconds, view.now) != 0:
+def is_in_service(view: WorkerSetView, worker: Worker) -> bool:
+    """Whether a worker is in service in both Kubernetes and Slurm."""
+    if worker.available_in(view.workers.min_ready_seconds, view.now) != 0:
         return False
-    node = slurm.node(slurm_node_name(pod))
-    return node is not None and not node.state & _OUT and is_registered(pod, node)
+    node = worker.node
+    return node is not None and not node.state & _OUT and worker.is_registered
 
 
-def rollout(view: WorkerSetView, slurm: SlurmSnapshot, kept: Sequence[Pod]) -> Rollout:
-    """Decide on the pods that scale-in leaves: `kept`, of which there may be too few."""
-    old = to_replace(view, kept)
-    if not old or not can_replace(view):
+def rollout(view: WorkerSetView, observed: ObservedWorkers, kept: Sequence[Worker]) -> Rollout:
+    """Decide on the workers that scale-in leaves: `kept`, of which there may be too few."""
+    old = to_replace(view, observed, kept)
+    if not old or not view.can_replace_pods:
         return Rollout()
-    budget = max_unavailable(view.workers, view.replicas)
-    last: list[Pod] = []
-    left: list[Pod] = []
-    going: list[Pod] = []
-    rest: list[Pod] = []
-    for pod in old:
-        if is_last_on_node(view, pod):
-            last.append(pod)
-            continue
-        node = slurm.node(slurm_node_name(pod))
-        cordoned = drain.is_cordoned_by_user(view.workers.marks, pod, node)
-        (left if cordoned else going if _under_way(pod, node) else rest).append(pod)
-    if slurm.unknown_reason is not None:
-        return Rollout(tuple(going), budget=budget, cordoned=tuple(left), last_on_node=tuple(last))
-    broken = [pod for pod in kept if current(view, pod) and not is_in_service(view, slurm, pod)]
-    free = budget - absent(view, kept) - len(broken) - len(left) - len(going)
-    # Those whose time has not come are out as well when they do not work.
-    taken = {pod.metadata.uid for pod in old}
-    later = [pod for pod in old_ones(view, kept) if pod.metadata.uid not in taken]
-    free -= sum(1 for pod in (*last, *later) if not is_in_service(view, slurm, pod))
-    uses = {pod.metadata.name: _use(view, slurm, pod) for pod in rest}
+    budget = max_unavailable(view.workers, observed.replicas)
+    last: list[Worker] = []
+    cordoned: list[Worker] = []
+    going: list[Worker] = []
+    rest: list[Worker] = []
+    for worker in old:
+        if observed.is_last_on_node(worker):
+            last.append(worker)
+        elif worker.is_cordoned_by_user:
+            cordoned.append(worker)
+        else:
+            (going if _is_draining_for_update(worker) else rest).append(worker)
+    if observed.slurm.unknown_reason is not None:
+        return Rollout(
+            tuple(going), budget=budget, cordoned=tuple(cordoned), last_on_node=tuple(last)
+        )
+    failing = [one for one in kept if one.is_current and not is_in_service(view, one)]
+    free = budget - absent(observed, kept) - len(failing) - len(cordoned) - len(going)
+    # Those whose time has not come are unavailable as well when they are not in service.
+    taken = set(old)
+    later = [worker for worker in observed.outdated_of(kept) if worker not in taken]
+    free -= sum(1 for worker in (*last, *later) if not is_in_service(view, worker))
+    uses = {worker: _use(view, worker) for worker in rest}
     order = sorted(
         rest,
-        key=lambda pod: (
-            uses[pod.metadata.name],
-            not drain.is_marked_for_update(pod),
-            scale_in_order(view, pod, slurm),
+        key=lambda worker: (
+            uses[worker],
+            not _is_marked(worker),
+            scale_in_order(view.workers.marks, worker),
         ),
     )
-    dead = [pod for pod in order if has_never_started(pod)]
-    alive = [pod for pod in order if not has_never_started(pod)]
+    dead = [worker for worker in order if worker.has_never_started]
+    alive = [worker for worker in order if not worker.has_never_started]
     chosen = (*dead, *alive[: max(0, free - len(dead))])
-    idle = (name for pod in chosen if uses[name := pod.metadata.name] is _Use.IDLE)
-    condemned = (*going, *chosen)
-    return Rollout(condemned, frozenset(idle), budget, tuple(broken), tuple(left), tuple(last))
+    return Rollout(
+        (*going, *chosen),
+        frozenset(worker for worker in chosen if uses[worker] is _Use.IDLE),
+        budget,
+        tuple(failing),
+        tuple(cordoned),
+        tuple(last),
+    )
 
 
-def _under_way(pod: Pod, node: Node | None) -> bool:
-    """Whether it is taken for good: marked, and its node drained or not known to be in use."""
-    return drain.is_marked_for_update(pod) and (node is None or node.drain)
+def _is_marked(worker: Worker) -> bool:
+    """Whether its mark shows that an update takes it."""
+    return worker.cordon_cause == DrainCause.UPDATE
 
 
-def _use(view: WorkerSetView, slurm: SlurmSnapshot, pod: Pod) -> _Use:
-    if not is_in_service(view, slurm, pod):
+def _is_draining_for_update(worker: Worker) -> bool:
+    """Whether it is marked, and its node drained or not known to be in use."""
+    return _is_marked(worker) and (worker.node is None or worker.node.drain)
+
+
+def _use(view: WorkerSetView, worker: Worker) -> _Use:
+    if not is_in_service(view, worker):
         return _Use.NONE
-    name = slurm_node_name(pod)
-    node = slurm.node(name)
-    busy = bool(slurm.jobs(name)) or (node is not None and node.busy)
-    return _Use.BUSY if busy else _Use.IDLE
+    return _Use.BUSY if worker.is_busy else _Use.IDLE

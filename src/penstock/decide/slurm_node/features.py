@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.decide.action import EventReason, SetNodeFeatures
+from penstock.decide.observed.worker import Worker
 from penstock.model.worker_marks import WorkerMarks
-from penstock.slurm.state import Node
 
 FEATURE_PREFIX = "k8s/"
 """Slurm features that come from Kubernetes nodes begin with this; all others are left alone."""
@@ -23,11 +23,12 @@ def wanted(marks: WorkerMarks, machine: KubernetesNode) -> frozenset[str]:
     return frozenset(f"{FEATURE_PREFIX}{word.strip()}" for word in words if word.strip())
 
 
-def step(marks: WorkerMarks, node: Node, machine: KubernetesNode | None) -> SetNodeFeatures | None:
+def step(marks: WorkerMarks, worker: Worker) -> SetNodeFeatures | None:
     """What is to be told to slurmctld now; nothing of a machine that is not known."""
-    if machine is None:
+    node = worker.node
+    if node is None or worker.kubernetes_node is None:
         return None
-    want = wanted(marks, machine)
+    want = wanted(marks, worker.kubernetes_node)
     if _ours(node.features) == want == _ours(node.active_features):
         return None
     told = ", ".join(sorted(want)) or "none"

@@ -10,43 +10,43 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.action import DeleteNodeRecord, DrainNode, EventReason, SetNodeComment
 from penstock.decide.observed import drain_reason, node_comment
 from penstock.decide.observed.node_comment import NodeComment, is_owned_by
-from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.slurm_node import parameters as live_conf
-from penstock.decide.slurm_node import topology
+from penstock.decide.observed.worker import Worker
+from penstock.decide.observed.workers import ObservedWorkers
+from penstock.decide.slurm_node import parameters, topology
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_set import WorkerSet
+from penstock.model.worker_slot import NodePlacements
 from penstock.slurm.known import Unknown
 from penstock.slurm.state import Node
 
 
 def comment_action(
     workers: WorkerSet,
-    pod: Pod,
-    node: Node,
+    worker: Worker,
     *,
     going: bool = False,
-    renew: bool = False,
-    confs: Mapping[str, str] | None = None,
-    place: str | None = None,
+    parameters_by_revision: Mapping[str, str] | None = None,
 ) -> SetNodeComment | None:
     """Keep the comment true: written for a Ready pod, and to remember somebody else's drain.
 
-    With `confs`, the extraConf of revisions by hash, the node is given what changes live. `place`
-    is what its machine says of its place in the network, None when that is not known.
+    With `parameters_by_revision`, the extraConf of revisions by hash, the node of a current worker
+    gets the parameters that change live. The record of any other one is not for the next pod.
 
-    A pod that is `going` gets one in any case: without it nobody would know whose record is left.
-    `renew` says that the record is not for the next pod.
+    A pod that is `going` gets a comment in any case, which shows whose record is left.
     """
-    old = node_comment.read(node.comment)
+    node = worker.node
+    if node is None:
+        return None
+    old, pod = worker.comment, worker.pod
     meta = workers.metadata
-    machine = pod.spec.node_name or ""
-    current = NodeComment(meta.namespace, pod.metadata.name, machine, meta.name, meta.uid)
-    if pod.ready:
+    current = NodeComment(
+        meta.namespace, worker.name, pod.spec.node_name or "", meta.name, meta.uid
+    )
+    if worker.is_ready:
         new = current
     elif old is not None and is_owned_by(old, workers):
         new = old
@@ -58,13 +58,17 @@ def comment_action(
     new = replace(
         new,
         drain=_remembered(workers.marks, node, old),
-        renew=new.renew or renew,
+        renew=new.renew or not worker.is_current,
         live=last,
-        topology=topology.remembered(node, place, old.topology if old is not None else None),
+        topology=topology.remembered(
+            node,
+            topology.wanted(workers.marks, worker.kubernetes_node),
+            old.topology if old is not None else None,
+        ),
     )
     change = None
-    if confs is not None and pod.ready and not going:
-        change = live_conf.change(workers, pod, node, last, confs)
+    if parameters_by_revision is not None and worker.is_current and worker.is_ready and not going:
+        change = parameters.change(workers, pod, node, last, parameters_by_revision)
     if change is None:
         return None if new == old else SetNodeComment(node.name, new.text)
     given = change.given
@@ -91,15 +95,16 @@ def _remembered(marks: WorkerMarks, node: Node, old: NodeComment | None) -> str 
 
 
 def deletions_before_recreate(
-    view: WorkerSetView, missing: Iterable[str], slurm: SlurmSnapshot
+    view: WorkerSetView, observed: ObservedWorkers, missing: Iterable[str]
 ) -> tuple[DeleteNodeRecord, ...]:
     """Records that go before the pods of the `missing` nodes are made, with another template.
 
     A record that somebody drained stays: the drain would go with it.
     """
+    slurm = observed.slurm
     if slurm.unknown_reason is not None:
         return ()
-    workers, in_use = view.workers, view.aggregates.slurm_nodes
+    workers, in_use = view.workers, observed.aggregates.slurm_nodes
     found: list[DeleteNodeRecord] = []
     for name in missing:
         node = slurm.node(name)
@@ -131,7 +136,7 @@ class OrphanedRecords:
 
 
 def orphaned_records(
-    view: WorkerSetView, wanted_pods: Collection[str], slurm: SlurmSnapshot
+    view: WorkerSetView, observed: ObservedWorkers, wanted_pods: Collection[str]
 ) -> OrphanedRecords:
     """Records of this NodeSet that have no pod and shall get none.
 
@@ -139,12 +144,13 @@ def orphaned_records(
     or drained). One that still takes jobs, as its pod was killed, is drained first. Those of gone
     machines stay while `pruneSlurmNodeRecords` says so.
     """
+    slurm, placements = observed.slurm, observed.placements
     if isinstance(slurm.nodes, Unknown) or slurm.unknown_reason is not None:
         return OrphanedRecords()
-    unused = slurm.nodes.value.keys() - view.aggregates.slurm_nodes
-    if view.places is not None:
-        unused -= set(view.places.slurm_nodes.values())
-    alive = view.aggregates.names | set(wanted_pods) if unused else set[str]()
+    unused = slurm.nodes.value.keys() - observed.aggregates.slurm_nodes
+    if placements is not None:
+        unused -= set(placements.slurm_nodes.values())
+    alive = observed.aggregates.names | set(wanted_pods) if unused else set[str]()
     marks = view.workers.marks
     left: list[str] = []
     actions: list[DrainNode | DeleteNodeRecord] = []
@@ -153,11 +159,11 @@ def orphaned_records(
         record = node_comment.read(node.comment)
         if record is None or not is_owned_by(record, view.workers):
             continue
-        if record.pod in alive and not _moved_on(view, record):
+        if record.pod in alive and not _moved_on(view, placements, record):
             continue
         left.append(name)
         gone = f"Pod ({record.namespace}/{record.pod}) is gone"
-        of_gone = _of_gone_machine(view, record)
+        of_gone = _of_gone_node(view, placements, record)
         if not node.drain and "DOWN" not in node.state:
             why = EventReason("SlurmNodeWithoutPod", gone)
             reason = f"{marks.drain_prefix}{gone}"
@@ -174,16 +180,18 @@ def orphaned_records(
     return OrphanedRecords(tuple(left), tuple(actions))
 
 
-def _moved_on(view: WorkerSetView, record: NodeComment) -> bool:
+def _moved_on(view: WorkerSetView, placements: NodePlacements | None, record: NodeComment) -> bool:
     """Whether the pod of that name is another Slurm node now, as its machine is called otherwise.
 
     In DaemonSet mode a machine's pod always has the same name; in the other one, the same node.
     """
-    return view.places is not None and view.workers.names.ordinal_of(record.pod) is None
+    return placements is not None and view.workers.names.ordinal_of(record.pod) is None
 
 
-def _of_gone_machine(view: WorkerSetView, record: NodeComment) -> bool:
+def _of_gone_node(
+    view: WorkerSetView, placements: NodePlacements | None, record: NodeComment
+) -> bool:
     """Whether a pod in DaemonSet mode made it, and its machine is gone or called otherwise."""
-    if view.places is None or view.workers.names.ordinal_of(record.pod) is not None:
+    if placements is None or view.workers.names.ordinal_of(record.pod) is not None:
         return False
-    return record.node not in view.kubernetes_nodes or record.node in view.places.slurm_nodes
+    return record.node not in view.kubernetes_nodes or record.node in placements.slurm_nodes

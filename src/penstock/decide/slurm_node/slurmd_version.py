@@ -13,8 +13,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.base.text import list_some
-from penstock.decide.drain.resume import SKEW_S
-from penstock.decide.observed.pod import slurm_node_name, slurmd_started_at
+from penstock.decide.observed.pod import SKEW_S, slurm_node_name, slurmd_started_at
 from penstock.slurm.known import Fact, Known
 from penstock.slurm.state import Node
 from penstock.slurm.versions import PROBES_SINCE, Version, oldest_beside, parse

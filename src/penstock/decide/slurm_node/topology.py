@@ -14,11 +14,9 @@ from collections.abc import Iterable, Mapping
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
-from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.action import EventReason, SetNodeTopology, TopologyRejection
-from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.observed.slurm_view import SlurmSnapshot
+from penstock.decide.observed.worker import Worker
 from penstock.decide.slurm_node import topology_file
 from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
@@ -31,19 +29,17 @@ def wanted(marks: WorkerMarks, machine: KubernetesNode | None) -> str | None:
     return machine.metadata.annotations.get(marks.topology, "").strip()
 
 
-def annotation(
-    marks: WorkerMarks, pod: Pod, node: Node | None, machine: KubernetesNode | None
-) -> dict[str, str | None]:
+def annotation(marks: WorkerMarks, worker: Worker) -> dict[str, str | None]:
     """What is to be copied to the pod; nothing when it has it, or Slurm has not.
 
     None removes the annotation where the Kubernetes node has none any more.
     """
-    place = wanted(marks, machine)
-    if place is None or pod.metadata.deleting:
+    place, node = wanted(marks, worker.kubernetes_node), worker.node
+    if place is None or worker.is_terminating:
         return {}
     if place and (node is None or node.topology != place):
         return {}
-    same = pod.metadata.annotations.get(marks.topology, "") == place
+    same = worker.annotations.get(marks.topology, "") == place
     return {} if same else {marks.topology: place or None}
 
 
@@ -57,13 +53,19 @@ def remembered(node: Node, place: str | None, last: str | None) -> str | None:
 
 
 def step(
-    node: Node, place: str | None, last: str | None, refusal: TopologyRejection | None, now: float
+    marks: WorkerMarks,
+    worker: Worker,
+    rejections: Mapping[str, TopologyRejection],
+    now: float,
 ) -> SetNodeTopology | None:
-    """What is to be told to slurmctld now."""
-    if place is None or node.topology is None or node.topology == place:
+    """The update of a Slurm node; none while slurmctld rejects it."""
+    place, node = wanted(marks, worker.kubernetes_node), worker.node
+    if node is None or place is None or node.topology is None or node.topology == place:
         return None
+    last = worker.comment.topology if worker.comment is not None else None
     if not place and node.topology != last:
         return None
+    refusal = rejections.get(worker.slurm_node)
     if refusal is not None and refusal.topology == place and now < refusal.again_at:
         return None
     told = f"is at {place} now, as its machine says" if place else "has no place of its own now"
@@ -74,17 +76,14 @@ def step(
 
 def current_rejections(
     marks: WorkerMarks,
-    refusals: Mapping[str, TopologyRejection],
-    pods: Iterable[Pod],
-    machines: Mapping[str, KubernetesNode],
-    slurm: SlurmSnapshot,
+    rejections: Mapping[str, TopologyRejection],
+    workers: Iterable[Worker],
 ) -> Mapping[str, TopologyRejection]:
-    """The refusals that still are in the way, by Slurm node."""
+    """The rejections of topologies that Kubernetes nodes still have, by Slurm node."""
     found: dict[str, TopologyRejection] = {}
-    for pod in pods if refusals else ():
-        name = slurm_node_name(pod)
-        refusal, node = refusals.get(name), slurm.node(name)
-        place = wanted(marks, machines.get(pod.spec.node_name or ""))
+    for worker in workers if rejections else ():
+        name, node = worker.slurm_node, worker.node
+        refusal, place = rejections.get(name), wanted(marks, worker.kubernetes_node)
         if refusal is not None and node is not None and refusal.topology == place != node.topology:
             found[name] = refusal
     return found
@@ -103,7 +102,7 @@ def finding(marks: WorkerMarks, refusals: Mapping[str, TopologyRejection]) -> Fi
     )
 
 
-def again_in(refusals: Mapping[str, TopologyRejection], now: float) -> float | None:
+def retry_after(refusals: Mapping[str, TopologyRejection], now: float) -> float | None:
     """Seconds until the first of them is tried again."""
     return min((max(0.1, one.again_at - now) for one in refusals.values()), default=None)
 
