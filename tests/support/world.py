@@ -86,7 +86,7 @@ class World(Cluster):
                     self.upkeep.do(step, set(self.nodes))
             case act.RegisterNode() | act.RemoveStandIns():
                 raise PromiseBrokenError("no pod of this world has an address")
-            case act.CreateClaims() | act.OwnClaim():
+            case act.CreatePvcs() | act.SetPvcOwners():
                 raise PromiseBrokenError("this world has no claims")
             case _:
                 if is_still_valid(self.api.marks, step, self.slurm()):

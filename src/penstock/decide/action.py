@@ -1,4 +1,4 @@
-"""What must be done, as data: decided here, done by a controller.
+"""Actions as data: decided here, carried out by a controller.
 
 Each action is absolute (it names the wanted end, not a step), so doing it twice does no harm.
 """
@@ -17,7 +17,7 @@ from penstock.model.worker_slot import WorkerSlot
 
 @dataclass(frozen=True, slots=True)
 class EventReason:
-    """What a user is told: a stable CamelCase reason and a message in words."""
+    """The reason and message of an event: a stable CamelCase reason and a message in words."""
 
     reason: str
     message: str
@@ -44,19 +44,19 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateClaims:
-    """Make the PersistentVolumeClaims of a place, of which one or more are not there."""
+class CreatePvcs:
+    """Create the PVCs of a slot that are missing."""
 
     slot: WorkerSlot
     why: EventReason
 
 
 @dataclass(frozen=True, slots=True)
-class OwnClaim:
-    """Write who owns exactly this claim in exactly this version: with them it goes.
+class SetPvcOwners:
+    """Write the owners of exactly this PVC in exactly this version: it is deleted with them.
 
-    `pod` is whose claim it is, empty when there is none; that pod is not deleted, and the NodeSet
-    does not go, before its claims are as they shall be.
+    `pod` is the pod that uses it, empty for none. Neither that pod nor the NodeSet is deleted
+    before its PVCs have these owners.
     """
 
     name: str
@@ -70,9 +70,9 @@ class OwnClaim:
 class DeletePod:
     """Delete exactly this pod in exactly this version (both preconditions must be sent).
 
-    The actor asks `guard.may_delete` again, with the live pod and a fresh answer of Slurm, and
-    leaves the pod alone when that refuses. `node` is the pod's Slurm node, `guard` why the
-    decision allowed it.
+    The actor evaluates `deletion_guard.can_delete` again, with the live pod and a new answer of
+    Slurm, and keeps the pod when that denies it. `node` is the pod's Slurm node, `guard` the ground
+    of the decision.
     """
 
     name: str
@@ -85,11 +85,11 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True)
 class DrainNode:
-    """Ask Slurm to give a node no more jobs.
+    """Drain a Slurm node.
 
-    `override` says whether `reason` takes the place of a reason that is there; see
-    `drain.reason_to_send`. With `while_idle` the node was chosen for having no job: if it has got
-    one, the drain is not sent, and another node may serve as well.
+    With `override` the `reason` replaces one that the node has; see `drain.request.reason_to_send`.
+    With `while_idle` the node was chosen because it had no job: when it has one by then, the drain
+    is not sent, and another node is chosen.
     """
 
     node: str
@@ -119,9 +119,9 @@ class ResumeNode:
 class SetNodeComment:
     """Write the comment by which a Slurm node record is known to be of this NodeSet.
 
-    `gres`, where it is given, comes first; when slurmctld refuses it, the rest is left. `features`,
-    `weight` and `extra` change with the comment in the same call: it says what the node was given
-    last. Then `why` is told.
+    `gres`, where it is given, comes first; when slurmctld rejects it, the rest is not sent.
+    `features`, `weight` and `extra` change with the comment in the same call, as it records the
+    parameters that the node was last given. Then `why` is emitted.
     """
 
     node: str
@@ -137,7 +137,7 @@ class SetNodeComment:
 
 @dataclass(frozen=True, slots=True)
 class SetNodeTopology:
-    """Tell Slurm where a node is in the network; empty for nowhere in particular."""
+    """Set the topology of a Slurm node; empty for none."""
 
     node: str
     topology: str
@@ -146,7 +146,7 @@ class SetNodeTopology:
 
 @dataclass(frozen=True, slots=True)
 class SetNodeFeatures:
-    """Give a node exactly these features of its machine; it keeps those of all others."""
+    """Give a Slurm node exactly these features of its Kubernetes node; all others stay."""
 
     node: str
     features: frozenset[str]
@@ -157,8 +157,8 @@ class SetNodeFeatures:
 class DeleteNodeRecord:
     """Delete a Slurm node record that no pod stands for any more.
 
-    With `renews` it goes before the pod that will make it anew is created, and only while the
-    record is still of the slurmd that started then (Unix seconds).
+    With `renews` it is deleted before the pod that registers it again is created, and only while
+    the record is still of the slurmd that started then (Unix seconds).
     """
 
     node: str
@@ -190,8 +190,8 @@ class DeleteReservation:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedReservation:
-    """What slurmctld said to one of these, and when it is asked again (Unix seconds)."""
+class RejectedReservation:
+    """Why slurmctld rejected one of these, and when it is sent again (Unix seconds)."""
 
     words: str
     again_at: float
@@ -199,7 +199,7 @@ class RefusedReservation:
 
 @dataclass(frozen=True, slots=True)
 class TopologyRejection:
-    """What slurmctld did not take, its words, and when it is asked again (Unix seconds)."""
+    """A topology that slurmctld rejected, its words, and when it is sent again (Unix seconds)."""
 
     topology: str
     words: str
@@ -270,9 +270,9 @@ class RemoveFinalizer:
 
 Action: TypeAlias = (
     AddFinalizer
-    | CreateClaims
+    | CreatePvcs
     | CreatePod
-    | OwnClaim
+    | SetPvcOwners
     | PatchPod
     | DrainNode
     | UndrainNode

@@ -4,9 +4,9 @@ The order is slurm-operator's documented one: not assigned to a Kubernetes node,
 Unknown before Running, not ready, lower deletion cost, earlier deadline of jobs (no job is
 earliest), cordoned; then, before the higher ordinal, the one of an older revision and the one that
 is idle in Slurm; then more recently ready, then newer. A pod that an update takes already is as
-good as not ready. So is one that scale-in has taken, or the two would change places for ever. Of
-neither is that said while its node has a job: it was taken a moment too late, and one that is idle
-goes in its place. What is left equal goes by name, so that two processes take the same.
+good as not ready. So is one that scale-in has taken, or the two would change places for ever.
+Neither holds while its node has a job: it was taken a moment too late, and an idle one goes in its
+place. What is left equal goes by name, so that two processes take the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def deletion_cost(marks: WorkerMarks, pod: Pod) -> int:
 
 
 def cost_findings(marks: WorkerMarks, pods: Iterable[Pod]) -> list[Finding]:
-    """What a user is told of annotations that are no cost: a remark, since the pods run on."""
+    """Findings about annotations that are no cost. They leave Ready alone, since the pods run."""
     wrong = [
         pod
         for pod in pods

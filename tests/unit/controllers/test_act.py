@@ -24,7 +24,7 @@ from penstock.decide.action import (
     SetNodeTopology,
     UndrainNode,
 )
-from penstock.decide.slurm_node import gres_change as gres_settle
+from penstock.decide.slurm_node import gres_change
 from penstock.kube import ConflictError, ForbiddenError
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.slinky.inputs import ClusterInputs, Images
@@ -335,9 +335,9 @@ async def test_jobs_that_wait_for_a_changed_resource_start_when_its_count_was_re
         slurm, found, now = scene.slurm, scene.slurm.nodes["compute-0"], [1000.0]
         slurm.clock, slurm.hungry, found.gres = (lambda: now[0]), True, "gpu:4"
         if drained:
-            slurm.update_node("compute-0", ["DRAIN"], {"reason": gres_settle.reason(MARKS)})
+            slurm.update_node("compute-0", ["DRAIN"], {"reason": gres_change.reason(MARKS)})
         assert await scene.act(SetNodeComment("compute-0", "comment", ("a",), 3, "gpu:1", why=WHY))
-        assert (found.gres, found.reason) == ("gpu:1", gres_settle.reason(MARKS))
+        assert (found.gres, found.reason) == ("gpu:1", gres_change.reason(MARKS))
         for now[0] in (1000.6, 1001.1):
             assert slurm.states(found) == ["IDLE", "DRAIN", "DYNAMIC_NORM"]
         slurm.update_node("compute-0", ["UNDRAIN"], {})

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.kinds import PersistentVolumeClaim
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
 from penstock.api.slinky.labels import POD_CORDON
 from penstock.api.slinky.nodeset import NodeSet, PvcRetentionPolicy
-from penstock.decide.action import CreateClaims, CreatePod, DeletePod, OwnClaim, RemoveFinalizer
+from penstock.decide.action import CreatePod, CreatePvcs, DeletePod, RemoveFinalizer, SetPvcOwners
 from penstock.decide.nodeset.plan import Plan, plan
 from penstock.slurm import state as model
 from support.nodesets import NOW, known_nodes, node, nodeset, pod, view
@@ -68,7 +68,9 @@ def claim(
 
 def owned(found: Plan) -> dict[str, list[str]]:
     return {
-        one.name: [o.kind for o in one.owners] for one in found.actions if isinstance(one, OwnClaim)
+        one.name: [o.kind for o in one.owners]
+        for one in found.actions
+        if isinstance(one, SetPvcOwners)
     }
 
 
@@ -157,7 +159,7 @@ def test_owners_that_others_set_stay():
 def test_an_owner_of_another_group_stays_whatever_its_kind_is_called():
     other = OwnerReference(api_version="apps.example.org/v1", kind="NodeSet", name="x", uid="x")
     found = plan(view(claimed(1, deleted="Delete"), pod(0), pvcs=claim(0, other)))
-    (own,) = (one for one in found.actions if isinstance(one, OwnClaim))
+    (own,) = (one for one in found.actions if isinstance(one, SetPvcOwners))
     assert [one.api_version for one in own.owners] == [
         "apps.example.org/v1",
         "slinky.slurm.net/v1beta1",
@@ -176,6 +178,6 @@ def test_no_pod_comes_to_a_claim_that_is_on_its_way_out(left: dict[str, Persiste
 def test_a_pod_that_waits_for_a_claim_which_somebody_deleted_gets_another():
     waits = pod(0, bound=False, phase="Pending", ready=False)
     found = plan(view(claimed(1), waits))
-    assert [one.slot.ordinal for one in found.actions if isinstance(one, CreateClaims)] == [0]
+    assert [one.slot.ordinal for one in found.actions if isinstance(one, CreatePvcs)] == [0]
     runs = plan(view(claimed(1), pod(0)))
-    assert not [one for one in runs.actions if isinstance(one, CreateClaims)]
+    assert not [one for one in runs.actions if isinstance(one, CreatePvcs)]

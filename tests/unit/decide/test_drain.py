@@ -17,8 +17,7 @@ from penstock.decide.observed import drain_reason
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.slurm_node import gres_change as gres_settle
-from penstock.decide.slurm_node import records
+from penstock.decide.slurm_node import gres_change, records
 from penstock.slurm.known import Known
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set
@@ -71,8 +70,8 @@ def test_a_drain_for_changed_resources_ends_when_slurmd_has_registered(
     ago: int, wait: float | None
 ) -> None:
     since = int(NOW) - ago
-    drained = node(0, "IDLE", "DRAIN", reason=gres_settle.reason(MARKS), reason_since=since)
-    assert gres_settle.settles_in(MARKS, drained, NOW) == wait
+    drained = node(0, "IDLE", "DRAIN", reason=gres_change.reason(MARKS), reason_since=since)
+    assert gres_change.settles_in(MARKS, drained, NOW) == wait
     assert isinstance(decided(pod(), drained), UndrainNode) == (wait is None)
     # A cordon of a user takes it over at once.
     assert reason_of(decided(CORDONED, drained)) == OURS

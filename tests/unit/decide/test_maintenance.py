@@ -19,7 +19,7 @@ from penstock.decide.action import (
     DeletePod,
     DeleteReservation,
     PatchPod,
-    RefusedReservation,
+    RejectedReservation,
     RemoveFinalizer,
     SetReservation,
 )
@@ -199,13 +199,13 @@ class TestReservation:
         assert steps(plan(seen(wanted(), NONE, nodes=silent))) == []
 
     def test_what_slurmctld_refused_is_told_and_asked_for_later(self) -> None:
-        refused = RefusedReservation("Nodes busy", NOW + 30)
-        found = plan(replace(seen(wanted(), NONE), refused_reservation=refused))
+        refused = RejectedReservation("Nodes busy", NOW + 30)
+        found = plan(replace(seen(wanted(), NONE), rejected_reservation=refused))
         assert steps(found) == []
         assert (told(found).ok, told(found).reason) == (False, "ReservationRefused")
         assert "Nodes busy" in told(found).message
         assert found.requeue_after == 30.0
-        later = replace(seen(wanted(), NONE), refused_reservation=refused, now=NOW + 31)
+        later = replace(seen(wanted(), NONE), rejected_reservation=refused, now=NOW + 31)
         assert [type(one) for one in steps(plan(later))] == [SetReservation]
 
     def test_pods_of_which_slurm_has_no_node_are_in_none(self) -> None:

@@ -59,7 +59,7 @@ def test_a_slurmd_has_its_time_to_register_by_itself() -> None:
     young = addressed(pod(0, slurmd=running(NOW - STARTS_S + 10)))
     found = decided(young, nodes=known_nodes())
     assert found.actions == ()
-    assert found.wake == pytest.approx(10.0)
+    assert found.requeue_after == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def failing(findings: tuple[Finding, ...]) -> list[str]:
 def test_a_refusal_is_told_in_slurm_s_words_and_not_repeated_at_once() -> None:
     """Feature row 49."""
     _, decided = look(
-        "nosuch:s1", worker("nosuch:s1"), slurm(HERE, HERE), refused_topologies=refused()
+        "nosuch:s1", worker("nosuch:s1"), slurm(HERE, HERE), rejected_topologies=refused()
     )
     assert ours(decided) == []
     assert failing(decided.findings) == ["TopologyRefused"]
@@ -161,13 +161,13 @@ def test_a_refusal_is_told_in_slurm_s_words_and_not_repeated_at_once() -> None:
 
 def test_a_refusal_is_tried_again_after_a_while() -> None:
     found, record = worker("nosuch:s1"), slurm(HERE, HERE)
-    _, decided = look("nosuch:s1", found, record, refused_topologies=refused())
+    _, decided = look("nosuch:s1", found, record, rejected_topologies=refused())
     (told,) = decided.actions
     assert isinstance(told, SetPodConditions)
     every = (*(found.status.conditions or ()), *told.conditions)
     status = msgspec.structs.replace(found.status, conditions=every)
     found = msgspec.structs.replace(found, status=status)
-    first, _ = look("nosuch:s1", found, record, refused_topologies=refused())
+    first, _ = look("nosuch:s1", found, record, rejected_topologies=refused())
     quiet = PlanCache()
     assert plan(first, quiet).actions == plan(first, quiet).actions == ()
     later = replace(first, now=NOW + 21)
@@ -175,16 +175,16 @@ def test_a_refusal_is_tried_again_after_a_while() -> None:
 
 
 def test_another_annotation_is_told_although_the_last_was_refused() -> None:
-    _, decided = look(THERE, worker("nosuch:s1"), slurm(HERE, HERE), refused_topologies=refused())
+    _, decided = look(THERE, worker("nosuch:s1"), slurm(HERE, HERE), rejected_topologies=refused())
     assert places(decided.actions) == [("compute-0", THERE)]
     assert failing(decided.findings) == []
-    _, decided = look(THERE, worker(THERE), slurm(THERE, THERE), refused_topologies=refused())
+    _, decided = look(THERE, worker(THERE), slurm(THERE, THERE), rejected_topologies=refused())
     assert (ours(decided), failing(decided.findings)) == ([], [])
 
 
 def test_the_rest_of_a_node_does_not_wait_for_its_topology() -> None:
     old = node(0, topology="", comment="")
-    _, decided = look("nosuch:s1", worker("nosuch:s1"), old, refused_topologies=refused())
+    _, decided = look("nosuch:s1", worker("nosuch:s1"), old, rejected_topologies=refused())
     assert comments(decided.actions) == [None]
 
 

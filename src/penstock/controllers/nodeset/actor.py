@@ -30,18 +30,18 @@ from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.action import (
     Action,
     AddFinalizer,
-    CreateClaims,
     CreatePod,
+    CreatePvcs,
     DeleteNodeRecord,
     DeletePod,
     DeleteReservation,
     DeletionGround,
-    OwnClaim,
     PatchPod,
     RegisterNode,
     RemoveFinalizer,
     RemoveStandIns,
     SetPodConditions,
+    SetPvcOwners,
     SetReservation,
 )
 from penstock.decide.drain.deletion_guard import can_delete
@@ -118,9 +118,9 @@ class Actor:
             await self._slurm.delete_records(source, connection, connection.client, early, batch)
         if source.is_cluster_ready:
             await self._create(source, of_kind(actions, CreatePod), batch)
-            for one in of_kind(actions, CreateClaims):
+            for one in of_kind(actions, CreatePvcs):
                 await self._claims.make(source, one.slot)
-        await gather(self._claims.own(source, one) for one in of_kind(actions, OwnClaim))
+        await gather(self._claims.own(source, one) for one in of_kind(actions, SetPvcOwners))
         await gather(self._patch(meta, one, batch) for one in of_kind(actions, PatchPod))
         conditions = of_kind(actions, SetPodConditions)
         await gather((self._conditions(meta, one) for one in conditions), BESIDE)

@@ -176,11 +176,11 @@ class WorkerSetEngine:
             creation_blocked=blocked,
             propagated_conditions=self._settings.propagated_node_conditions,
             reservations=connection.reservations.records if connection else UNCONNECTED,
-            refused_reservation=self._actor.reservations.rejected(meta.key),
+            rejected_reservation=self._actor.reservations.rejected(meta.key),
             cannot_register=self._actor.registrations.unable(meta.key),
             external=source.external(),
             no_reservations=_no_reservations(connection),
-            refused_topologies=self._actor.rejections.of(meta.key, pods),
+            rejected_topologies=self._actor.rejections.of(meta.key, pods),
         )
 
     def _pvcs(self, workers: WorkerSet) -> dict[str, PersistentVolumeClaim]:

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.workers.caches import WorkerCaches
 from penstock.controllers.workers.source import WorkerSource
-from penstock.decide.action import OwnClaim
+from penstock.decide.action import SetPvcOwners
 from penstock.kube import AlreadyExistsError, Client, ConflictError, NotFoundError
 from penstock.model.worker_slot import WorkerSlot
 
@@ -36,7 +36,7 @@ class PvcWriter:
                 note = f"Created claim {meta['name']}"
                 self._events.normal(source.object, "SuccessfulCreate", note, "Create")
 
-    async def own(self, source: WorkerSource, action: OwnClaim) -> None:
+    async def own(self, source: WorkerSource, action: SetPvcOwners) -> None:
         """Write a PVC's owners. One that has changed meanwhile is left to the next plan."""
         owners = [msgspec.to_builtins(one) for one in action.owners]
         meta: Json = {"uid": action.uid, "resourceVersion": action.resource_version}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import USER, SlurmConnection
-from penstock.decide.action import DeleteReservation, RefusedReservation, SetReservation
+from penstock.decide.action import DeleteReservation, RejectedReservation, SetReservation
 from penstock.kube.client.clock import Clock
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
@@ -21,9 +21,9 @@ class Reservations:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._refused: dict[str, RefusedReservation] = {}
+        self._refused: dict[str, RejectedReservation] = {}
 
-    def rejected(self, key: str) -> RefusedReservation | None:
+    def rejected(self, key: str) -> RejectedReservation | None:
         """The last reservation of an object, if slurmctld rejected it."""
         return self._refused.get(key)
 
@@ -62,7 +62,7 @@ class Reservations:
         except SlurmError as error:
             if error.is_rejection:
                 again = self._clock.time() + AGAIN_S
-                self._refused[key] = RefusedReservation(str(error), again)
+                self._refused[key] = RejectedReservation(str(error), again)
                 batch.warning(
                     "SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__
                 )

@@ -1,7 +1,7 @@
-"""The one place that says when a worker pod may be deleted.
+"""The one place that decides whether a worker pod may be deleted.
 
-`plan` asks it with the snapshot it decides on, and the actor asks it again, just before the delete,
-with the live pod and an answer of Slurm to a question sent after the decision. A delete carries
+`plan` calls it with the snapshot of its decision. The actor calls it again, just before the delete,
+with the live pod and an answer of Slurm to a request sent after the decision. A delete carries
 the pod's uid and resourceVersion, so a pod that changed in between stays.
 
 A slurmd that runs may have a job. So:
@@ -9,17 +9,17 @@ A slurmd that runs may have a job. So:
 1. Slurm unknown (no answer for nodes or for jobs): every pod that was bound to a Kubernetes node
    stays, whatever the kubelet reports. A Slurm node that a known list does not have: a pod whose
    slurmd may run stays.
-2. `Drained`: Slurm says that the node is drained (DRAIN, not UNDRAIN, none of ALLOCATED, MIXED,
+2. `Drained`: Slurm reports that the node is drained (DRAIN, not UNDRAIN, none of ALLOCATED, MIXED,
    COMPLETING, nor UNKNOWN since slurmctld started) and no unfinished job holds it. Both are
    needed: the node of a SUSPENDED job may look IDLE.
-3. `NeverBound`: a pod that no Kubernetes node was given to has run nothing, whatever Slurm says of
-   its name. `NeverStarted`: the kubelet says that slurmd waits for its first start, and Slurm says
-   that no job is on that node. The kubelet's word alone is not enough: it may be old. So where
+3. `NeverBound`: a pod that no Kubernetes node was given to has run nothing, whatever Slurm reports
+   of its name. `NeverStarted`: the kubelet reports that slurmd waits for its first start, and Slurm
+   that no job is on that node. The kubelet's report alone is not enough: it may be old. So where
    Slurm has a record that may take a job, or that has processes left (COMPLETING), rule 2 decides.
    A record takes no job when it is DOWN, ERROR or FUTURE, or drained, also when slurmctld has
    started since and its base state is UNKNOWN.
 4. `Finished`: in phase Failed or Succeeded all containers have ended. `SlurmdStopped`: the kubelet
-   says that slurmd does not run (a crash loop), and Slurm answers and has neither the node nor a
+   reports that slurmd does not run (a crash loop), and Slurm answers and has neither the node nor a
    job on it. If Slurm has the node, it must be drained as in rule 2.
 5. `ControllerGone`: the NodeSet is being deleted and its Controller is gone or going too: there is
    no Slurm left to ask or to keep a job, and the namespace must be able to go. An external

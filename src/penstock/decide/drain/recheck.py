@@ -1,8 +1,8 @@
-"""Whether an action about a Slurm node is still right, looking at Slurm as it is now.
+"""Whether an action about a Slurm node is still valid for the present state of Slurm.
 
-A decision may be older than an administrator's command. The actor asks here, with an answer to a
-question sent after the decision, and drops what is no longer right; the next pass decides anew.
-Deletes of pods have their own, stricter question: `guard.may_delete`.
+A decision may be older than an administrator's command. The actor checks here, with an answer to a
+request sent after the decision, and drops invalid actions; the next reconcile decides again.
+Deletes of pods have a stricter check: `deletion_guard.can_delete`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def is_still_valid(
     action: DrainNode | UndrainNode | ResumeNode | DeleteNodeRecord,
     slurm: SlurmSnapshot,
 ) -> bool:
-    """Whether to go on. A silent Slurm is asked for nothing."""
+    """Whether to send it. Nothing is sent while Slurm is unknown."""
     node = slurm.node(action.node)
     if node is None or slurm.unknown_reason is not None:
         return False
@@ -28,7 +28,7 @@ def is_still_valid(
         case DrainNode():
             if action.while_idle and (node.busy or slurm.jobs(action.node)):
                 return False
-            # Somebody else was faster, perhaps without a word: their drain stands.
+            # Somebody else was faster, perhaps without a reason: their drain stays.
             return not (node.drain and not ours)
         case UndrainNode():
             # On a node that is DOWN it would take the reason away, by which it is known as ours.

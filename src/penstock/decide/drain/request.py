@@ -1,10 +1,8 @@
-"""Who wants a node drained, and the one step that brings Slurm there.
+"""Why a Slurm node has to be drained, and the next update of it.
 
-The pod is condemned (by scale-in, by an update or by the deletion of its NodeSet), a user cordoned
-the pod (either spelling of pod-cordon), or the Kubernetes node is unschedulable. Where
-Penstock itself sets pod-cordon it adds the annotation `cordoned-for` with the cause and the time;
-a pod-cordon without that mark is the user's and is never removed. When it takes its cordon back the
-mark says `nobody`: from then on whatever cordons the pod is known to be a user.
+The pod is to be deleted (by scale-in, by an update or by the deletion of its NodeSet), a user
+cordoned the pod (either spelling of pod-cordon), or the Kubernetes node is unschedulable. A
+pod-cordon of a user is never removed; see `penstock.decide.observed.cordon`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from penstock.decide.observed import drain_reason
 from penstock.decide.observed.cordon import RELEASED
 from penstock.decide.observed.drain_reason import DELETION_REASONS, DrainCause
 from penstock.decide.observed.worker import Worker
-from penstock.decide.slurm_node import gres_change as gres_settle
+from penstock.decide.slurm_node import gres_change
 from penstock.model.worker_marks import TRUE, WorkerMarks
 from penstock.slurm.state import Node
 
@@ -39,7 +37,7 @@ def event_reason(marks: WorkerMarks, cause: DrainCause) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrainRequest:
-    """Why a node shall be drained, and the reason to give to Slurm."""
+    """Why a node has to be drained, and the reason to give to Slurm."""
 
     cause: DrainCause
     reason: str
@@ -103,21 +101,21 @@ def cordon_changes(
 def next_node_update(
     marks: WorkerMarks, worker: Worker, node: Node, request: DrainRequest | None, now: float
 ) -> DrainNode | UndrainNode | ResumeNode | None:
-    """The next call to Slurm about this node; None when it is as wanted or not ours to change."""
-    ours = drain_reason.is_own_reason(marks, node.reason)
-    forgotten = resume.overwritten_drain_reason(marks, node, worker.comment)
-    if forgotten is not None:
+    """The next call to Slurm about this node; None when none is needed or allowed."""
+    is_ours = drain_reason.is_own_reason(marks, node.reason)
+    overwritten = resume.overwritten_drain_reason(marks, node, worker.comment)
+    if overwritten is not None:
         why = EventReason(
             "DrainRestored", f"Node {node.name} was drained before its pod was replaced"
         )
-        return DrainNode(node.name, forgotten, override=True, why=why)
+        return DrainNode(node.name, overwritten, override=True, why=why)
     if request is None:
         if "DOWN" in node.state:
             return resume.resume_action(marks, worker, node)
-        if gres_settle.settles_in(marks, node, now) is not None:
+        if gres_change.settles_in(marks, node, now) is not None:
             return None
         # Before the new pod's slurmd is there, a job would be lost on it.
-        if node.drain and ours and worker.is_registered:
+        if node.drain and is_ours and worker.is_registered:
             why = EventReason("Undrained", f"Nobody wants node {node.name} drained any more")
             return UndrainNode(node.name, why)
         return None
@@ -127,18 +125,18 @@ def next_node_update(
             if not request.cause.deletes_pod:
                 return None
             return DrainNode(node.name, request.reason, override=False, why=request.why)
-        if "DOWN" in node.state and not ours and not request.cause.deletes_pod:
+        if "DOWN" in node.state and not is_ours and not request.cause.deletes_pod:
             return None
         return DrainNode(node.name, request.reason, override=True, why=request.why)
-    if ours and node.reason != request.reason and _is_stale(marks, worker, node.reason, request):
+    if is_ours and node.reason != request.reason and _is_stale(marks, worker, node.reason, request):
         return DrainNode(node.name, request.reason, override=True, why=request.why)
     return None
 
 
 def reason_to_send(marks: WorkerMarks, node: Node, action: DrainNode) -> str:
-    """The reason to put into the call, looking at the record as it is now.
+    """The reason to send, with the present record.
 
-    Somebody else's words are never replaced, also when they came after the decision.
+    The reason of somebody else is never replaced, also when it came after the decision.
     """
     if node.reason and (not action.override or drain_reason.is_foreign_reason(marks, node)):
         return node.reason
@@ -146,8 +144,8 @@ def reason_to_send(marks: WorkerMarks, node: Node, action: DrainNode) -> str:
 
 
 def _is_stale(marks: WorkerMarks, worker: Worker, reason: str, request: DrainRequest) -> bool:
-    """Whether a reason of ours tells another cause than the wanted one."""
+    """Whether a reason of ours shows another cause than the requested one."""
     if request.cause.deletes_pod and not request.user:
         return True
-    passing = {drain_reason.terminating(marks), gres_settle.reason(marks)}
+    passing = {drain_reason.terminating(marks), gres_change.reason(marks)}
     return reason in {*passing, *(words(marks, worker.pod) for words in DELETION_REASONS.values())}

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from penstock.decide.action import (
     Action,
     AddFinalizer,
-    CreateClaims,
     CreatePod,
+    CreatePvcs,
     DeleteNodeRecord,
     DeleteReservation,
     DrainNode,
-    OwnClaim,
     RegisterNode,
     RemoveFinalizer,
     RemoveStandIns,
+    SetPvcOwners,
     SetReservation,
 )
 from penstock.decide.nodeset.worker_plan import WorkerPlan
@@ -26,7 +26,7 @@ SetAction = AddFinalizer | SetReservation | DeleteReservation | RemoveFinalizer
 def in_order(
     *,
     creations: Sequence[DeleteNodeRecord | CreatePod],
-    pvcs: Sequence[CreateClaims | OwnClaim],
+    pvcs: Sequence[CreatePvcs | SetPvcOwners],
     workers: Sequence[WorkerPlan],
     with_conditions: bool,
     registrations: Sequence[RegisterNode | RemoveStandIns],

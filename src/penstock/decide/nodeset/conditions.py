@@ -1,4 +1,4 @@
-"""What a user is told about a NodeSet: each thing that is wrong or waited for, in words."""
+"""Findings about a NodeSet: everything that is wrong or waited for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WAITS = (
     "NodeUnknown",
     "NotDrained",
 )
-"""Reasons of the guard, the one that a user can do something about first."""
+"""Reasons of the deletion guard; the first are those that a user can act on."""
 
 
 def findings(
@@ -48,20 +48,20 @@ def findings(
         _controller(view),
         _creation(view, roles),
         _places(view, observed),
-        _claims(view, roles),
-        _taken(view, roles),
+        _pvcs(view, roles),
+        _name_conflicts(view, roles),
         _deleting(view, roles),
         _waiting(roles, waiting),
         _terminating(roles),
         _not_ready(view, observed, roles),
         _not_available(view, roles),
         None if view.deleting else topology.finding(view.workers.marks, rejections),
-        _silent(view, observed),
+        _slurm_unknown(view, observed),
         _not_registered(view, observed, roles),
         _updating(observed, roles, waiting),
         reservation,
         _old_revision(view, observed, roles),
-        _nowhere(view, observed),
+        _no_node_fits(view, observed),
     )
     every = tuple(finding for finding in found if finding is not None)
     if all(finding.ok is True for finding in every):
@@ -85,8 +85,8 @@ def _places(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     )
 
 
-def _claims(view: WorkerSetView, roles: PodRoles) -> Finding | None:
-    """Pods that are not made, since their claims are on their way out."""
+def _pvcs(view: WorkerSetView, roles: PodRoles) -> Finding | None:
+    """Pods that are not created while their former PVCs are terminating."""
     waiting = pvc.blocking_creation(view, roles.missing)
     if not waiting:
         return None
@@ -95,7 +95,7 @@ def _claims(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     return Finding(None, "ClaimsTerminating", message)
 
 
-def _nowhere(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
+def _no_node_fits(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     """Whether there is no Kubernetes node at all for it, which may be intended."""
     placements = observed.placements
     if placements is None or placements.slots or placements.problems:
@@ -152,7 +152,7 @@ def _creation(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     return Finding(None, "CreatingPods", f"Creating {len(roles.missing)} pods: {names}")
 
 
-def _taken(view: WorkerSetView, roles: PodRoles) -> Finding | None:
+def _name_conflicts(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     if not roles.name_conflicts:
         return None
     names = list_some([_owned(pod) for pod in roles.name_conflicts])
@@ -241,7 +241,7 @@ def _not_available(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     return Finding(None, "PodsNotAvailable", message)
 
 
-def _silent(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
+def _slurm_unknown(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     why = observed.slurm.unknown_reason
     if why is None or view.deleting or not any(worker.is_ready for worker in observed.all):
         return None

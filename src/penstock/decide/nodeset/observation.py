@@ -24,6 +24,6 @@ def observe(view: WorkerSetView, cache: PlanCache) -> ObservedWorkers:
         (observed.context, observed.slurm.unknown_reason),
         (view.parameters_by_revision, view.propagated_conditions),
         (workers.update.type, workers.protect_busy_pods, workers.chart_labels),
-        {node for node, one in view.refused_topologies.items() if one.again_at > view.now},
+        {node for node, one in view.rejected_topologies.items() if one.again_at > view.now},
     )
     return observed

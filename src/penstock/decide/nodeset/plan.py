@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.decide.action import Action, OwnClaim
+from penstock.decide.action import Action, SetPvcOwners
 from penstock.decide.nodeset.action_order import in_order
 from penstock.decide.nodeset.conditions import findings
 from penstock.decide.nodeset.creation import plan_creations
@@ -56,7 +56,7 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
     observed = observe(view, cache)
     roles = assign_roles(view, observed)
     pvcs = plan_pvcs(view, roles)
-    unowned = frozenset(one.pod for one in pvcs if isinstance(one, OwnClaim))
+    unowned = frozenset(one.pod for one in pvcs if isinstance(one, SetPvcOwners))
     registrations = registration(view, observed)
     replaced = forgotten.to_replace(view, observed, roles.kept, registrations.due)
     kept = [one for one in roles.kept if one not in replaced] if replaced else roles.kept
@@ -87,7 +87,7 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
     )
 
     rejections = topology.current_rejections(
-        view.workers.marks, view.refused_topologies, observed.all
+        view.workers.marks, view.rejected_topologies, observed.all
     )
     waiting = {**scale_in.waiting, **update.waiting}
     found = findings(view, observed, roles, waiting, rejections, reservation.finding)
@@ -95,8 +95,8 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
         requeue_after(view, observed),
         LATER_S if postponed else None,
         topology.retry_after(rejections, view.now),
-        reservation.wake,
-        registrations.wake,
+        reservation.requeue_after,
+        registrations.requeue_after,
         *(one.wait for one in workers),
     )
     return Plan(

@@ -1,13 +1,13 @@
-"""The PersistentVolumeClaims of worker pods: made before the pod, and who takes them along.
+"""The PVCs of worker pods: created before the pod, and their owners.
 
-A claim is of its place, not of its pod: the next pod has it again. With `whenDeleted: Delete` the
-NodeSet owns it. With `whenScaled: Delete` the pod that scale-in takes owns it from then on, and the
-garbage collector deletes both; when the pod stays after all, it is let go. A claim whose place has
-no pod is let go as well once `whenDeleted` is Retain. A cordon of a user, an update and the
-deletion of the NodeSet are no scale-in. Source: Kubernetes documentation, "StatefulSet",
+A PVC belongs to its slot: the next pod has it again. With `whenDeleted: Delete` the NodeSet owns
+it. With `whenScaled: Delete` the pod that scale-in deletes owns it from then on, and the garbage
+collector deletes both; when the pod stays after all, it loses the PVC. The NodeSet loses a PVC
+whose slot has no pod once `whenDeleted` is Retain. A cordon of a user, an update and the deletion
+of the NodeSet are no scale-in. Source: Kubernetes documentation, "StatefulSet",
 "PersistentVolumeClaim retention".
 
-No pod is made while a claim of its place is on its way out: it would get that one and lose it.
+No pod is created while a PVC of its slot is terminating: it would use that one and lose it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.api.kubernetes.meta import OwnerReference
-from penstock.decide.action import CreateClaims, EventReason, OwnClaim
+from penstock.decide.action import CreatePvcs, EventReason, SetPvcOwners
 from penstock.decide.nodeset.pod_roles import PodRoles
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
@@ -26,7 +26,7 @@ from penstock.model.worker_slot import WorkerSlot
 
 
 def names_of(workers: WorkerSet, slot: WorkerSlot) -> list[str]:
-    """Names of the claims of a place."""
+    """Names of the PVCs of a slot."""
     names, templates = workers.names, workers.pvcs.templates
     if slot.ordinal is None:
         return [names.pvc_on(one, slot.slurm_node) for one in templates]
@@ -34,7 +34,7 @@ def names_of(workers: WorkerSet, slot: WorkerSlot) -> list[str]:
 
 
 def blocking_creation(view: WorkerSetView, slots: Iterable[WorkerSlot]) -> dict[str, str]:
-    """By pod that is to be made, the claim that must be gone before."""
+    """By pod that is to be created, the PVC that must be gone before."""
     if not view.workers.pvcs.templates:
         return {}
     living = {pod.metadata.uid for pod in view.pods}
@@ -50,22 +50,22 @@ def blocking_creation(view: WorkerSetView, slots: Iterable[WorkerSlot]) -> dict[
 
 
 def _gone(view: WorkerSetView, owner: OwnerReference, living: Collection[str]) -> bool:
-    """Whether an owner is gone, and takes the claim along: a pod, or a former NodeSet."""
+    """Whether an owner is gone, so that the PVC goes as well: a pod, or a former NodeSet."""
     meta = view.workers.metadata
     if _is_pod(owner):
         return owner.uid not in living
     return view.workers.owns_as(owner) and owner.name == meta.name and owner.uid != meta.uid
 
 
-def plan_pvcs(view: WorkerSetView, roles: PodRoles) -> tuple[CreateClaims | OwnClaim, ...]:
-    """Claims that pods wait for, and claims whose owner is another one now."""
+def plan_pvcs(view: WorkerSetView, roles: PodRoles) -> tuple[CreatePvcs | SetPvcOwners, ...]:
+    """PVCs that pods wait for, and PVCs that must get other owners."""
     if not view.workers.pvcs.templates:
         return ()
     return (*_missing(view, roles), *_owned(view, roles))
 
 
-def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreateClaims]:
-    """Claims that somebody deleted before their pod could run."""
+def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreatePvcs]:
+    """PVCs that somebody deleted before their pod could run."""
     if view.deleting:
         return
     for worker in roles.kept:
@@ -74,14 +74,16 @@ def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreateClaims]:
             continue
         if any(name not in view.pvcs for name in names_of(view.workers, slot)):
             message = f"Pod {worker.name} waits for claims that are not there"
-            yield CreateClaims(slot, EventReason("CreateClaims", message))
+            yield CreatePvcs(slot, EventReason("CreateClaims", message))
 
 
-def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[OwnClaim]:
+def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[SetPvcOwners]:
     scaled_in = frozenset[Worker]()
     if roles.cause is DrainCause.SCALE_IN:
         scaled_in = frozenset(roles.to_delete)
-    if not scaled_in and not any(_astray(view.workers, one) for one in view.pvcs.values()):
+    if not scaled_in and not any(
+        _may_have_wrong_owner(view.workers, one) for one in view.pvcs.values()
+    ):
         # Nearly always, and there may be thousands.
         return
     placed: set[str] = set()
@@ -95,14 +97,14 @@ def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[OwnClaim]:
             wanted = owners(view.workers, claim, worker.pod, scaled_in=worker in scaled_in)
             if {one.uid for one in wanted} != {one.uid for one in _owners(claim)}:
                 meta = claim.metadata
-                yield OwnClaim(meta.name, meta.uid, meta.resource_version, wanted, worker.name)
-    yield from _let_go(view, placed)
+                yield SetPvcOwners(meta.name, meta.uid, meta.resource_version, wanted, worker.name)
+    yield from _release(view, placed)
 
 
-def _let_go(view: WorkerSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
-    """Claims of places without a pod that the NodeSet would take along, and shall not any more.
+def _release(view: WorkerSetView, placed: Collection[str]) -> Iterator[SetPvcOwners]:
+    """Take PVCs of slots without a pod from a NodeSet whose deletion must keep them.
 
-    None is given to it: whoever lets scale-in keep claims may want them after the NodeSet as well.
+    None is given to it: users who keep PVCs at scale-in may need them after the NodeSet as well.
     """
     policy = view.workers.pvcs
     if policy.when_deleted == "Delete":
@@ -111,11 +113,11 @@ def _let_go(view: WorkerSetView, placed: Collection[str]) -> Iterator[OwnClaim]:
         meta = claim.metadata
         wanted = tuple(one for one in _owners(claim) if one.uid != view.workers.metadata.uid)
         if name not in placed and not meta.deleting and len(wanted) < len(_owners(claim)):
-            yield OwnClaim(name, meta.uid, meta.resource_version, wanted)
+            yield SetPvcOwners(name, meta.uid, meta.resource_version, wanted)
 
 
-def _astray(workers: WorkerSet, claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim may have other owners than that of a place that stays."""
+def _may_have_wrong_owner(workers: WorkerSet, claim: PersistentVolumeClaim) -> bool:
+    """Whether a PVC may have other owners than that of a slot that stays."""
     policy = workers.pvcs
     owned = policy.when_deleted == "Delete"
     # Written out, as it is asked of thousands.
@@ -126,7 +128,7 @@ def _astray(workers: WorkerSet, claim: PersistentVolumeClaim) -> bool:
 def owners(
     workers: WorkerSet, claim: PersistentVolumeClaim, pod: Pod, *, scaled_in: bool
 ) -> tuple[OwnerReference, ...]:
-    """Who shall own a claim; owners that are neither an object of that kind nor a pod stay."""
+    """The owners of a PVC; those that are neither an object of that kind nor a pod stay."""
     policy = workers.pvcs
     meta = workers.metadata
     others = tuple(

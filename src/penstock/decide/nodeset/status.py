@@ -24,8 +24,8 @@ def status(
 ) -> WorkerSetStatus:
     """The new status, with conditions made of `findings`.
 
-    What Slurm says is kept from the old status while Slurm is silent. `unavailableReplicas` is
-    relative to the wanted number. A node counts by its base state, and as drained besides.
+    Counts of Slurm nodes stay those of the old status while Slurm is unknown. `unavailableReplicas`
+    is relative to the wanted number. A node counts by its base state, and as drained besides.
     """
     workers, aggregates = view.workers, observed.aggregates
     old, meta = workers.last, workers.metadata

@@ -98,7 +98,7 @@ def plan_worker(
     stays = deletion is None
     return WorkerPlan(
         patch=patch,
-        topology=topology.step(marks, worker, view.refused_topologies, now) if stays else None,
+        topology=topology.step(marks, worker, view.rejected_topologies, now) if stays else None,
         comment=_comment(view, worker, going=not stays),
         features=features.step(marks, worker) if stays else None,
         drain=drain,

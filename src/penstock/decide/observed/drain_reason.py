@@ -104,7 +104,7 @@ def node_cordon(
 
 
 def plain_node_cordon(marks: WorkerMarks, pod: Pod) -> str:
-    """The Kubernetes node was cordoned, and nobody said why."""
+    """The Kubernetes node was cordoned without a reason."""
     return (
         f"{marks.drain_prefix}Node ({pod.spec.node_name}) was cordoned, "
         f"Pod ({pod.metadata.key}) must be cordoned"

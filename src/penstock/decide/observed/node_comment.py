@@ -26,14 +26,14 @@ RENEW = "renew"
 """Our own key: the pod has an older template, and its record is not for the pod that comes next.
 
 slurmctld keeps a dynamic node's record as it was first registered: a slurmd with other resources or
-another GRES would be refused or misrepresented. Source: slurm-operator issue 233, and seen."""
+another GRES would be rejected or misrepresented. Source: slurm-operator issue 233, and seen."""
 
 LIVE = "conf"
 """Our own key: the parameters that the node was last given, when its pod has others; see
 `penstock.decide.slurm_node.parameters`."""
 
 TOPOLOGY = "topology"
-"""Our own key: where its machine said that it is, while Slurm has it so."""
+"""Our own key: the topology of its Kubernetes node, while Slurm has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class NodeComment:
     live: str | None = None
     """Parameters that it was given besides those of its slurmd, in `NodeParameters.text`."""
     topology: str | None = None
-    """Where Slurm was told that it is; see `penstock.decide.slurm_node.topology`."""
+    """The topology that Slurm was given; see `penstock.decide.slurm_node.topology`."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""What one worker pod's own status says, before Slurm is asked."""
+"""Facts from the status of one worker pod alone, without Slurm."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SKEW_S = 2
 
 
 def slurm_node_name(pod: Pod) -> str:
-    """Name under which the pod's slurmd registers: its host's name up to the first dot.
+    """Name under which the pod's slurmd registers: its hostname up to the first dot.
 
     Source: slurmd(8), option -Z; gethostname(2) cut as Slurm's gethostname_short() does.
     """
     return pod.host
 
 
-def is_daemon(marks: WorkerMarks, pod: Pod) -> bool:
-    """Whether a pod was made for one Kubernetes node, as its label says."""
+def is_per_node(marks: WorkerMarks, pod: Pod) -> bool:
+    """Whether a pod was created for one Kubernetes node, by its label."""
     return pod.metadata.labels.get(marks.per_node) == marks.per_node_value
 
 
@@ -42,7 +42,7 @@ def kubernetes_node_name(pod: Pod) -> str:
 
 
 def slurmd_container(pod: Pod) -> ContainerStatus | None:
-    """What the kubelet says of the slurmd container; None while it said nothing yet."""
+    """Status of the slurmd container by the kubelet; None before its first report."""
     return next((c for c in pod.status.container_statuses or () if c.name == SLURMD), None)
 
 
@@ -64,9 +64,9 @@ def is_never_bound(pod: Pod) -> bool:
 
 
 def has_never_started(pod: Pod) -> bool:
-    """Whether the kubelet says that slurmd waits for its first start.
+    """Whether the kubelet reports that slurmd waits for its first start.
 
-    A kubelet that said nothing yet is no witness.
+    Before the first report of the kubelet this is unknown, so False.
     """
     slurmd = slurmd_container(pod)
     return (
@@ -78,7 +78,7 @@ def has_never_started(pod: Pod) -> bool:
 
 
 def has_slurmd_stopped(pod: Pod) -> bool:
-    """Whether the kubelet says that slurmd ran and does not run now (a crash loop)."""
+    """Whether the kubelet reports that slurmd ran and does not run now (a crash loop)."""
     slurmd = slurmd_container(pod)
     return (
         slurmd is not None

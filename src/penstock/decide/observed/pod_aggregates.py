@@ -1,4 +1,4 @@
-"""What a decision asks of all pods of a NodeSet together, worked out once while it stays the same.
+"""Sums over all pods of a NodeSet, kept while none of their inputs changes.
 
 Most of what changes in thousands of pods (conditions, annotations, times) changes none of this.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from penstock.api.cluster.pod_names import ordinal_in
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.observed.pod import ENDED, is_daemon, kubernetes_node_name
+from penstock.decide.observed.pod import ENDED, is_per_node, kubernetes_node_name
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_names import WorkerNames
 
@@ -22,10 +22,9 @@ class PodAggregates:
 
     `slurm_nodes` are their Slurm nodes, of which several living pods claim the `shared_slurm_nodes`
     ones. `ordinals` are those of their names, of pods that have one. `by_revision` are uids by the
-    template's hash and whether the pod is of one Kubernetes node, as labels say. `daemons` counts
-    those, and `slurm_node_by_node` has the Slurm node of each machine of theirs. `ready` counts
-    those that do not terminate, `started` those that the kubelet or the scheduler said something
-    of.
+    template's hash and whether the pod is of one Kubernetes node, by labels. `daemons` counts
+    those, and `slurm_node_by_node` has the Slurm node by Kubernetes node of each. `ready` counts
+    those that do not terminate, `started` those that the kubelet or the scheduler has reported on.
     """
 
     pods: tuple[Pod, ...]
@@ -59,11 +58,11 @@ class PodAggregates:
 
 def aggregate(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) -> PodAggregates:
     """Of the pods of one worker set."""
-    made_of: defaultdict[tuple[str | None, bool], list[str]] = defaultdict(list)
+    by_revision: defaultdict[tuple[str | None, bool], list[str]] = defaultdict(list)
     for pod in pods:
         labels = pod.metadata.labels
-        key = (marks.revision_of(labels), is_daemon(marks, pod))
-        made_of[key].append(pod.metadata.uid)
+        key = (marks.revision_of(labels), is_per_node(marks, pod))
+        by_revision[key].append(pod.metadata.uid)
     alive = [pod for pod in pods if not pod.metadata.deleting]
     hosts = [pod.host for pod in alive]
     claimed = frozenset(hosts)
@@ -73,7 +72,7 @@ def aggregate(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) ->
     names = [pod.metadata.name for pod in pods]
     prefix = names_.pod_prefix
     ordinals = ((name, ordinal_in(prefix, name)) for name in names)
-    daemons = [pod for pod in pods if is_daemon(marks, pod)]
+    daemons = [pod for pod in pods if is_per_node(marks, pod)]
     everyone = len(alive) == len(pods)
     return PodAggregates(
         pods=pods,
@@ -81,7 +80,7 @@ def aggregate(names_: WorkerNames, marks: WorkerMarks, pods: tuple[Pod, ...]) ->
         slurm_nodes=claimed if everyone else frozenset(pod.host for pod in pods),
         shared_slurm_nodes=shared,
         ordinals={name: number for name, number in ordinals if number is not None},
-        by_revision={key: tuple(uids) for key, uids in made_of.items()},
+        by_revision={key: tuple(uids) for key, uids in by_revision.items()},
         slurm_node_by_node={kubernetes_node_name(pod): pod.host for pod in daemons},
         daemons=len(daemons),
         terminating=not everyone,
@@ -122,12 +121,12 @@ def update_aggregates(
 
 
 def _aggregated_fields(marks: WorkerMarks, pod: Pod) -> tuple[object, ...]:
-    """All of one pod that `aggregate` looks at."""
+    """All fields of one pod that `aggregate` reads."""
     meta = pod.metadata
     labels = meta.labels
     return (
         (meta.uid, meta.name, meta.deleting, pod.host, pod.ready, pod.status.phase),
         marks.revision_of(labels),
-        per_node := is_daemon(marks, pod),
+        per_node := is_per_node(marks, pod),
         kubernetes_node_name(pod) if per_node else "",
     )

@@ -1,4 +1,4 @@
-"""What keeps a pod from being ready, in words, as far as Kubernetes tells."""
+"""Why a pod is not ready, as far as Kubernetes reports it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PodFailure:
 
 
 def pod_failure(pod: Pod) -> PodFailure | None:
-    """Trouble of a pod that is not ready; None when it may just be starting."""
+    """The failure of a pod that is not ready; None when it may just be starting."""
     name = pod.metadata.name
     if pod.status.phase == "Failed":
         return PodFailure(

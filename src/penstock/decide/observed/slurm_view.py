@@ -10,7 +10,7 @@ from penstock.slurm.known import Fact, Known, Unknown
 from penstock.slurm.state import FINISHED, Job, Node
 
 
-def holds_nodes(job: Job) -> bool:
+def needs_nodes(job: Job) -> bool:
     """Whether a job still needs the nodes it names.
 
     COMPLETING decides first: an ended or requeued job with that flag has processes left. A job in a
@@ -36,7 +36,7 @@ class SlurmSnapshot:
         if isinstance(jobs, Unknown):
             return cls(nodes, jobs)
         found: defaultdict[str, list[Job]] = defaultdict(list)
-        holding = [job for job in sorted(jobs.value, key=lambda job: job.id) if holds_nodes(job)]
+        holding = [job for job in sorted(jobs.value, key=lambda job: job.id) if needs_nodes(job)]
         everywhere = tuple(job for job in holding if job.everywhere)
         known = nodes.value if everywhere and isinstance(nodes, Known) else ()
         named = {name for job in holding for name in job.nodes} if everywhere else ()

@@ -11,7 +11,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
 from penstock.base import times
-from penstock.decide.action import RefusedReservation, TopologyRejection
+from penstock.decide.action import RejectedReservation, TopologyRejection
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.reservation import Reservation
@@ -37,24 +37,23 @@ class ControllerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetView:
-    """All that `penstock.decide.nodeset.plan.plan` looks at.
+    """All inputs of `penstock.decide.nodeset.plan.plan`.
 
     `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
     `others` are the pods of the namespace that it does not control but whose names are of its form;
-    they are looked at for clashes only. `kubernetes_nodes` needs at least the nodes of `pods`, and
-    in DaemonSet mode all there are.
-    `now` is Unix seconds. `revision` is the hash that new pods get; pods with a hash of
-    `equal_revisions` mean the same (those slurm-operator made of an unchanged template, and those
-    that differ in what changes live only, whose extraConf `parameters_by_revision` has by hash).
-    `creation_blocked` is the finding for which no pod can be made now, such as a missing Secret.
-    `refused_topologies` are the topologies that slurmctld did not take, by Slurm node.
-    `pvcs` are the PersistentVolumeClaims of its pods, by name.
-    `reservations` are those of its cluster, asked for when `maintenance.needs_reservations` says
-    so, and `refused_reservation` is what slurmctld said to the last one that was asked for.
+    they only serve to find name conflicts. `kubernetes_nodes` needs at least the nodes of `pods`,
+    and in DaemonSet mode all there are. `now` is Unix seconds. `revision` is the hash that new pods
+    get; pods with a hash of `equal_revisions` mean the same (those slurm-operator made of an
+    unchanged template, and those that differ in what changes live only, whose extraConf
+    `parameters_by_revision` has by hash). `creation_blocked` is the finding for which no pod can be
+    made now, such as a missing Secret. `rejected_topologies` are the topologies that slurmctld
+    rejected, by Slurm node. `pvcs` are the PersistentVolumeClaims of its pods, by name.
+    `reservations` are those of its cluster, listed when `maintenance.needs_reservations` is true,
+    and `rejected_reservation` is slurmctld's answer to the last one that it rejected.
     `cannot_register` is why its Slurm cannot have forgotten workers register again, if it cannot.
-    `external` says how slurmctld is asked if it is outside of Kubernetes, also when the Controller
-    is gone; None if it is inside.
-    `propagated_conditions` are the types of Node conditions to be told as a drain's reason.
+    `external` is how to reach a slurmctld outside of Kubernetes, also when the Controller is gone;
+    None if it is inside. `propagated_conditions` are the types of Node conditions that a drain's
+    reason shows.
     """
 
     workers: WorkerSet
@@ -72,14 +71,14 @@ class WorkerSetView:
     parameters_by_revision: Mapping[str, str] = field(default_factory=dict[str, str])
     creation_blocked: Finding | None = None
     propagated_conditions: tuple[str, ...] = ()
-    refused_topologies: Mapping[str, TopologyRejection] = field(
+    rejected_topologies: Mapping[str, TopologyRejection] = field(
         default_factory=dict[str, TopologyRejection]
     )
     pvcs: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
     reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
-    refused_reservation: RefusedReservation | None = None
+    rejected_reservation: RejectedReservation | None = None
     cannot_register: str | None = None
     external: ExternalSlurm | None = None
     no_reservations: str = ""

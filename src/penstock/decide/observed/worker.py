@@ -141,7 +141,7 @@ def observe_worker(
     meta, marks = pod.metadata, context.marks
     slurm_node = pod.host
     on = observed_pod.kubernetes_node_name(pod)
-    per_node = observed_pod.is_daemon(marks, pod)
+    per_node = observed_pod.is_per_node(marks, pod)
     in_place = per_node == context.per_node
     if in_place and per_node and context.slurm_nodes is not None and pod.spec.hostname:
         in_place = context.slurm_nodes.get(on, slurm_node) == slurm_node

@@ -1,9 +1,10 @@
 """DaemonSet mode: a pod on each fitting Kubernetes node, and which of the pods are in their place.
 
-A Slurm node is called as its machine up to the first dot, or as the machine's annotation
-`hostname-override` says. Two machines never share a name: who has it keeps it, also while its pod
-is made anew, and the other one gets no pod of that name until it is free. Two that shall change
-names with each other stay as they are: one would be out until the other is, beyond any budget.
+A Slurm node has the name of its Kubernetes node up to the first dot, or that of the annotation
+`hostname-override`. Two Kubernetes nodes never share a name: the one that has it keeps it, also
+while its pod is recreated, and the other one gets no pod of that name until it is free. Two that
+are to exchange their names keep them: one would be unavailable until the other is, beyond any
+budget.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.observed import node_comment
 from penstock.decide.observed.node_comment import is_owned_by
-from penstock.decide.observed.pod import is_daemon, kubernetes_node_name, slurm_node_name
+from penstock.decide.observed.pod import is_per_node, kubernetes_node_name, slurm_node_name
 from penstock.decide.observed.pod_aggregates import PodAggregates
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -34,12 +35,12 @@ from penstock.slurm.state import Node
 _HOST = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-def host_of(marks: WorkerMarks, machine: KubernetesNode, *, host_network: bool = False) -> str:
-    """What the Slurm node of a machine is called. In the host's network nobody can choose it."""
-    name = machine.metadata.name.partition(".")[0]
+def slurm_node_on(marks: WorkerMarks, node: KubernetesNode, *, host_network: bool = False) -> str:
+    """Name of the Slurm node of a Kubernetes node; in the host network it cannot be chosen."""
+    name = node.metadata.name.partition(".")[0]
     if host_network:
         return name
-    return machine.metadata.annotations.get(marks.hostname, "").strip() or name
+    return node.metadata.annotations.get(marks.hostname, "").strip() or name
 
 
 def place(
@@ -66,71 +67,72 @@ def place(
 
 def placements(
     workers: WorkerSet,
-    machines: Iterable[KubernetesNode],
+    kubernetes_nodes: Iterable[KubernetesNode],
     pods: Sequence[Pod],
     nodes: Mapping[str, Node] = MappingProxyType({}),
 ) -> NodePlacements:
-    """Where pods shall be; `machines` are all there are, `pods` and `nodes` those of the NodeSet.
+    """Where pods must be, of all Kubernetes nodes; `pods` and `nodes` are those of the NodeSet.
 
-    Slurm's `nodes` say whose a name was whose pod is gone.
+    The comments of Slurm's `nodes` show who had a name whose pod is gone.
     """
-    wished, marks = workers.placement, workers.marks
-    having = {
-        kubernetes_node_name(pod): slurm_node_name(pod) for pod in pods if is_daemon(marks, pod)
+    required, marks = workers.placement, workers.marks
+    present = {
+        kubernetes_node_name(pod): slurm_node_name(pod) for pod in pods if is_per_node(marks, pod)
     }
-    hosts: dict[str, str] = {}
+    declared: dict[str, str] = {}
     last: set[str] = set()
-    for machine in sorted(machines, key=lambda one: one.metadata.name):
-        name = machine.metadata.name
-        # A template that is written wrong says nothing about any machine.
-        fits = evaluate(wished, machine) if wished is not None else NodeFit.KEPT
-        if fits is NodeFit.WANTED or (fits is NodeFit.KEPT and name in having):
-            hosts[name] = host_of(marks, machine, host_network=workers.host_network)
-        if fits is NodeFit.KEPT:
+    for node in sorted(kubernetes_nodes, key=lambda one: one.metadata.name):
+        name = node.metadata.name
+        # An invalid template selects no Kubernetes node and excludes none.
+        fit = evaluate(required, node) if required is not None else NodeFit.KEPT
+        if fit is NodeFit.WANTED or (fit is NodeFit.KEPT and name in present):
+            declared[name] = slurm_node_on(marks, node, host_network=workers.host_network)
+        if fit is NodeFit.KEPT:
             last.add(name)
-    problems = _problems(workers, hosts, having, nodes)
+    problems = _problems(workers, declared, present, nodes)
     if problems:
-        # What is there goes on under the name that it has.
-        hosts |= {name: having.get(name, "") for name in problems}
-        hosts = {name: host for name, host in hosts.items() if host}
+        # Present pods continue with the name that they have.
+        declared |= {name: present.get(name, "") for name in problems}
+        declared = {name: slurm_node for name, slurm_node in declared.items() if slurm_node}
     slots = (
-        WorkerSlot(workers.names.pod_on(name), host, node=name) for name, host in hosts.items()
+        WorkerSlot(workers.names.pod_on(name), slurm_node, node=name)
+        for name, slurm_node in declared.items()
     )
-    return NodePlacements(tuple(slots), hosts, problems, frozenset(last | problems.keys()))
+    return NodePlacements(tuple(slots), declared, problems, frozenset(last | problems.keys()))
 
 
 def _problems(
     workers: WorkerSet,
-    hosts: Mapping[str, str],
-    having: Mapping[str, str],
+    declared: Mapping[str, str],
+    present: Mapping[str, str],
     nodes: Mapping[str, Node],
 ) -> dict[str, str]:
-    """Why machines are not called as they shall be: `hosts` by what is wanted, `having` is."""
+    """By Kubernetes node, why its Slurm node cannot have the declared name."""
     found = {
-        machine: f"{host!r} is no host name"
-        for machine, host in hosts.items()
-        if not _HOST.fullmatch(host)
+        node: f"{name!r} is no host name"
+        for node, name in declared.items()
+        if not _HOST.fullmatch(name)
     }
-    holders = {host: machine for machine, host in having.items()}
-    # One that keeps its name goes before one that gives it up.
-    holders |= {host: machine for machine, host in having.items() if hosts.get(machine) == host}
-    claims: defaultdict[str, list[str]] = defaultdict(list)
-    for machine, host in hosts.items():
-        if machine in found:
+    owners = {name: node for node, name in present.items()}
+    # One that keeps its name has priority over one that gives it up.
+    owners |= {name: node for node, name in present.items() if declared.get(node) == name}
+    claimants: defaultdict[str, list[str]] = defaultdict(list)
+    for node, name in declared.items():
+        if node in found:
             continue
-        holder = holders.get(host, machine)
-        if holder != machine:
-            found[machine] = f"{host!r} is what the node of {holder} is called"
+        owner = owners.get(name, node)
+        if owner != node:
+            found[node] = f"{name!r} is what the node of {owner} is called"
         else:
-            claims[host].append(machine)
-    for host, many in claims.items():
+            claimants[name].append(node)
+    for name, many in claimants.items():
         if len(many) == 1:
             continue
-        record = node_comment.read(nodes[host].comment) if host in nodes else None
-        last = record.node if record is not None and is_owned_by(record, workers) else ""
-        # Whose pod is there works, under another name.
-        first, *rest = sorted(many, key=lambda name: (name != last, name in having, name))
-        found |= dict.fromkeys(rest, f"{host!r} is what the node of {first} is called")
+        comment = node_comment.read(nodes[name].comment) if name in nodes else None
+        last = comment.node if comment is not None and is_owned_by(comment, workers) else ""
+        # One whose pod exists is in service under another name.
+        first, *rest = sorted(many, key=lambda node: (node != last, node in present, node))
+        found |= dict.fromkeys(rest, f"{name!r} is what the node of {first} is called")
     return found
 
 

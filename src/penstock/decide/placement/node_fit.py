@@ -15,7 +15,7 @@ from penstock.model.worker_set import Placement
 
 
 class NodeFit(Enum):
-    """What a machine is for a NodeSet."""
+    """Whether a Kubernetes node fits a NodeSet."""
 
     WANTED = "wanted"
     KEPT = "kept"
@@ -23,29 +23,29 @@ class NodeFit(Enum):
     NOT = "not"
 
 
-def evaluate(wished: Placement, machine: Node) -> NodeFit:
-    """Judge one machine."""
-    labels = machine.metadata.labels
-    if wished.labels and not wished.labels.items() <= labels.items():
+def evaluate(required: Placement, node: Node) -> NodeFit:
+    """Evaluate one Kubernetes node."""
+    labels = node.metadata.labels
+    if required.labels and not required.labels.items() <= labels.items():
         return NodeFit.NOT
-    if wished.terms is not None and not any(_term(one, machine) for one in wished.terms):
+    if required.terms is not None and not any(_term(one, node) for one in required.terms):
         return NodeFit.NOT
     effects = {
         taint.effect
-        for taint in machine.spec.taints or ()
-        if not any(one.tolerates(taint) for one in wished.tolerated)
+        for taint in node.spec.taints or ()
+        if not any(one.tolerates(taint) for one in required.tolerated)
     }
     if "NoExecute" in effects:
         return NodeFit.NOT
     return NodeFit.KEPT if "NoSchedule" in effects else NodeFit.WANTED
 
 
-def _term(term: NodeTerm, machine: Node) -> bool:
+def _term(term: NodeTerm, node: Node) -> bool:
     expressions, fields = term.match_expressions or (), term.match_fields or ()
     if not expressions and not fields:
         return False
-    name = {"metadata.name": machine.metadata.name}
-    return all(_requirement(one, machine.metadata.labels) for one in expressions) and all(
+    name = {"metadata.name": node.metadata.name}
+    return all(_requirement(one, node.metadata.labels) for one in expressions) and all(
         _requirement(one, name) for one in fields
     )
 

@@ -1,8 +1,8 @@
 """`pinToNode`: the Kubernetes node to which the pod of an ordinal returns.
 
 It is the one that the pod ran on; the status remembers it while the pod is away, also while the
-ordinal is scaled in. It is forgotten when the machine is gone or cannot have the pod any more, and
-when the option is off.
+ordinal is scaled in. It is forgotten when that node is gone or does not fit any more, and when the
+option is off.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pins(view: WorkerSetView, every: Iterable[Worker]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for ordinal, name in last.items():
         node = view.kubernetes_nodes.get(name)
-        # A template that is written wrong says nothing about any machine.
+        # An invalid template excludes no Kubernetes node.
         if node is not None and (required is None or evaluate(required, node) is not NodeFit.NOT):
             found[ordinal] = name
     return dict(sorted((found | runs).items(), key=lambda one: int(one[0])))

@@ -39,26 +39,26 @@ FLAGS = {
 }
 """All that apply are shown."""
 
-CROWD = 32
+MANY_STARTING = 32
 """Pods that start at the same time before the conditions of others wait for them."""
 START_S = 30.0
 """Age up to which a pod that is not Ready counts as starting."""
 LATER_S = 5.0
-"""After so long it is looked again whether they still wait."""
+"""Pause before the next check whether they still wait."""
 
 
 def must_wait(workers: Iterable[Worker], now: float) -> bool:
     """Whether so many pods start that conditions, which nobody waits for, are written later.
 
-    A pod's conditions are as dear to the API server as its start. A pod that does not become Ready
-    holds nobody up: it does not count for long.
+    A pod's conditions cost the API server as much as its start. A pod that does not become Ready
+    counts only for a short time.
     """
     starting = [one for one in workers if not one.is_ready and not one.is_terminating]
-    if len(starting) <= CROWD:
+    if len(starting) <= MANY_STARTING:
         return False
     oldest = now - START_S
     born = (times.parse(one.pod.metadata.creation_timestamp) for one in starting)
-    return sum(1 for when in born if when is not None and when > oldest) > CROWD
+    return sum(1 for when in born if when is not None and when > oldest) > MANY_STARTING
 
 
 def shown_states(node: Node) -> tuple[str, ...]:

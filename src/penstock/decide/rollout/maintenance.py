@@ -2,14 +2,14 @@
 
 The reservation has the nodes of the pods that have an older template, and no others; while there
 are none, there is no reservation. slurmctld keeps new jobs off its nodes from the start on, and
-`rollout` takes of them what its budget allows. What must be is worked out anew each time from the
-schedule, the pods and the reservation that Slurm shows, so it does not matter who changed which of
-them, or when a process began.
+`rollout` takes of them what its budget allows. Each decision is made from the schedule, the
+pods and the reservation that Slurm shows, so it does not matter who changed which of them, or when
+a process began.
 
 - A finalizer is written before the reservation is made, and stays until Slurm shows it no more.
 - A window that has begun is used for what is left of it. Slurm takes the start of one that comes
   again only with FORCE_START then.
-- A reservation that is not as declared is deleted and made anew; its nodes change in place.
+- A reservation that is not as declared is deleted and created again; its nodes change in place.
 - A pod goes when the reservation has begun by our clock and slurmctld shows its node in
   maintenance. At the end of the window what still has jobs is given back.
 - While reservations are not known nothing new is taken, and what was taken stays taken.
@@ -50,7 +50,7 @@ from penstock.slurm.reservation_schedule import (
 CREATED = "ReservationCreated"
 LEAST_S = 60.0
 """No reservation is made for what is left of a window when that is less. Slurm counts minutes."""
-WAKE_S = 3600.0
+REQUEUE_S = 3600.0
 _LATE_S = 1.0
 """Time that slurmctld has to note that a window began or ended."""
 _PASSING_S = 10.0
@@ -60,11 +60,11 @@ ReservationAction = AddFinalizer | SetReservation | DeleteReservation | RemoveFi
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """What to do about the reservation, what to tell, and when to look again at the latest."""
+    """Actions on the reservation, the finding, and the latest time of the next decision."""
 
     actions: tuple[ReservationAction, ...] = ()
     finding: Finding | None = None
-    wake: float | None = None
+    requeue_after: float | None = None
 
 
 def is_scheduled(workers: WorkerSet) -> bool:
@@ -115,7 +115,7 @@ def _is_marked(worker: Worker) -> bool:
 def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]) -> Maintenance:
     """Decide about the reservation; `old` are the pods to be replaced, those under way too."""
     if view.deleting or not is_scheduled(view.workers):
-        return Maintenance(_none(view, "No update is scheduled"), wake=_patience(view))
+        return Maintenance(_none(view, "No update is scheduled"), requeue_after=_patience(view))
     plan = view.workers.update.schedule
     if plan is None or view.controller is not ControllerState.PRESENT or view.creation_blocked:
         return Maintenance()
@@ -133,13 +133,13 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]
     if slurm.unknown_reason is not None:
         return _unknown(old, slurm.unknown_reason)
     found = _planned(view, slurm, plan, old, view.reservations.value)
-    refused = view.refused_reservation
+    refused = view.rejected_reservation
     if refused is None or not found.actions:
         return found
     told = f"slurmctld refused it for reservation {view.workers.names.reservation}: "
     finding = Finding(False, "ReservationRefused", f"{told}{refused.words}", type=CREATED)
     left = max(0.0, refused.again_at - view.now)
-    return Maintenance(() if left else found.actions, finding, left or found.wake)
+    return Maintenance(() if left else found.actions, finding, left or found.requeue_after)
 
 
 def _planned(
@@ -162,9 +162,9 @@ def _planned(
     if not nodes:
         words = f"{count}, and Slurm has no node of them: they go {_span(window)}"
         gone = _none(view, "Slurm has no node to replace")
-        return Maintenance(gone, _absent("NoNodes", words), _wake(window, now))
+        return Maintenance(gone, _absent("NoNodes", words), _requeue_after(window, now))
     found = _existing(case, window, seen) if seen is not None else _made(case, window)
-    return replace(found, wake=found.wake or _wake(window, now))
+    return replace(found, requeue_after=found.requeue_after or _requeue_after(window, now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _right(case: _Case, window: Window, seen: Reservation) -> bool:
 
 
 def _none(view: WorkerSetView, ground: str) -> tuple[ReservationAction, ...]:
-    """There shall be no reservation, and no finalizer once there is none."""
+    """No reservation is needed, and no finalizer once there is none."""
     name = view.workers.names.reservation
     finalizer = view.workers.marks.reservation_finalizer
     has = finalizer in view.workers.metadata.finalizers
@@ -264,7 +264,7 @@ def _none(view: WorkerSetView, ground: str) -> tuple[ReservationAction, ...]:
         told = f"Reservation {name} may be left in Slurm: {view.reservations.why}"
         return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", told)),)
     if name in view.reservations.value:
-        refused = view.refused_reservation
+        refused = view.rejected_reservation
         if refused is not None and refused.again_at > view.now:
             return ()
         why = EventReason("ReservationDeleted", f"{ground}: reservation {name} is deleted")
@@ -294,11 +294,11 @@ def _absent(reason: str, words: str) -> Finding:
     return Finding(True, reason, words, type=CREATED, inverted=True)
 
 
-def _wake(window: Window | None, now: float) -> float | None:
+def _requeue_after(window: Window | None, now: float) -> float | None:
     if window is None:
         return None
     next_ = window.start if window.start > now else window.end
-    return min(next_ - now + _LATE_S, WAKE_S)
+    return min(next_ - now + _LATE_S, REQUEUE_S)
 
 
 def _span(window: Window) -> str:

@@ -1,7 +1,6 @@
-"""Pods that shall be made again.
+"""Pods to recreate: those that ended, and outdated ones that never started.
 
-Those that ended (evicted, or refused by the kubelet), and those that never got to work and are not
-as declared any more.
+A pod ends when it is evicted or the kubelet rejects it.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
 
 PAUSE_S = 10.0
-"""Shortest life of a pod that is made again at once: a kubelet that refuses each pod in the moment
-it sees it must not be fed at full speed."""
+"""Shortest life of a pod that is recreated at once. A kubelet may reject each pod immediately; it
+must not get new ones at full speed."""
 
 _USELESS = (DeletionGround.NEVER_BOUND, DeletionGround.NEVER_STARTED, DeletionGround.STOPPED)
 

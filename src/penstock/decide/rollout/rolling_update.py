@@ -1,26 +1,27 @@
 """RollingUpdate, and ScheduledUpdate in its window: which pods of an older revision go now.
 
-No more than `maxUnavailable` pods are out at once, for whatever reason. Out is every wanted ordinal
-without a pod (missing or terminating), every pod that does not work, new ones above all, and every
-pod that the update takes. What is left of the budget goes to pods of an older revision: those that
-do not work first, then idle ones, and busy ones when no other is left; a job is waited for.
+No more than `maxUnavailable` pods are unavailable at once, for whatever reason. These are every
+wanted ordinal without a pod (missing or terminating), every pod that is not in service, new ones
+above all, and every pod that the update replaces. The rest of the budget goes to pods of an older
+revision: those that are not in service first, then idle ones, then busy ones, once their jobs end.
 
-- A pod works when it is Ready (for minReadySeconds) and its own slurmd is in service in Slurm.
+- A pod is in service when it is Ready (for minReadySeconds) and its own slurmd is in service in
+  Slurm.
 - A pod that is taken is marked first, so the next process goes on with the same pods. Once its node
   is drained it stays taken; one that got a job before the drain gives way to an idle one.
 - New pods that never work use the budget up: the update stops. Pods that never worked and are of an
-  older revision are replaced without a budget (`remake.outdated`), so the next change recovers.
+  older revision are replaced without a budget (`recreation.outdated`), so the next change recovers.
 - A pod of an older revision whose slurmd waits for its first start is taken without a budget, too:
   Slurm may believe its node idle, as after a resume by hand, but nothing is lost with it.
-- A node that somebody else drained is out, too, and is among the first to go: its drain is
-  remembered and stands when the new pod is there. A pod that a user cordoned is out and stays as it
-  is until the cordon is gone, which would be lost with the pod.
-- In DaemonSet mode the pod of a machine that takes no new one, as by a taint, stays as it is: the
-  machine would be out for as long as that lasts, and not count any more.
+- A node that somebody else drained is unavailable as well and is among the first to go: its drain
+  is remembered and continues with the new pod. A pod that a user cordoned is unavailable and stays
+  until the cordon is gone, which would be lost with the pod.
+- In DaemonSet mode the pod of a Kubernetes node that takes no new one, as by a taint, stays: the
+  node would be unavailable for as long as that lasts, and not count any more.
 - While no pod can be made, or with another strategy, nothing is taken and what was is given back.
   With ScheduledUpdate only those count that `maintenance.replaceable_now` names.
 - A pod of the other scaling mode counts as one of an older revision, and so does one in DaemonSet
-  mode whose Slurm node shall be called otherwise; these go with any strategy.
+  mode whose Slurm node gets another name; these go with any strategy.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from penstock.base.text import list_some
 from penstock.decide.drift import Found
 from penstock.decide.observed import node_comment
 from penstock.decide.observed.pod import slurm_node_name
-from penstock.decide.slurm_node import parameters as live_conf
+from penstock.decide.slurm_node import parameters
 from penstock.decide.slurm_node.features import FEATURE_PREFIX
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
@@ -46,7 +46,7 @@ def drift(
     Left out are nodes that are on their way: without a comment of ours, as a slurmd has just
     registered, about to be given what is declared, or of a pod with another template.
     """
-    declared = live_conf.wanted(workers)
+    declared = parameters.wanted(workers)
     wanted = (_own(declared.features), declared.weight)
     alike: dict[tuple[tuple[str, ...], int], bool] = {}
     found: dict[str, tuple[Difference, ...]] = {}
@@ -81,9 +81,9 @@ def told(found: Found) -> str:
     return f"changed in Slurm: {list_some(parts, '; ')}"
 
 
-def put_back(workers: WorkerSet, node: Node) -> live_conf.NodeParameters:
+def put_back(workers: WorkerSet, node: Node) -> parameters.NodeParameters:
     """What a node is to have again; features of other owners stay."""
-    declared = live_conf.wanted(workers)
+    declared = parameters.wanted(workers)
     others = frozenset(one for one in node.features if one.startswith(_OTHERS))
     return replace(declared, features=declared.features | others)
 
@@ -102,7 +102,7 @@ def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
             if own not in features:
                 return "", f"feature {own} is that of the {workers.kind} itself"
             words[FEATURES] = ",".join(sorted(features - {own}))
-        elif one.live == str(live_conf.USUAL_WEIGHT):
+        elif one.live == str(parameters.USUAL_WEIGHT):
             words[WEIGHT] = ""
     return _with(workers.parameters, words), ""
 
@@ -114,7 +114,7 @@ def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str])
         return False
     known = workers.marks.revision_of(pod.metadata.labels) in confs
     ours = known and record.pod == pod.metadata.name
-    return ours and live_conf.change(workers, pod, node, record.live, confs) is None
+    return ours and parameters.change(workers, pod, node, record.live, confs) is None
 
 
 def _own(features: Iterable[str]) -> frozenset[str]:

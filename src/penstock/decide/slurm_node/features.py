@@ -17,14 +17,14 @@ FEATURE_PREFIX = "k8s/"
 """Slurm features that come from Kubernetes nodes begin with this; all others are left alone."""
 
 
-def wanted(marks: WorkerMarks, machine: KubernetesNode) -> frozenset[str]:
-    """The features that a machine's annotation asks for, with their prefix."""
-    words = machine.metadata.annotations.get(marks.features, "").split(",")
+def wanted(marks: WorkerMarks, node: KubernetesNode) -> frozenset[str]:
+    """The features in the annotation of a Kubernetes node, with their prefix."""
+    words = node.metadata.annotations.get(marks.features, "").split(",")
     return frozenset(f"{FEATURE_PREFIX}{word.strip()}" for word in words if word.strip())
 
 
 def step(marks: WorkerMarks, worker: Worker) -> SetNodeFeatures | None:
-    """What is to be told to slurmctld now; nothing of a machine that is not known."""
+    """The update of its Slurm node; none while its Kubernetes node is unknown."""
     node = worker.node
     if node is None or worker.kubernetes_node is None:
         return None
@@ -37,7 +37,7 @@ def step(marks: WorkerMarks, worker: Worker) -> SetNodeFeatures | None:
 
 
 def merged(have: Iterable[str], want: Iterable[str]) -> tuple[str, ...]:
-    """A node's features with these of its machine, and no others of it."""
+    """The features of a Slurm node with these, and no others, of its Kubernetes node."""
     return tuple(sorted({one for one in have if not one.startswith(FEATURE_PREFIX)} | set(want)))
 
 

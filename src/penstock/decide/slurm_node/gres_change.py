@@ -2,7 +2,7 @@
 
 slurmctld compares the counts with what slurmd reports when it registers next. When a job has taken
 such a resource by then, it drains the node for good ("gres/gpu count changed and jobs are using
-them") and calls it INVALID_REG until its slurmd starts anew. That slurmd answers again is no proof
+them") and calls it INVALID_REG until its slurmd starts again. That slurmd answers again is no proof
 that it has registered: an answer to an earlier question counts as one. Seen with Slurm 26.05.5.
 """
 

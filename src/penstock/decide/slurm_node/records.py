@@ -138,11 +138,11 @@ class OrphanedRecords:
 def orphaned_records(
     view: WorkerSetView, observed: ObservedWorkers, wanted_pods: Collection[str]
 ) -> OrphanedRecords:
-    """Records of this NodeSet that have no pod and shall get none.
+    """Records of this NodeSet that have no pod and will get none.
 
-    A record is deleted when Slurm's answer says that no job holds it and that it takes none (DOWN,
-    or drained). One that still takes jobs, as its pod was killed, is drained first. Those of gone
-    machines stay while `pruneSlurmNodeRecords` says so.
+    A record is deleted when no job uses it and it takes none (DOWN, or drained). One that still
+    takes jobs, as its pod was killed, is drained first. Those of deleted Kubernetes nodes stay
+    without `pruneSlurmNodeRecords`.
     """
     slurm, placements = observed.slurm, observed.placements
     if isinstance(slurm.nodes, Unknown) or slurm.unknown_reason is not None:
@@ -181,9 +181,10 @@ def orphaned_records(
 
 
 def _moved_on(view: WorkerSetView, placements: NodePlacements | None, record: NodeComment) -> bool:
-    """Whether the pod of that name is another Slurm node now, as its machine is called otherwise.
+    """Whether the pod of that name has another Slurm node now, as the name is declared otherwise.
 
-    In DaemonSet mode a machine's pod always has the same name; in the other one, the same node.
+    In DaemonSet mode the pod of a Kubernetes node always has the same name; else the same Slurm
+    node.
     """
     return placements is not None and view.workers.names.ordinal_of(record.pod) is None
 
@@ -191,7 +192,7 @@ def _moved_on(view: WorkerSetView, placements: NodePlacements | None, record: No
 def _of_gone_node(
     view: WorkerSetView, placements: NodePlacements | None, record: NodeComment
 ) -> bool:
-    """Whether a pod in DaemonSet mode made it, and its machine is gone or called otherwise."""
+    """Whether its pod was of DaemonSet mode and its Kubernetes node is gone or renamed."""
     if placements is None or view.workers.names.ordinal_of(record.pod) is not None:
         return False
     return record.node not in view.kubernetes_nodes or record.node in placements.slurm_nodes

@@ -26,10 +26,10 @@ STARTS_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What to do now, and seconds until the next worker has had its time to register by itself."""
+    """Actions, and seconds until the next worker has had its time to register by itself."""
 
     actions: tuple[RegisterNode | RemoveStandIns, ...] = ()
-    wake: float | None = None
+    requeue_after: float | None = None
     due: frozenset[Worker] = frozenset()
     """Workers that must register now."""
 

@@ -1,11 +1,11 @@
-"""Where a worker is in the network: what its machine says, told to Slurm and copied to its pod.
+"""The topology of a worker: from its Kubernetes node to Slurm, and then to its pod.
 
 The annotation of the Kubernetes Node is Slurm's `Topology=` of a node (`topo-switch:s2`). slurmctld
-is told when the node has registered. What it took is copied to the pod, and no earlier: a slurmd
-that starts reads it there, and slurmctld drains a node that registers with a wrong one. It also
-stands in the node's comment, so that it is taken back when the annotation goes, and what a user
-gave the node of a machine without one stays. Source: scontrol(1), "update" of nodes, Topology; and
-seen.
+gets it when the node has registered. What it accepted is copied to the pod, and no earlier: a
+slurmd that starts reads it there, and slurmctld drains a node that registers with a wrong one. It
+also stands in the node's comment, so that it is taken back when the annotation goes, and a topology
+of a user stays where the Kubernetes node has none. Source: scontrol(1), "update" of nodes,
+Topology; and seen.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.model.worker_marks import WorkerMarks
 from penstock.slurm.state import Node
 
 
-def wanted(marks: WorkerMarks, machine: KubernetesNode | None) -> str | None:
-    """What a machine says of its place; empty when it says nothing, None when it is not known."""
-    if machine is None:
+def wanted(marks: WorkerMarks, node: KubernetesNode | None) -> str | None:
+    """The topology of a Kubernetes node; empty for none, None while the node is unknown."""
+    if node is None:
         return None
-    return machine.metadata.annotations.get(marks.topology, "").strip()
+    return node.metadata.annotations.get(marks.topology, "").strip()
 
 
 def annotation(marks: WorkerMarks, worker: Worker) -> dict[str, str | None]:
@@ -44,7 +44,7 @@ def annotation(marks: WorkerMarks, worker: Worker) -> dict[str, str | None]:
 
 
 def remembered(node: Node, place: str | None, last: str | None) -> str | None:
-    """What the node's comment is to say that Slurm was told, `last` being what it says."""
+    """The topology that the node's comment must record; `last` is the recorded one."""
     if place and node.topology == place:
         return place
     if node.topology is None:
@@ -65,8 +65,8 @@ def step(
     last = worker.comment.topology if worker.comment is not None else None
     if not place and node.topology != last:
         return None
-    refusal = rejections.get(worker.slurm_node)
-    if refusal is not None and refusal.topology == place and now < refusal.again_at:
+    rejection = rejections.get(worker.slurm_node)
+    if rejection is not None and rejection.topology == place and now < rejection.again_at:
         return None
     told = f"is at {place} now, as its machine says" if place else "has no place of its own now"
     return SetNodeTopology(
@@ -83,17 +83,21 @@ def current_rejections(
     found: dict[str, TopologyRejection] = {}
     for worker in workers if rejections else ():
         name, node = worker.slurm_node, worker.node
-        refusal, place = rejections.get(name), wanted(marks, worker.kubernetes_node)
-        if refusal is not None and node is not None and refusal.topology == place != node.topology:
-            found[name] = refusal
+        rejection, place = rejections.get(name), wanted(marks, worker.kubernetes_node)
+        if (
+            rejection is not None
+            and node is not None
+            and rejection.topology == place != node.topology
+        ):
+            found[name] = rejection
     return found
 
 
-def finding(marks: WorkerMarks, refusals: Mapping[str, TopologyRejection]) -> Finding | None:
-    """What a user is told of them."""
-    if not refusals:
+def finding(marks: WorkerMarks, rejections: Mapping[str, TopologyRejection]) -> Finding | None:
+    """The finding about them."""
+    if not rejections:
         return None
-    shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(refusals.items())]
+    shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(rejections.items())]
     return Finding(
         False,
         "TopologyRefused",
@@ -102,17 +106,17 @@ def finding(marks: WorkerMarks, refusals: Mapping[str, TopologyRejection]) -> Fi
     )
 
 
-def retry_after(refusals: Mapping[str, TopologyRejection], now: float) -> float | None:
+def retry_after(rejections: Mapping[str, TopologyRejection], now: float) -> float | None:
     """Seconds until the first of them is tried again."""
-    return min((max(0.1, one.again_at - now) for one in refusals.values()), default=None)
+    return min((max(0.1, one.again_at - now) for one in rejections.values()), default=None)
 
 
 def exists(place: str, files: Mapping[str, str]) -> bool:
-    """Whether a topology.yaml has every unit of a place, so that Slurm cannot refuse it.
+    """Whether a topology.yaml has every unit of a place, so that Slurm cannot reject it.
 
     A place is `NAME:UNIT[:UNIT...]` for each topology, joined by commas. Source: slurmd(8) and
     scontrol(1), Topology; topology.yaml(5). Of a file that `topology_file` does not read nothing is
-    known: the place is told once the node has registered.
+    known: the place is sent once the node has registered.
     """
     known = topology_file.read(files.get(topology_file.FILE, "")).units()
     parts = [one.strip().split(":") for one in place.split(",")]
