@@ -75,7 +75,7 @@ class Daemon:
 
 
 class Host:
-    """One host by its name and address; made by `Outside`."""
+    """One host by its name and address; made by `ExternalHosts`."""
 
     def __init__(self, node: Node, role: str, name: str, number: int, folder: Path) -> None:
         block = ipaddress.ip_address(node.address).packed[1]
