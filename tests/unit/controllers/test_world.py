@@ -17,7 +17,7 @@ from penstock.api.kubernetes.meta import (
 )
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.runtime.watching import owner_of, owners_of
+from penstock.controllers.observed.watching import owner_of, owners_of
 from penstock.controllers.slinky.nodeset import worker_caches
 from penstock.render.config.content import content_hash
 from penstock.translate.slinky.worker_set import worker_set

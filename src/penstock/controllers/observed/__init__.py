@@ -1,1 +1,1 @@
-"""What controllers observe of one cluster: members, references, keys and connections."""
+"""From a changed object to the keys that it matters to: owners, members and references."""

@@ -14,7 +14,7 @@ from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.loginset import LOGINSETS, LoginSet
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
-from penstock.controllers.runtime.watching import PODS_BY_NODE, keys, owner_of
+from penstock.controllers.observed.watching import PODS_BY_NODE, keys, owner_of
 from penstock.kube.runtime.declaration import IndexBy, Lookup
 
 T = TypeVar("T", bound=KubeObject)

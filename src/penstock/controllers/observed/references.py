@@ -12,7 +12,7 @@ from penstock.api.slinky.loginset import LOGINSETS
 from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.controllers.observed.members import same_namespace
-from penstock.controllers.runtime.watching import keys
+from penstock.controllers.observed.watching import keys
 from penstock.kube.runtime.declaration import Lookup
 from penstock.render.slinky.config.config_maps import config_maps_named
 

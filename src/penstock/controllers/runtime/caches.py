@@ -50,10 +50,10 @@ from penstock.controllers.observed.members import (
     worker_of,
 )
 from penstock.controllers.observed.references import controllers_accepting_token, sharing_key
+from penstock.controllers.observed.watching import PODS_BY_NODE
 from penstock.controllers.runtime.cache_store import CacheStore
 from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.settings import Settings
-from penstock.controllers.runtime.watching import PODS_BY_NODE
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import APPLIED

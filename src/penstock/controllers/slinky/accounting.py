@@ -17,10 +17,10 @@ from penstock.controllers.observed.references import (
     accountings_using_config_map,
     accountings_using_secret,
 )
+from penstock.controllers.observed.watching import instance_of, own_key, owner_of, spec_changed
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.watching import instance_of, own_key, owner_of, spec_changed
 from penstock.decide.accounting import slurmdbd
 from penstock.decide.accounting.slurmdbd import REACHABLE, Said
 from penstock.decide.auth.jwks import finding as jwks_finding

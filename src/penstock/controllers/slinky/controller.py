@@ -57,6 +57,14 @@ from penstock.controllers.observed.references import (
     controllers_using_secret,
     controllers_using_sssd_conf,
 )
+from penstock.controllers.observed.watching import (
+    any_of,
+    instance_of,
+    labels_or_node_changed,
+    own_key,
+    owner_of,
+    spec_changed,
+)
 from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.state import AppliedPartitions
@@ -69,14 +77,6 @@ from penstock.controllers.runtime.signals import (
     PARTITIONS_PENDING,
     REGISTRATION,
     SLURM,
-)
-from penstock.controllers.runtime.watching import (
-    any_of,
-    instance_of,
-    labels_or_node_changed,
-    own_key,
-    owner_of,
-    spec_changed,
 )
 from penstock.controllers.slinky import missing
 from penstock.decide.accounting import conditions as accounting

@@ -23,9 +23,7 @@ from penstock.controllers.observed.references import (
     controllers_using_secret,
     loginsets_using_sssd_conf,
 )
-from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.watching import (
+from penstock.controllers.observed.watching import (
     any_of,
     indexed,
     instance_of,
@@ -33,6 +31,8 @@ from penstock.controllers.runtime.watching import (
     owner_of,
     spec_changed,
 )
+from penstock.controllers.runtime import chart_labels
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.advice import host_network
 from penstock.decide.pod.workload import workload

@@ -30,6 +30,13 @@ from penstock.controllers.observed.references import (
     controllers_using_secret,
     nodesets_using_sssd_conf,
 )
+from penstock.controllers.observed.watching import (
+    indexed,
+    own_key,
+    owner_of,
+    owners_of,
+    spec_changed,
+)
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.rollout.rollback import ROLLED_BACK
 from penstock.controllers.runtime.caches import World
@@ -39,13 +46,6 @@ from penstock.controllers.runtime.signals import (
     PARTITIONS_APPLIED,
     PARTITIONS_POLLED,
     SLURM,
-)
-from penstock.controllers.runtime.watching import (
-    indexed,
-    own_key,
-    owner_of,
-    owners_of,
-    spec_changed,
 )
 from penstock.controllers.slinky.worker_source import NodeSetServices, NodeSetSource
 from penstock.controllers.workers.caches import WorkerCaches, own_stems, stems

@@ -21,16 +21,16 @@ from penstock.controllers.observed.references import (
     controllers_using_config_map,
     controllers_using_secret,
 )
-from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.watching import (
+from penstock.controllers.observed.watching import (
     indexed,
     instance_of,
     own_key,
     owner_of,
     spec_changed,
 )
+from penstock.controllers.runtime import chart_labels
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context, Reconciler
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.advice import host_network

@@ -10,8 +10,8 @@ from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS
 from penstock.controllers.observed.members import cluster_keys
 from penstock.controllers.observed.references import controllers_using_secret
+from penstock.controllers.observed.watching import own_key, spec_changed
 from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.runtime.watching import own_key, spec_changed
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Signal, Watch
 

@@ -16,8 +16,8 @@ from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
 from penstock.controllers.observed.references import tokens_in_namespace, tokens_using_secret
+from penstock.controllers.observed.watching import own_key, owner_of, spec_changed
 from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.runtime.watching import own_key, owner_of, spec_changed
 from penstock.decide.auth import token as decide
 from penstock.decide.auth.token import Held, Verdict
 from penstock.kube import ConflictError, NotFoundError
