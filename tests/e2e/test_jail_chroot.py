@@ -163,7 +163,7 @@ def through_salloc(host: JailHost, user: str) -> str:
 def test_nobody_leaves_the_jail(
     host: JailHost, through: Callable[[JailHost, str], str], user: str
 ) -> None:
-    """S101, S171: each attempt fails, as a user and as root, and the node stays idle."""
+    """Each attempt fails, as a user and as root, and the node stays idle."""
     outcomes: dict[str, str] = json.loads(through(host, user))
     assert len(outcomes) >= ATTEMPTS
     assert not {name: text for name, text in outcomes.items() if text.startswith("DONE")}

@@ -14,18 +14,18 @@ from penstock.api.kubernetes.kinds import CLAIMS, NODES, PODS, REVISIONS, Contro
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
-from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.registry import RECONCILERS
-from penstock.controllers.runtime.reconciler import StatusWriter
-from penstock.controllers.runtime.signals import SLURM
-from penstock.controllers.runtime.slurm_connections import SlurmConnection
-from penstock.controllers.runtime.watching import (
+from penstock.controllers.observed.watching import (
     PODS_BY_NODE,
     indexed,
     own_key,
     owner_of,
     spec_changed,
 )
+from penstock.controllers.partition.context import ClusterContext
+from penstock.controllers.registry import RECONCILERS
+from penstock.controllers.runtime.reconciler import StatusWriter
+from penstock.controllers.runtime.signals import SLURM
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.workers.caches import WorkerCaches, own_stems, owner_uids, stems
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.observed.view import ControllerState
