@@ -12,22 +12,24 @@ from declarations.properties import Path, dotted
 from declarations.values import Case
 
 ELSEWHERE: Final[dict[str, str]] = {
-    "NodeSet.spec.updateStrategy.rollingUpdate.maxUnavailable": "tests/unit/decide/test_rollout.py",
-    "NodeSet.spec.updateStrategy.scheduledUpdate": "tests/unit/decide/test_maintenance.py",
-    "NodeSet.spec.updateStrategy.type": "tests/unit/decide/test_rollout.py",
-    "NodeSet.spec.revisionHistoryLimit": "tests/unit/decide/test_history.py",
+    "NodeSet.spec.updateStrategy.rollingUpdate.maxUnavailable": (
+        "tests/unit/decide/rollout/test_rolling_update.py"
+    ),
+    "NodeSet.spec.updateStrategy.scheduledUpdate": "tests/unit/decide/rollout/test_maintenance.py",
+    "NodeSet.spec.updateStrategy.type": "tests/unit/decide/rollout/test_rolling_update.py",
+    "NodeSet.spec.revisionHistoryLimit": "tests/unit/decide/rollout/test_revision_history.py",
     "NodeSet.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": (
-        "tests/unit/decide/test_claims.py"
+        "tests/unit/decide/nodeset/test_pvc.py"
     ),
     "NodeSet.spec.persistentVolumeClaimRetentionPolicy.whenScaled": (
-        "tests/unit/decide/test_claims.py"
+        "tests/unit/decide/nodeset/test_pvc.py"
     ),
-    "NodeSet.spec.pinToNode": "tests/unit/decide/test_pins.py",
-    "NodeSet.spec.pruneSlurmNodeRecords": "tests/unit/decide/test_daemon.py",
-    "NodeSet.spec.replicas": "tests/unit/decide/test_plan.py",
-    "NodeSet.spec.minReadySeconds": "tests/unit/decide/test_plan.py",
-    "NodeSet.spec.workloadDisruptionProtection": "tests/unit/decide/test_promises.py",
-    "Partition.spec.drift": "tests/unit/decide/test_partition_drift.py",
+    "NodeSet.spec.pinToNode": "tests/unit/decide/placement/test_node_pins.py",
+    "NodeSet.spec.pruneSlurmNodeRecords": "tests/unit/decide/placement/test_daemonset.py",
+    "NodeSet.spec.replicas": "tests/unit/decide/nodeset/test_plan.py",
+    "NodeSet.spec.minReadySeconds": "tests/unit/decide/nodeset/test_plan.py",
+    "NodeSet.spec.workloadDisruptionProtection": "tests/unit/decide/nodeset/test_promises.py",
+    "Partition.spec.drift": "tests/unit/decide/partition/test_drift.py",
     "Partition.spec.selector": "tests/unit/render/test_partitions.py",
 }
 """By kind and path, for all below it too: the file whose tests show what the field does."""

@@ -13,7 +13,7 @@ from penstock.slurm import state as model
 from penstock.slurm.known import Fact, Known, Unknown
 from penstock.translate.slinky.worker_set import MARKS
 from support.nodesets import known_nodes, node, pod
-from unit.decide.test_topology import at
+from unit.decide.slurm_node.test_topology import at
 
 TREE = {"switches": [{"switch": "root", "children": "s[1-2]"}, {"switch": "s1"}, {"switch": "s2"}]}
 BLOCK = {"block_sizes": [4], "blocks": [{"block": "b1"}, {"block": "b2"}]}

@@ -9,7 +9,7 @@ import pytest
 from fault_plans.world import GROUP
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.cluster.claim_templates import keep
-from unit.controllers.test_accounting import Lab, played
+from unit.controllers.slinky.test_accounting import Lab, played
 
 
 def workload(*templates: Json) -> Json:

@@ -10,7 +10,7 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.auth.directory import FAILING
-from unit.controllers.test_accounting import Lab, played
+from unit.controllers.slinky.test_accounting import Lab, played
 
 REFUSED = "error: failed to fetch remote configs: Protocol authentication error\n"
 CONF = "[domain/example]\nid_provider = ldap\n"

@@ -12,7 +12,7 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.decide.advice.cgroups import SHARED
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
-from unit.controllers.test_accounting import Lab, operated, played
+from unit.controllers.slinky.test_accounting import Lab, operated, played
 
 OUTSIDE: Json = {
     "external": True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.simulation.event_loop import simulate
-from unit.controllers.test_accounting import Lab, operated
+from unit.controllers.slinky.test_accounting import Lab, operated
 
 
 def leave_stand_ins(lab: Lab) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fault_plans.world import GROUP
-from unit.controllers.test_accounting import Lab, played
+from unit.controllers.slinky.test_accounting import Lab, played
 
 IMAGE = "ghcr.io/slinkyproject/slurmd-pyxis:26.05-ubuntu26.04"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fault_plans.world import GROUP
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.event_loop import simulate
-from unit.controllers.test_accounting import Lab, operated, played
+from unit.controllers.slinky.test_accounting import Lab, operated, played
 
 MONITORS = "monitoring.coreos.com/servicemonitors"
 WISH: Json = {"enabled": True, "serviceMonitor": {"enabled": True, "labels": {"release": "p"}}}

@@ -8,7 +8,7 @@ from fault_plans.world import GROUP, NODESET
 from penstock.api.kubernetes.meta import Json
 from penstock.render.slinky.cluster.release import images
 from penstock.simulation.event_loop import simulate
-from unit.controllers.test_accounting import Lab
+from unit.controllers.slinky.test_accounting import Lab
 
 NEW, OLD = "x/slurmctld:26.05", "x/slurmctld:24.11"
 

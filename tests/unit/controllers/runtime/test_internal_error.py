@@ -10,7 +10,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.token import TokenSpec
 from penstock.controllers.runtime.report import LONGEST_WORDS, internal_error
 from penstock.decide.auth import token as decide
-from unit.controllers.test_token import REF, Lab, played
+from unit.controllers.slinky.test_token import REF, Lab, played
 
 
 class Broken:

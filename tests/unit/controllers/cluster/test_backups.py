@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from fault_plans.world import CORE, GROUP, SPACE
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.simulation.event_loop import simulate
-from unit.controllers.test_accounting import Lab
+from unit.controllers.slinky.test_accounting import Lab
 
 PODS = ("slurm-controller-0", "slurm-controller-1")
 

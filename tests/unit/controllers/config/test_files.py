@@ -6,7 +6,7 @@ from typing import Any
 
 from fault_plans.world import CORE, GROUP, SPACE
 from penstock.api.kubernetes.meta import Json
-from unit.controllers.test_accounting import Lab, played
+from unit.controllers.slinky.test_accounting import Lab, played
 
 REFS = (
     ("prologScriptRefs", "Prolog=one.sh\n"),

@@ -13,8 +13,8 @@ from penstock.decide.observed.view import PATIENCE_S
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.slurmctld import SimulatedJob
-from unit.controllers.test_accounting import Lab, operated
-from unit.controllers.test_outside import keys, outside, ready
+from unit.controllers.cluster.test_external import keys, outside, ready
+from unit.controllers.slinky.test_accounting import Lab, operated
 
 HELM = ("controllers/slurm", "nodesets/compute", "restapis/slurm")
 """The order of `helm uninstall`: kinds that it does not know, by name."""

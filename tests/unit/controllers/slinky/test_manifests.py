@@ -15,7 +15,7 @@ from unit.controllers.stage import world_of
 from unit.kube.fake_api import FakeApi
 
 FOUND: list[dict[str, Any]] = list(
-    yaml.safe_load_all((Path(__file__).parents[3] / "deploy" / "operator.yaml").read_text())
+    yaml.safe_load_all((Path(__file__).parents[4] / "deploy" / "operator.yaml").read_text())
 )
 HOOKS = [hook for one in FOUND for hook in one.get("webhooks", ())]
 

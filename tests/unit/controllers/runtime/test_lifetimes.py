@@ -13,7 +13,7 @@ from penstock.controllers import operator as operators
 from penstock.controllers.runtime.lifetimes import Lifetimes, gone
 from penstock.kube import Cache, Controller
 from penstock.simulation.event_loop import simulate
-from unit.controllers.test_accounting import Lab
+from unit.controllers.slinky.test_accounting import Lab
 
 OURS = (
     "penstock.controllers",

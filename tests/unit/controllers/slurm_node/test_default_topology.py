@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fault_plans.world import GROUP
 from penstock.api.kubernetes.meta import Json
-from unit.controllers.test_accounting import Lab, played
+from unit.controllers.slinky.test_accounting import Lab, played
 
 CONFIG_MAPS = "/api/v1/namespaces/slurm/configmaps"
 YAML = "- topology: net\n  cluster_default: true\n  tree: {switches: [{switch: s1}]}\n"
