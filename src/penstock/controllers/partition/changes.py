@@ -30,8 +30,8 @@ from penstock.decide.config.transaction import Version
 from penstock.decide.partition.conditions import CONFIG_APPLIED, refusal
 from penstock.decide.partition.conditions import refused as refused_finding
 from penstock.decide.partition.drift import told as said
-from penstock.decide.partition.hold import empty
-from penstock.decide.partition.hold import finding as held_finding
+from penstock.decide.partition.retention import empty
+from penstock.decide.partition.retention import finding as held_finding
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
 from penstock.render.config import partition as render

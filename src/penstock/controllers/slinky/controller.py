@@ -88,7 +88,7 @@ from penstock.decide.config.transaction import ConfigView, Decision, Stage
 from penstock.decide.config.triggers import Triggered, began_with, pending
 from penstock.decide.drift import DRIFTED, choice
 from penstock.decide.drift import findings as drift_finding
-from penstock.decide.partition.hold import DRAINING
+from penstock.decide.partition.retention import DRAINING
 from penstock.decide.pod.workload import stuck, workload
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Signal, Watch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.decide.partition.hold import DRAINING, finding
+from penstock.decide.partition.retention import DRAINING, finding
 from penstock.slurm.known import Unknown
 
 NOBODY = Unknown("no RestApi refers to Controller slurm")
