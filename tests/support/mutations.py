@@ -29,9 +29,9 @@ from penstock.controllers.slinky.token import TokenReconciler
 from penstock.controllers.slurm_node import actor as act_slurm
 from penstock.decide.action import DeletionGround, DrainNode
 from penstock.decide.auth import key_rotation as key_ring
-from penstock.decide.config.acknowledgement import Acks
+from penstock.decide.config.acknowledgement import Acknowledgements
 from penstock.decide.config.start import StartResult
-from penstock.decide.config.transaction import ConfigView, Decision
+from penstock.decide.config.transaction import ConfigStep, ConfigView
 from penstock.decide.drain import deletion_guard as guard
 from penstock.decide.drain import resume
 from penstock.decide.drain.deletion_guard import DeletionVerdict
@@ -53,6 +53,7 @@ from penstock.kube import Applied, Applier, Client, Lease, Result
 from penstock.kube.cache.reflector import Reflector
 from penstock.kube.client import retry as rest
 from penstock.kube.runtime.queue import WorkQueue
+from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.render.slinky.accounting import slurmdbd as accounting
 from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
@@ -145,11 +146,11 @@ def edits_are_left(patch: pytest.MonkeyPatch) -> None:
     ensure = Applier.ensure
 
     async def once(
-        self: Applier, resource: Resource[Any], manifest: Json, live: Json | None
+        self: Applier, resource: Resource[Any], manifest: Json, live: Json | None, **options: Any
     ) -> Applied:
         if live is not None:
             return Applied("unchanged", live)
-        return await ensure(self, resource, manifest, live)
+        return await ensure(self, resource, manifest, live, **options)
 
     patch.setattr(Applier, "ensure", once)
 
@@ -186,7 +187,7 @@ def nothing_is_checked_again(patch: pytest.MonkeyPatch) -> None:
     """A decision is sent to Slurm, whatever changed there since."""
     patch.setattr(act_slurm, "is_still_valid", always(True))
 
-    def as_decided(_: Node, action: DrainNode) -> str:
+    def as_decided(_: WorkerMarks, __: Node, action: DrainNode) -> str:
         return action.reason
 
     patch.setattr(act_slurm, "reason_to_send", as_decided)
@@ -295,7 +296,7 @@ def rejected_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """A configuration that a trial start rejects is delivered to slurmctld."""
     read = config.read
 
-    def all_well(log: str) -> Acks:
+    def all_well(log: str) -> Acknowledgements:
         found = read(log)
         return replace(found, tried=dict.fromkeys(found.tried))
 
@@ -304,12 +305,12 @@ def rejected_configuration_is_delivered(patch: pytest.MonkeyPatch) -> None:
 
 def rejected_configuration_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
     """Nothing is tried, and a configuration that slurmctld rejects stays in effect."""
-    look = config.decide
+    look = config.next_step
 
-    def straight(view: ConfigView) -> Decision:
-        return look(replace(view, speaks=False))
+    def straight(view: ConfigView) -> ConfigStep:
+        return look(replace(view, has_own_sidecar=False))
 
-    patch.setattr(config, "decide", straight)
+    patch.setattr(config, "next_step", straight)
 
 
 def restarts_are_not_judged(patch: pytest.MonkeyPatch) -> None:
@@ -319,19 +320,19 @@ def restarts_are_not_judged(patch: pytest.MonkeyPatch) -> None:
 
 def files_that_are_read_count_as_served_with(patch: pytest.MonkeyPatch) -> None:
     """What slurmctld is about to start with becomes the last known good configuration."""
-    look = config.decide
+    look = config.next_step
 
-    def hasty(view: ConfigView) -> Decision:
-        return look(replace(view, serves=True))
+    def hasty(view: ConfigView) -> ConfigStep:
+        return look(replace(view, is_ready=True))
 
-    patch.setattr(config, "decide", hasty)
+    patch.setattr(config, "next_step", hasty)
 
 
 def trials_without_a_verdict_are_taken(patch: pytest.MonkeyPatch) -> None:
     """A trial start without a verdict counts as a yes."""
     read = config.read
 
-    def all_well(log: str) -> Acks:
+    def all_well(log: str) -> Acknowledgements:
         found = read(log)
         return replace(found, tried={**found.tried, **dict.fromkeys(found.untried)})
 
@@ -340,12 +341,12 @@ def trials_without_a_verdict_are_taken(patch: pytest.MonkeyPatch) -> None:
 
 def unheard_files_go_untried(patch: pytest.MonkeyPatch) -> None:
     """Where the log cannot be read, slurmctld gets the declared configuration."""
-    look = config.decide
+    look = config.next_step
 
-    def straight(view: ConfigView) -> Decision:
-        return look(replace(view, speaks="cannot be read" not in view.why))
+    def straight(view: ConfigView) -> ConfigStep:
+        return look(replace(view, has_own_sidecar="cannot be read" not in view.why))
 
-    patch.setattr(config, "decide", straight)
+    patch.setattr(config, "next_step", straight)
 
 
 def tokens_are_not_renewed(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from penstock.decide.accounting import conditions as accounting
 from penstock.decide.auth import rejected_key as refused_key
 from penstock.decide.cluster import external as outside
 from penstock.decide.cluster.connectivity import End
-from penstock.decide.config.triggers import Triggered
+from penstock.decide.config.triggers import TriggerStep
 from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Fact, Unknown
@@ -97,7 +97,7 @@ class ExternalCluster:
         port = names.slurmctld_port(controller)
         return await self._port_probe.probe(controller.metadata.namespace, external.host, port)
 
-    def triggers(self, controller: Controller, events: Events) -> Triggered:
+    def triggers(self, controller: Controller, events: Events) -> TriggerStep:
         """Refuse what annotations ask of slurmctld."""
         found = outside.triggers(
             controller.metadata.annotations,

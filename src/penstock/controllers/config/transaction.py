@@ -14,12 +14,19 @@ from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_findings
-from penstock.decide.config.acknowledgement import Acks, read
+from penstock.decide.config.acknowledgement import Acknowledgements, read
 from penstock.decide.config.start import SLURMCTLD, Start, StartResult, observe
-from penstock.decide.config.transaction import ConfigView, Decision, Stage, Version, decide, settled
+from penstock.decide.config.transaction import (
+    ConfigStep,
+    ConfigView,
+    Stage,
+    Version,
+    is_settled,
+    next_step,
+)
 from penstock.decide.pod.workload import restarts
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
-from penstock.render.config.content import content_hash, refused_in
+from penstock.render.config.content import content_hash, rejections_in
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.config_maps import config_hash, files, mounted, own_hash
@@ -78,7 +85,7 @@ class ConfigTransaction:
         held: bool = False,
         parser: versions.Version | None = None,
         other_release: bool = False,
-    ) -> tuple[ConfigView, Decision]:
+    ) -> tuple[ConfigView, ConfigStep]:
         """What there is, and the next step. `runs` is about the pod of the slurmctld that works.
 
         Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
@@ -94,60 +101,70 @@ class ConfigTransaction:
         version = release.running(cluster)
         start = self._start(controller, pod, real, serves=serves)
         view = ConfigView(
-            wanted=wanted,
-            real=real,
-            alias=self._version(cluster, names.config_map_alias(controller)),
-            worked=worked,
-            serves=serves,
-            speaks=render.tries_configuration(cluster),
-            effective=controller.status.effective_config_hash,
+            candidate=wanted,
+            startup=real,
+            last_known_good=self._version(cluster, names.config_map_alias(controller)),
+            has_started=worked,
+            is_ready=serves,
+            has_own_sidecar=render.tries_configuration(cluster),
+            active=controller.status.effective_config_hash,
             marks=marks,
             persistent=controller.spec.persistent,
             applied_live=live,
-            held=held,
+            is_adopted=held,
             down=start.down,
             hung=start.hung,
             starting="" if serves else runs.message,
-            refused=self._refused(cluster, names.config_map(controller)),
+            rejected=self._refused(cluster, names.config_map(controller)),
             unfit=unfit(data.get(SLURM_CONF, "")),
-            whole=cluster.controller is controller,
+            is_complete=cluster.controller is controller,
             table=table(version, parser),
             unknown=unknown_words(unknown(data, version), version) if worked else "",
         )
-        if (ask or not settled(view)) and view.speaks and not held and (worked or serves):
+        if (
+            (ask or not is_settled(view))
+            and view.has_own_sidecar
+            and not held
+            and (worked or serves)
+        ):
             acks, why = await self._acks(controller, pod)
             if acks is not None and other_release:
                 every = dict.fromkeys([*acks.tried, *acks.untried])
                 acks = replace(acks, tried=every, untried={})
-            if acks is None and (words := refused_before(controller.status, view.wanted.hash)):
+            if acks is None and (words := refused_before(controller.status, view.candidate.hash)):
                 # Not hearing it any more does not undo a refusal.
-                acks = Acks(tried={view.wanted.hash: words})
+                acks = Acknowledgements(tried={view.candidate.hash: words})
             view = replace(view, acks=acks, why=why)
-        elif view.speaks and not held and pod is not None and not self._knows(controller, pod):
+        elif (
+            view.has_own_sidecar
+            and not held
+            and pod is not None
+            and not self._knows(controller, pod)
+        ):
             # A slurmctld that never becomes ready may be one that answers no probe.
             await self._acks(controller, pod)
-        return view, decide(view)
+        return view, next_step(view)
 
     def release(self, controller: Controller, pod: Pod) -> str:
         """The version of Slurm in the pod's reconfigure container; empty while not known."""
         uid, found = self._states.of(controller).release
         return found if uid == pod.metadata.uid else ""
 
-    def _note_release(self, controller: Controller, pod: Pod, acks: Acks) -> None:
-        if acks.spoke:
+    def _note_release(self, controller: Controller, pod: Pod, acks: Acknowledgements) -> None:
+        if acks.has_lines:
             self._states.of(controller).release = (pod.metadata.uid, acks.release)
 
     def _knows(self, controller: Controller, pod: Pod) -> bool:
         return self._states.of(controller).release[0] == pod.metadata.uid
 
     async def mark(
-        self, controller: Controller, events: Events, view: ConfigView, decision: Decision
+        self, controller: Controller, events: Events, view: ConfigView, decision: ConfigStep
     ) -> None:
         """Annotate slurmctld's pod, upon which the kubelet refreshes its files at once.
 
         Standbys are told nothing: they get new pods instead.
         """
-        refresh = self._refresh(controller, decision, view.wanted.hash)
+        refresh = self._refresh(controller, decision, view.candidate.hash)
         for pod in self._world.slurmctld_pods(controller)[:1]:
             meta = pod.metadata
             if meta.deleting:
@@ -170,17 +187,17 @@ class ConfigTransaction:
                 await self._client.patch(PODS, meta.namespace, meta.name, body)
             except NotFoundError:
                 continue
-            if handed == view.wanted.hash and own_marks.CONFIG_HASH in old:
+            if handed == view.candidate.hash and own_marks.CONFIG_HASH in old:
                 note = config_findings.step(
                     decision,
                     meta.name,
-                    live=old.get(own_marks.CONFIG_LIVE) == view.wanted.hash,
+                    live=old.get(own_marks.CONFIG_LIVE) == view.candidate.hash,
                     persistent=view.persistent,
                 )
-                told = f"Configuration {view.wanted.hash[:12]}: {note}"
+                told = f"Configuration {view.candidate.hash[:12]}: {note}"
                 events.normal(controller, "ConfigDelivered", told, "Configure")
 
-    async def restart(self, controller: Controller, events: Events, decision: Decision) -> None:
+    async def restart(self, controller: Controller, events: Events, decision: ConfigStep) -> None:
         """Restart slurmctld by a new pod; its state is on a claim."""
         for pod in self._world.slurmctld_pods(controller):
             if pod.metadata.deleting:
@@ -195,20 +212,22 @@ class ConfigTransaction:
 
     def requeue_after(self, controller: Controller, stage: Stage) -> float | None:
         """Seconds until the answer is looked for again; None when nothing is waited for."""
-        if stage in {Stage.REFUSED, Stage.UNDONE}:
+        if stage in {Stage.REJECTED, Stage.ROLLED_BACK}:
             return 30.0
         if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
             return None
         waited = self._waited(controller)
         return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
 
-    def note(self, controller: Controller, decision: Decision, wanted: str, *, asked: bool) -> None:
+    def note(
+        self, controller: Controller, decision: ConfigStep, wanted: str, *, asked: bool
+    ) -> None:
         """Remember since when this step is waited for; `asked` is for a reconfigure by hand."""
         what = (decision.stage, wanted)
         state, now = self._states.of(controller), self._client.clock.monotonic()
         if state.wait is None or state.wait.what != what:
             state.wait = _Wait(what, now)
-        if decision.reads or asked:
+        if decision.reloads or asked:
             state.reads_since = now if state.reads_since is None else state.reads_since
         else:
             state.reads_since = None
@@ -238,9 +257,11 @@ class ConfigTransaction:
         found = self._world.config_map(f"{cluster.namespace}/{name}")
         if found is None or found.metadata.deleting:
             return {}
-        return refused_in(found.metadata.annotations)
+        return rejections_in(found.metadata.annotations)
 
-    async def _acks(self, controller: Controller, pod: Pod | None) -> tuple[Acks | None, str]:
+    async def _acks(
+        self, controller: Controller, pod: Pod | None
+    ) -> tuple[Acknowledgements | None, str]:
         """What the reconfigure container of slurmctld's pod said, or why that is not known."""
         if pod is None or pod.metadata.deleting:
             return None, "slurmctld's pod is not there"
@@ -253,7 +274,7 @@ class ConfigTransaction:
         try:
             log = await self._client.log(space, name, RECONFIGURE, LINES)
             acks = read(log)
-            if acks.effective in ("", controller.status.effective_config_hash):
+            if acks.active in ("", controller.status.effective_config_hash):
                 self._note_release(controller, pod, acks)
                 return acks, ""
             # A log is asked for by name. What a pod says that came since counts for that one only.
@@ -277,7 +298,7 @@ class ConfigTransaction:
         state.start = found.start
         return found
 
-    def _refresh(self, controller: Controller, decision: Decision, wanted: str) -> str:
+    def _refresh(self, controller: Controller, decision: ConfigStep, wanted: str) -> str:
         """Another mark for the kubelet, when it may have missed the change; else nothing.
 
         It looks at a ConfigMap through a watch of its own, which the pod's change may overtake.

@@ -11,12 +11,12 @@ from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config.transaction import ConfigView
 from penstock.decide.config.triggers import (
-    REFUSED,
+    REJECTED,
     WAITING,
     Daemon,
-    Triggered,
+    TriggerStep,
     TriggerView,
-    triggered,
+    next_trigger_step,
 )
 from penstock.decide.pod.workload import workload
 from penstock.kube import NotFoundError
@@ -33,17 +33,17 @@ class Triggers:
 
     async def advance(
         self, controller: Controller, events: Events, config: ConfigView
-    ) -> Triggered:
+    ) -> TriggerStep:
         """The next step; what it has to tell is to be written to the status."""
         pods = self._world.slurmctld_pods(controller)
-        found = triggered(
+        found = next_trigger_step(
             TriggerView(
                 MARKS,
                 controller.metadata.annotations,
                 controller.status.triggers,
                 [_daemon(pod) for pod in pods],
                 config.acks,
-                config.speaks,
+                config.has_own_sidecar,
                 config.persistent,
                 write(self._client.clock.time()),
             )
@@ -68,14 +68,14 @@ class Triggers:
             return
 
 
-def tell(controller: Controller, events: Events, found: Triggered) -> None:
+def tell(controller: Controller, events: Events, found: TriggerStep) -> None:
     """An event for each that is over now and was not before."""
     before = controller.status.triggers
     for one in found.status:
         if one in before or one.result == WAITING:
             continue
         note = f"{one.name} {one.value}: {one.message}"
-        if one.result == REFUSED:
+        if one.result == REJECTED:
             events.warning(controller, "TriggerRefused", note, "Trigger")
         else:
             events.normal(controller, "TriggerDone", note, "Trigger")

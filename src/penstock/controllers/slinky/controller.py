@@ -84,8 +84,8 @@ from penstock.decide.cluster import release
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config import files as config_files
 from penstock.decide.config.conditions import APPLIED
-from penstock.decide.config.transaction import ConfigView, Decision, Stage
-from penstock.decide.config.triggers import Triggered, began_with, pending
+from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
+from penstock.decide.config.triggers import TriggerStep, initial_triggers, is_pending
 from penstock.decide.drift import DRIFTED, choice
 from penstock.decide.drift import findings as drift_finding
 from penstock.decide.partition.retention import DRAINING
@@ -109,7 +109,7 @@ from penstock.translate.slinky.cluster import MARKS, accounting_link
 from penstock.translate.slinky.cluster import cluster as translated
 from penstock.translate.slinky.image_sources import image_sources
 
-_REFUSED = frozenset({Stage.REFUSED, Stage.UNDONE})
+_REFUSED = frozenset({Stage.REJECTED, Stage.ROLLED_BACK})
 _OF_OURS = frozenset({config_findings.VALID, config_findings.APPLIED, DRIFTED})
 
 
@@ -130,10 +130,10 @@ def _spec_or_conditions_changed(old: Accounting | None, new: Accounting | None) 
 
 @dataclass(slots=True)
 class _State:
-    decision: Decision | None = None
+    decision: ConfigStep | None = None
     refused: str = ""
     """What Slurm said of what is declared, while something else is on its way."""
-    triggered: Triggered | None = None
+    triggered: TriggerStep | None = None
 
 
 class ControllerReconciler(Reconciler[Controller]):
@@ -244,7 +244,7 @@ class ControllerReconciler(Reconciler[Controller]):
         cluster = brought.cluster
         pods, runs, late = await self._daemons(obj, cluster)
         serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
-        asked = pending(MARKS, obj.metadata.annotations, self._noted(obj))
+        asked = is_pending(MARKS, obj.metadata.annotations, self._noted(obj))
         manifest = render.stateful_set(cluster)
         pod = hold.inspect(
             self.objects, obj, [manifest], render.declared_pods(cluster), asked=asked
@@ -261,7 +261,7 @@ class ControllerReconciler(Reconciler[Controller]):
             parser=self.releases.parser(obj.metadata.key),
             other_release=bool(trial),
         )
-        self.configuration.note(obj, decision, view.wanted.hash, asked=asked)
+        self.configuration.note(obj, decision, view.candidate.hash, asked=asked)
         self._note(obj, cluster, view, decision)
         await self._prove(obj, cluster, view, decision)
         refused, kept = await self._make(obj, cluster, decision, pod)
@@ -283,7 +283,7 @@ class ControllerReconciler(Reconciler[Controller]):
         return [
             *(*late, *refused, runs, *of_config, *recorded, *trial),
             *(*users, *self.partitions.findings(obj), *kept, *keys, *draining),
-            *config_files.hidden(missing.of_user(cluster)),
+            *config_files.hidden_files(missing.of_user(cluster)),
             *(*monitored, *drifted, *pod.findings),
         ]
 
@@ -301,11 +301,11 @@ class ControllerReconciler(Reconciler[Controller]):
         return pods, runs, late
 
     async def _prove(
-        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> None:
         """See whether slurmctld has the partitions of its file, before the alias says so."""
-        if view.real is not None and view.alias is not None:
-            self.partitions.expect(obj.metadata.key, view.real, view.alias)
+        if view.startup is not None and view.last_known_good is not None:
+            self.partitions.expect(obj.metadata.key, view.startup, view.last_known_good)
         if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
             await self.partitions.prove(obj, cluster, self.events)
 
@@ -313,23 +313,25 @@ class ControllerReconciler(Reconciler[Controller]):
         self,
         obj: Controller,
         cluster: ClusterInputs,
-        decision: Decision,
+        decision: ConfigStep,
         pod: hold.WorkloadAdoption,
     ) -> tuple[list[Finding], list[Finding]]:
         """Write slurmctld's objects; what is left out of them, and what could not be changed."""
         # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
         stays = pod.keeps_pods and not (decision.stage is Stage.TRYING and obj.spec.persistent)
         candidate = declared(cluster).candidate
-        contents = Contents(decision.real, decision.alias, candidate, decision.refused)
+        contents = Contents(
+            decision.startup, decision.last_known_good, candidate, decision.rejected
+        )
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
-        if obj.spec.persistent and self.world.served(obj) and decision.real is not None:
+        if obj.spec.persistent and self.world.served(obj) and decision.startup is not None:
             # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
-            record = partition_record(cluster, decision.real)
+            record = partition_record(cluster, decision.startup)
             await self.objects.apply(obj, self.events, [record])
         written, refused = self.releases.withhold(obj, cluster, manifests.apply(stays=stays))
         return refused, await self._ensure(obj, written)
 
-    async def _hand_over(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
+    async def _hand_over(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
         """Tell of what went, replace outdated standbys, and have slurmctld read its files."""
         self._tell_gone(obj, view, decision)
         await self.backups.only(obj)
@@ -338,7 +340,7 @@ class ControllerReconciler(Reconciler[Controller]):
         await self._deliver(obj, view, decision)
 
     def _note(
-        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> None:
         """Keep what was decided and what Slurm refuses, for whoever looks next."""
         state = self._states.of(obj)
@@ -346,13 +348,13 @@ class ControllerReconciler(Reconciler[Controller]):
         state.refused = self.world.refused(obj) if waits else ""
         state.decision = decision
         if decision.stage in _REFUSED and cluster.controller is obj:
-            self.world.refused_files[obj.metadata.uid] = mounted(cluster, view.wanted.data)
+            self.world.refused_files[obj.metadata.uid] = mounted(cluster, view.candidate.data)
 
-    def _tell_gone(self, obj: Controller, view: ConfigView, decision: Decision) -> None:
+    def _tell_gone(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
         """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
-        if view.real is None or decision.real is None:
+        if view.startup is None or decision.startup is None:
             return
-        texts = view.real.data.get(SLURM_CONF, ""), decision.real.get(SLURM_CONF, "")
+        texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
         told_of = self.partitions.sent_names(obj.metadata.key)
         partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
 
@@ -362,9 +364,9 @@ class ControllerReconciler(Reconciler[Controller]):
         if _worked(obj):
             return done
         now = write(self.client.clock.time())
-        noted = began_with(MARKS, obj.metadata.annotations, done, now)
+        noted = initial_triggers(MARKS, obj.metadata.annotations, done, now)
         if noted != done:
-            self._states.of(obj).triggered = Triggered(noted)
+            self._states.of(obj).triggered = TriggerStep(noted)
         return noted
 
     async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
@@ -406,20 +408,20 @@ class ControllerReconciler(Reconciler[Controller]):
         return [*wrong, *drift_finding(words, obj.status.conditions)]
 
     def _told(
-        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: Decision
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> list[Finding]:
         """How the configuration is doing; a refusal is told until something else is taken."""
         words = self._states.of(obj).refused
         refused = words or decision.stage in _REFUSED
         held = retained_partitions(cluster) if refused else frozenset[str]()
         if not words:
-            return config_findings.findings(decision, view.wanted.data, held)
+            return config_findings.findings(decision, view.candidate.data, held)
         valid = find(obj.status.conditions, config_findings.VALID)
         tried = valid is not None and valid.status == "True"
         if decision.stage in _REFUSED:
             words += f"; and without the Controller's changed lines: {decision.words}"
         found = files(self.world.declared(obj))
-        return config_findings.refused(words, found, held, tried=tried)
+        return config_findings.rejected_findings(words, found, held, tried=tried)
 
     def requeue_after(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
@@ -438,7 +440,7 @@ class ControllerReconciler(Reconciler[Controller]):
     def _requeue_after(self, obj: Controller) -> float | None:
         decision = self._states.of(obj).decision
         triggered = self._states.of(obj).triggered
-        if triggered is not None and triggered.waits:
+        if triggered is not None and triggered.is_waiting:
             return 0.5
         if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
             declared = self.world.declared(obj)
@@ -471,12 +473,12 @@ class ControllerReconciler(Reconciler[Controller]):
             words = words or decision.words
         learned = self.releases.learned(obj)
         since = old.config_since
-        if decision.effective != old.effective_config_hash:
-            since = write(self.client.clock.time()) if decision.effective else ""
+        if decision.active != old.effective_config_hash:
+            since = write(self.client.clock.time()) if decision.active else ""
         return msgspec.structs.replace(
             old,
             config_hash=wanted,
-            effective_config_hash=decision.effective,
+            effective_config_hash=decision.active,
             config_since=since,
             last_error=words,
             slurm_image=learned.image,
@@ -485,7 +487,9 @@ class ControllerReconciler(Reconciler[Controller]):
             triggers=triggered.status if triggered is not None else old.triggers,
         )
 
-    async def _deliver(self, controller: Controller, view: ConfigView, decision: Decision) -> None:
+    async def _deliver(
+        self, controller: Controller, view: ConfigView, decision: ConfigStep
+    ) -> None:
         """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
 
         A slurmctld that ended on the former configuration is not kept waiting for the kubelet's

@@ -57,7 +57,7 @@ def prerequisite_findings(
     jwks = None if controller.spec.external else controller.spec.jwks_key_ref
     if jwks and (wrong := jwks_finding(jwks, space, world.jwks(space, jwks))):
         found.append(wrong)
-    return found + config_files.refused(of_user(cluster))
+    return found + config_files.rejected_files(of_user(cluster))
 
 
 def of_user(cluster: ClusterInputs) -> list[tuple[str, Mapping[str, str]]]:

@@ -15,7 +15,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.auth.rejected_key import Refusal
 from penstock.decide.cluster.connectivity import End, closed
-from penstock.decide.config.triggers import REFUSED, WAITING, Triggered
+from penstock.decide.config.triggers import REJECTED, WAITING, TriggerStep
 from penstock.model.cluster import Cluster
 from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
@@ -98,13 +98,13 @@ def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object
     return Finding(False, "PartitionOutside", told)
 
 
-def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> Triggered:
+def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> TriggerStep:
     """Reconfigures and restarts that are asked for by annotations: each is refused once."""
     status = {one.name: one for one in done}
     for name, key in (("reconfigure", RECONFIGURE), ("restart", RESTART)):
         value = annotations.get(key, "")
         old = status.get(name)
         if value and (old is None or old.value != value or old.result == WAITING):
-            refused = Trigger(name=name, value=value, result=REFUSED, message=_NOT_OURS, time=now)
+            refused = Trigger(name=name, value=value, result=REJECTED, message=_NOT_OURS, time=now)
             status[name] = refused
-    return Triggered(tuple(status[name] for name in sorted(status)))
+    return TriggerStep(tuple(status[name] for name in sorted(status)))

@@ -30,29 +30,29 @@ def _verdicts() -> dict[str, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Acks:
+class Acknowledgements:
     """Answers by the hash of a configuration; a verdict of None means yes, else why not.
 
-    `tried` is of trial starts, `refused` of the real slurmctld, `effective` what that runs with.
-    `untried` says why a trial start gave no verdict, `waits` why slurmctld could not be asked about
-    the latest one. `pending` is in /etc/slurm and takes effect by a restart. `reconfigured` is by
-    the value that asked for it.
+    `tried` are trial starts, `rejected` the verdicts of slurmctld itself, `active` its
+    configuration. `untried` has why a trial start gave no verdict, `blocked_by` why slurmctld could
+    not be asked about the latest one. `pending` is in /etc/slurm and takes effect by a restart.
+    `reconfigured` is by the value that requested it.
     """
 
     tried: Mapping[str, str | None] = field(default_factory=_verdicts)
     untried: Mapping[str, str] = field(default_factory=_words)
     pending: str = ""
-    effective: str = ""
-    refused: Mapping[str, str] = field(default_factory=_words)
-    waits: str = ""
+    active: str = ""
+    rejected: Mapping[str, str] = field(default_factory=_words)
+    blocked_by: str = ""
     reconfigured: Mapping[str, str | None] = field(default_factory=_verdicts)
     release: str = ""
     """Version of Slurm in the container's image; empty when it was not told, or long ago."""
-    spoke: bool = False
+    has_lines: bool = False
     """Whether there is any such line."""
 
 
-def read(log: str) -> Acks:
+def read(log: str) -> Acknowledgements:
     """The answers in a container's log; lines of other forms are for people.
 
     Only a line feed ends a line: the container prints nothing else that could, but what it quotes
@@ -94,7 +94,9 @@ def read(log: str) -> Acks:
             untried[found["hash"]] = _plain(found["words"])
         else:
             waits = _plain(found["words"])
-    return Acks(tried, untried, pending, effective, refused, waits, reconfigured, release, spoke)
+    return Acknowledgements(
+        tried, untried, pending, effective, refused, waits, reconfigured, release, spoke
+    )
 
 
 def _plain(words: str) -> str:

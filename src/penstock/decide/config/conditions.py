@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
-from penstock.decide.config.transaction import Decision, Stage, restarts_slurmctld
+from penstock.decide.config.transaction import ConfigStep, Stage, restarts_slurmctld
 from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Item, Plan
 
 VALID = "ConfigValid"
@@ -22,7 +22,7 @@ _REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
 
 
 def findings(
-    decision: Decision, declared: Mapping[str, str], held: Collection[str] = ()
+    decision: ConfigStep, declared: Mapping[str, str], held: Collection[str] = ()
 ) -> list[Finding]:
     """ConfigValid and ConfigApplied, once slurmctld has worked.
 
@@ -30,13 +30,13 @@ def findings(
     """
     words = decision.words
     match decision.stage:
-        case Stage.STARTING if decision.wrong:
+        case Stage.STARTING if decision.needs_correction:
             told = "slurmctld does not start, and there is no earlier configuration to put back: "
             told += f"{words}{place(words, declared)}"
             return [Finding(False, "ConfigRefused", told, type=VALID)]
         case Stage.STARTING:
             return []
-        case Stage.EFFECTIVE if not decision.told:
+        case Stage.EFFECTIVE if not decision.is_acknowledged:
             told = "The configuration was handed over without a trial, and slurmctld is not asked"
             return [Finding(True, "ConfigDelivered", told + _because(words), type=APPLIED)]
         case Stage.EFFECTIVE:
@@ -69,13 +69,13 @@ def findings(
                 Finding(True, "ConfigAccepted", type=VALID),
                 Finding(None, "ConfigRestarting", told + _because(words), type=APPLIED),
             ]
-        case Stage.REFUSED:
-            return refused(words, declared, held)
-        case Stage.UNDONE:
-            return refused(words, declared, held, tried=True)
+        case Stage.REJECTED:
+            return rejected_findings(words, declared, held)
+        case Stage.ROLLED_BACK:
+            return rejected_findings(words, declared, held, tried=True)
 
 
-def refused(
+def rejected_findings(
     words: str, declared: Mapping[str, str], held: Collection[str] = (), *, tried: bool = False
 ) -> list[Finding]:
     """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it.
@@ -83,12 +83,12 @@ def refused(
     `held` as in `findings`.
     """
     at = place(words, declared)
-    told = f"{_KEEPS}{words}{at}{_of_held(words, at, held)}"
+    told = f"{_KEEPS}{words}{at}{_retained_hint(words, at, held)}"
     valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", told)
     return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
 
 
-def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
+def step(decision: ConfigStep, pod: str, *, live: bool, persistent: bool) -> str:
     """The step by which a pod's slurmctld takes a configuration over, for an event.
 
     `live` says that it is in effect without a reconfigure.
@@ -102,7 +102,8 @@ def step(decision: Decision, pod: str, *, live: bool, persistent: bool) -> str:
         told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
     else:
         named = (
-            list_some([_turned(item) for item in plan.items]) or "files that the Controller names"
+            list_some([_with_change(item) for item in plan.items])
+            or "files that the Controller names"
         )
         told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
     return told + "".join(f". {part}" for part in _remarks(plan, persistent))
@@ -137,7 +138,7 @@ def place(words: str, declared: Mapping[str, str]) -> str:
     return f" (line {found[0]} of slurm.conf: {lines[found[0] - 1].strip()})"
 
 
-def _of_held(words: str, at: str, held: Collection[str]) -> str:
+def _retained_hint(words: str, at: str, held: Collection[str]) -> str:
     """That a refusal may be about a line that the user has removed, and what to do."""
     if not held:
         return ""
@@ -162,9 +163,9 @@ def _because(words: str) -> str:
 
 
 def _named(plan: Plan, force: Force) -> str:
-    return list_some([_turned(item) for item in plan.of(force)]) or "it"
+    return list_some([_with_change(item) for item in plan.of(force)]) or "it"
 
 
-def _turned(item: Item) -> str:
+def _with_change(item: Item) -> str:
     """A key or line, and whether it is removed; of named lines also whether it is new."""
     return f"{item} ({item.turn})" if item.turn and (item.name or item.gone) else str(item)

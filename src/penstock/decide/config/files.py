@@ -13,7 +13,7 @@ from penstock.base.text import list_some
 from penstock.slurm.auth.key_files import JWT_KEY, SLURM_JWKS, SLURM_KEY
 
 _KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef say where keys are"
-_TAKEN: Mapping[str, str] = {
+_RESERVED: Mapping[str, str] = {
     "slurm.conf": "it is generated; write your lines into spec.extraConf",
     "slurmdbd.conf": "slurmctld reads none; write your lines into an Accounting's extraConf",
     SLURM_KEY: _KEYS,
@@ -23,7 +23,7 @@ _TAKEN: Mapping[str, str] = {
 }
 
 
-def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
+def rejected_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
     """A finding for each file that cannot be taken; `found` are ConfigMaps by name."""
     return [
         Finding(
@@ -32,12 +32,12 @@ def refused(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
             f"ConfigMap {name} has a file {file}, which cannot be: {why}",
         )
         for name, data in found
-        for file, why in _TAKEN.items()
+        for file, why in _RESERVED.items()
         if file in data
     ]
 
 
-def hidden(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
+def hidden_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
     """A remark about files that several ConfigMaps have: the last of them is mounted."""
     words = list(_hidden(found))
     return [Finding(True, "ConfigFilesHidden", list_some(words, "; "))] if words else []

@@ -14,13 +14,13 @@ import msgspec
 
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.cluster.trigger import Trigger
-from penstock.decide.config.acknowledgement import Acks
+from penstock.decide.config.acknowledgement import Acknowledgements
 from penstock.model.cluster import ClusterMarks
 
 SLURMCTLD = "slurmctld"
 WAITING = "Waiting"
 DONE = "Done"
-REFUSED = "Refused"
+REJECTED = "Refused"
 
 _BY_MARK = "restart-trigger"
 """Name of a restart that the annotation `ClusterMarks.restart` requests."""
@@ -34,10 +34,10 @@ _STATE_IN_POD = (
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A pod of slurmctld; `serves` says whether its slurmctld works."""
+    """A pod of slurmctld, and whether its slurmctld is ready."""
 
     uid: str
-    serves: bool
+    is_ready: bool
     marks: Mapping[str, str]
 
 
@@ -49,9 +49,9 @@ class TriggerView:
     annotations: Mapping[str, str]
     done: Sequence[Trigger]
     pods: Sequence[Daemon]
-    acks: Acks | None
-    speaks: bool
-    persistent: bool
+    acks: Acknowledgements | None
+    has_own_sidecar: bool
+    is_persistent: bool
     now: str
 
 
@@ -60,7 +60,7 @@ def _uids() -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Triggered:
+class TriggerStep:
     """The status to write first, the mark that the first pod is to have, and pods to delete."""
 
     status: tuple[Trigger, ...]
@@ -68,12 +68,14 @@ class Triggered:
     delete: frozenset[str] = field(default_factory=_uids)
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether something is under way."""
         return any(one.result == WAITING for one in self.status)
 
 
-def pending(marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger]) -> bool:
+def is_pending(
+    marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger]
+) -> bool:
     """Whether something is asked for that is not over."""
     over = {(one.name, one.value) for one in done if one.result != WAITING}
     return any(
@@ -83,7 +85,7 @@ def pending(marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[
     )
 
 
-def began_with(
+def initial_triggers(
     marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger], now: str
 ) -> tuple[Trigger, ...]:
     """What counts as done when a cluster is seen first: a restart by slurm-operator's annotation.
@@ -97,7 +99,7 @@ def began_with(
     return (*done, Trigger(name=name, value=value, result=DONE, time=now, message=told))
 
 
-def triggered(view: TriggerView) -> Triggered:
+def next_trigger_step(view: TriggerView) -> TriggerStep:
     """The next step of each."""
     before = {one.name: one for one in view.done}
     status, mark, delete = dict(before), "", frozenset[str]()
@@ -109,7 +111,7 @@ def triggered(view: TriggerView) -> Triggered:
         if value and not _over(before.get(name), value):
             status[name], pods = _restart(view, _begun(before, name, value, view))
             delete |= pods
-    return Triggered(tuple(status[name] for name in sorted(status)), mark, delete)
+    return TriggerStep(tuple(status[name] for name in sorted(status)), mark, delete)
 
 
 def mark_of(value: str) -> str:
@@ -138,8 +140,8 @@ def _end(state: Trigger, result: str, message: str, view: TriggerView) -> Trigge
 
 
 def _reconfigure(view: TriggerView, state: Trigger) -> tuple[Trigger, str]:
-    if not view.speaks:
-        return _end(state, REFUSED, _FOREIGN, view), ""
+    if not view.has_own_sidecar:
+        return _end(state, REJECTED, _FOREIGN, view), ""
     mark = mark_of(state.value)
     asked = bool(view.pods) and view.pods[0].marks.get(RECONFIGURE) == mark
     if view.acks is None or not asked or mark not in view.acks.reconfigured:
@@ -147,19 +149,19 @@ def _reconfigure(view: TriggerView, state: Trigger) -> tuple[Trigger, str]:
     words = view.acks.reconfigured[mark]
     if words is None:
         return _end(state, DONE, "slurmctld was reconfigured", view), mark
-    return _end(state, REFUSED, words, view), mark
+    return _end(state, REJECTED, words, view), mark
 
 
 def _restart(view: TriggerView, state: Trigger) -> tuple[Trigger, frozenset[str]]:
     if state.name == "restart" and state.value.partition("@")[0] != SLURMCTLD:
-        return _end(state, REFUSED, _UNKNOWN, view), frozenset()
-    if not view.persistent:
-        return _end(state, REFUSED, _STATE_IN_POD, view), frozenset()
+        return _end(state, REJECTED, _UNKNOWN, view), frozenset()
+    if not view.is_persistent:
+        return _end(state, REJECTED, _STATE_IN_POD, view), frozenset()
     if not state.pods:
         if not view.pods:
             return state, frozenset()
         return msgspec.structs.replace(state, pods=tuple(one.uid for one in view.pods)), frozenset()
     left = frozenset(one.uid for one in view.pods if one.uid in state.pods)
-    if left or not view.pods or not all(one.serves for one in view.pods):
+    if left or not view.pods or not all(one.is_ready for one in view.pods):
         return state, left
     return _end(state, DONE, "slurmctld was restarted", view), frozenset()

@@ -14,17 +14,17 @@ from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
 class Contents:
     """Files by name for each of the ConfigMaps; one that is None is left as it is.
 
-    `refused` has slurmctld's words by each hash of a configuration with which it did not start:
+    `rejected` has slurmctld's words by each hash of a configuration with which it did not start:
     that of all files, and that of the cluster's own lines when these are the cause.
     """
 
-    real: Mapping[str, str] | None
-    alias: Mapping[str, str] | None
+    startup: Mapping[str, str] | None
+    last_known_good: Mapping[str, str] | None
     candidate: Mapping[str, str] | None
-    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    rejected: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def refused_in(annotations: Mapping[str, str]) -> dict[str, str]:
+def rejections_in(annotations: Mapping[str, str]) -> dict[str, str]:
     """The hashes and words of `Contents` that the annotation of a ConfigMap records."""
     hashes, _, words = annotations.get(marks.CONFIG_REFUSED, "").partition(" ")
     return dict.fromkeys(filter(None, hashes.split(",")), words)

@@ -12,7 +12,7 @@ from penstock.api.registry import REGISTRY
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Persistence
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
 from penstock.decide.cluster.release import findings, trial, unknown, unknown_words
-from penstock.decide.config.transaction import ConfigView, Stage, Version, decide
+from penstock.decide.config.transaction import ConfigView, Stage, Version, next_step
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, release_problem
 
 CONF = "ClusterName=x\nHealthCheckTimeout=3\nPartitionName=a Nodes=ALL Exclusive=NODE\n"
@@ -63,18 +63,22 @@ def test_what_the_running_slurm_cannot_read_is_refused_before_anything_is_writte
 ) -> None:
     old = version("old")
     view = ConfigView(
-        wanted=version("new"),
-        real=old,
-        alias=old,
-        worked=True,
-        serves=True,
-        speaks=True,
-        effective=effective,
+        candidate=version("new"),
+        startup=old,
+        last_known_good=old,
+        has_started=True,
+        is_ready=True,
+        has_own_sidecar=True,
+        active=effective,
         marks={},
         unknown="Slurm 24.11 does not know HealthCheckTimeout",
     )
-    found = decide(view)
-    assert (found.stage, found.real, found.alias) == (Stage.REFUSED, old.data, old.data)
+    found = next_step(view)
+    assert (found.stage, found.startup, found.last_known_good) == (
+        Stage.REJECTED,
+        old.data,
+        old.data,
+    )
     assert "HealthCheckTimeout" in found.words
     assert found.marks == {CONFIG_HASH: "old", CONFIG_RESTART: ""}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.decide.config.acknowledgement import Acks, read
+from penstock.decide.config.acknowledgement import Acknowledgements, read
 
 STAMP = "[2026-01-01T00:00:00.123] "
 
 
-def said(*lines: str) -> Acks:
+def said(*lines: str) -> Acknowledgements:
     return read("".join(f"penstock: {line}\n" for line in lines))
 
 
@@ -20,20 +20,20 @@ def test_verdicts_of_trial_starts_are_read_with_slurms_words_and_without_its_tim
 
 def test_a_later_line_counts_more_than_an_earlier_one():
     found = said("tried a refused: no", "tried a ok", "effective a", "effective b")
-    assert (found.tried, found.effective) == ({"a": None}, "b")
+    assert (found.tried, found.active) == ({"a": None}, "b")
 
 
 def test_a_refusal_is_past_when_the_same_files_were_taken_or_are_tried_again():
-    assert said("refused a: no").refused == {"a": "no"}
-    assert said("refused a: no", "effective a").refused == {}
-    assert said("refused a: no", "tried a ok").refused == {}
-    assert said("refused a: no", "effective b").refused == {"a": "no"}
+    assert said("refused a: no").rejected == {"a": "no"}
+    assert said("refused a: no", "effective a").rejected == {}
+    assert said("refused a: no", "tried a ok").rejected == {}
+    assert said("refused a: no", "effective b").rejected == {"a": "no"}
 
 
 def test_waiting_ends_with_an_answer():
-    assert said("waits a: Unable to contact slurm controller").waits
+    assert said("waits a: Unable to contact slurm controller").blocked_by
     for line in ("effective a", "refused a: no"):
-        assert not said("waits a: Unable to contact slurm controller", line).waits
+        assert not said("waits a: Unable to contact slurm controller", line).blocked_by
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_waiting_ends_with_an_answer():
 def test_what_slurmctld_is_quoted_with_is_no_line_of_the_containers(end: str):
     words = f"no such name{end}penstock: effective a{end}penstock: tried a ok"
     found = said(f"tried a refused: {words}")
-    assert (found.effective, found.tried) == ("", {"a": words})
+    assert (found.active, found.tried) == ("", {"a": words})
 
 
 def test_a_trial_without_a_verdict_undoes_an_earlier_one_and_is_undone_by_a_later_one():
@@ -54,7 +54,7 @@ def test_a_trial_without_a_verdict_undoes_an_earlier_one_and_is_undone_by_a_late
 
 def test_what_waits_for_a_restart_is_not_in_effect():
     found = said("effective a", "pending b")
-    assert (found.effective, found.pending) == ("a", "b")
+    assert (found.active, found.pending) == ("a", "b")
     assert said("pending b", "effective a").pending == ""
 
 
@@ -64,4 +64,7 @@ def test_each_reconfigure_that_was_asked_for_has_its_result():
 
 
 def test_lines_for_people_and_half_lines_mean_nothing():
-    assert read("2026-01-01T00:00:00Z effective a\npenstock: effe\npenstock: tried a\n\n") == Acks()
+    assert (
+        read("2026-01-01T00:00:00Z effective a\npenstock: effe\npenstock: tried a\n\n")
+        == Acknowledgements()
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.decide.config.conditions import APPLIED, VALID, findings, place, step
-from penstock.decide.config.transaction import Decision, Stage
+from penstock.decide.config.transaction import ConfigStep, Stage
 from penstock.slurm.conf.apply_method import needs
 from penstock.slurm.conf.apply_method_table import TABLE
 
@@ -15,7 +15,7 @@ DECLARED = {"slurm.conf": f"{BASE}PartitionName=y Nodes=nosuch\nBogusKey=1 # Max
 
 
 def told(stage: Stage, words: str = "", *, acknowledged: bool = True) -> dict[str, Finding]:
-    found = Decision(stage, None, None, words=words, told=acknowledged)
+    found = ConfigStep(stage, None, None, words=words, is_acknowledged=acknowledged)
     return {one.type: one for one in findings(found, DECLARED)}
 
 
@@ -26,8 +26,8 @@ def told(stage: Stage, words: str = "", *, acknowledged: bool = True) -> dict[st
         (Stage.TRYING, None, None),
         (Stage.DELIVERING, True, None),
         (Stage.RESTARTING, True, None),
-        (Stage.REFUSED, False, False),
-        (Stage.UNDONE, True, False),
+        (Stage.REJECTED, False, False),
+        (Stage.ROLLED_BACK, True, False),
     ],
 )
 def test_conditions_say_how_far_a_configuration_is(
@@ -48,7 +48,7 @@ def test_what_nobody_acknowledged_is_not_called_in_effect():
 
 
 def test_a_refusal_has_slurms_words_and_the_line():
-    message = told(Stage.REFUSED, "error: Parsing error at unrecognized key: BogusKey")[
+    message = told(Stage.REJECTED, "error: Parsing error at unrecognized key: BogusKey")[
         VALID
     ].message
     assert "unrecognized key: BogusKey (line 4 of slurm.conf: BogusKey=1 # MaxNodeCount)" in message
@@ -89,7 +89,7 @@ def test_a_key_that_is_written_twice_does_not_hide_the_line_that_is_rejected():
 )
 def test_a_refusal_says_that_a_removed_partition_still_has_its_line(words: str, says: str) -> None:
     """Otherwise a user looks for it in vain among the lines that are declared."""
-    found = Decision(Stage.REFUSED, None, None, words=words)
+    found = ConfigStep(Stage.REJECTED, None, None, words=words)
     for one in findings(found, DECLARED, {"y"}):
         assert "Partition y is removed from the declaration and its line stays" in one.message
         assert says in one.message
@@ -112,5 +112,5 @@ def test_a_refusal_says_that_a_removed_partition_still_has_its_line(words: str, 
 )
 def test_an_event_names_the_step_and_the_keys(line: str, live: bool, persistent: bool, words: str):
     plan = needs({"slurm.conf": BASE}, {"slurm.conf": f"{BASE}{line}\n"}, TABLE)
-    decision = Decision(Stage.DELIVERING, None, None, plan=plan)
+    decision = ConfigStep(Stage.DELIVERING, None, None, plan=plan)
     assert words in step(decision, "slurm-controller-0", live=live, persistent=persistent)

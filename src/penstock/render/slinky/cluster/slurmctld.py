@@ -63,9 +63,9 @@ def objects(cluster: ClusterInputs, contents: Contents | None = None) -> list[Js
     An external one has only its configuration, which slurmrestd reads.
     """
     controller, contents = cluster.controller, contents or declared(cluster)
-    real = _written(cluster, names.config_map(controller), contents.real, contents.refused)
+    real = _written(cluster, names.config_map(controller), contents.startup, contents.rejected)
     if controller.spec.external:
-        alias = contents.alias or files(cluster)
+        alias = contents.last_known_good or files(cluster)
         return [*real, config_map(cluster, names.config_map_alias(controller), alias)]
     ports = _ports(cluster)
     return [
@@ -75,7 +75,7 @@ def objects(cluster: ClusterInputs, contents: Contents | None = None) -> list[Js
         stateful_set(cluster),
         *_written(cluster, names.config_candidate(controller), contents.candidate),
         _service(cluster, ports),
-        *aliases.objects(cluster, ports, contents.alias),
+        *aliases.objects(cluster, ports, contents.last_known_good),
     ]
 
 
