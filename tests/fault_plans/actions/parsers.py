@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fault_plans.plan import Family, Happening, Plan, Step
 from fault_plans.random_source import Dice
 from fault_plans.world import World
-from penstock.slurm.versions import PARSERS
+from penstock.slurm.versions import NEW_NODE_SINCE, PARSERS
 
 FIELDS = (
     ("nodes", "state"),
@@ -37,6 +37,7 @@ def older(world: World, parser: str, seconds: float, which: int) -> None:
     """An older slurmrestd answers for a while: it offers no better data parser than this one."""
     slurm = world.slurms[world.space(which)].ctld
     slurm.newest_parser = parser
+    slurm.had_no_node_calls |= PARSERS[parser] < NEW_NODE_SINCE
     world.later(seconds, lambda: setattr(slurm, "newest_parser", ""))
 
 

@@ -133,6 +133,8 @@ class SimulatedSlurmctld:
         """Unix second of its start."""
         self.newest_parser = ""
         """Best data parser of its slurmrestd; empty when that has all of them."""
+        self.had_no_node_calls = False
+        """Whether slurmrestd could create no nodes at some time: a client may still assume it."""
         self.lacks: tuple[str, str] | None = None
         """A list and the field that slurmrestd leaves out of its records, `a.b` for one within."""
         self.reconfigured = 0
