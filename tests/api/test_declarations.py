@@ -142,7 +142,7 @@ async def test_a_field_that_stays_after_the_revert_is_found(
         changed = real(manifest, live, manager)
         return changed if "sample" in str(manifest) or manifest["kind"] != "Service" else ()
 
-    monkeypatch.setattr(applying, "drift", blind)
+    monkeypatch.setattr(applying, "field_differences", blind)
     account = await _one(api_node, "RestApi", "spec.service.metadata.labels.*", "present")
     assert any("not as before after the revert" in one for one in account.findings)
 

@@ -150,9 +150,9 @@ class CrewSource(WorkerSource):
             hash=meta.name.rpartition("-")[2],
             equal_hashes=tuple(sorted(filter(None, same.split(",")))),
             parameters=words,
-            form=canonical_json(data),
             fixed_form=canonical_json({**data, "words": fixed_words(words)}),
-            spec=data,
+            read_form=lambda: canonical_json(data),
+            read_spec=lambda: data,
         )
 
     def revision_manifest(self, number: int) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.meta import Json
@@ -14,10 +15,9 @@ class RecordedRevision:
     `name`, `uid` and `number` are those of the ControllerRevision; `uid` is empty and `number` 0
     for one that is not recorded. `hash` is the value of the revision label of its pods, and
     `equal_hashes` are those of the same meaning, as noted at the record. `parameters` are the
-    `Key=Value` words of its nodes in slurm.conf. `form` is equal for templates of one and the same
-    pod, whoever wrote them, and `fixed_form` for those that differ in parameters that change in
-    Slurm itself only. `spec` are the recorded fields as the API declares them; None where no
-    template is recorded.
+    `Key=Value` words of its nodes in slurm.conf. `fixed_form` is equal for templates that differ at
+    most in parameters that change in Slurm itself. Only a rollback calls `read_form` and
+    `read_spec`, which take longer.
     """
 
     name: str
@@ -26,6 +26,8 @@ class RecordedRevision:
     hash: str
     equal_hashes: tuple[str, ...]
     parameters: str
-    form: bytes
     fixed_form: bytes
-    spec: Json | None
+    read_form: Callable[[], bytes]
+    """Returns what is equal for templates of one and the same pod, whoever wrote them."""
+    read_spec: Callable[[], Json | None]
+    """Returns the recorded fields as the API declares them; None where no template is recorded."""

@@ -47,7 +47,8 @@ def rollback(
     """Decide; `declared` is the template that is declared now."""
     ordered = sorted(records, key=lambda one: (-one.number, one.name))
     if value in PREVIOUS:
-        found = next((one for one in ordered if one.form != declared.form), None)
+        form = declared.read_form()
+        found = next((one for one in ordered if one.read_form() != form), None)
         if found is None:
             return Rollback(value, why=f"no older template is recorded{_limit(workers)}")
     else:
@@ -56,10 +57,11 @@ def rollback(
             there = list_some([f"{one.number} ({one.name})" for one in ordered])
             told = f"there is no revision {value}, but {there or 'none at all'}"
             return Rollback(value, why=f"{told}{_limit(workers)}")
-    if found.spec is None:
+    spec = found.read_spec()
+    if spec is None:
         why = f"{found.name} does not record a template"
         return Rollback(value, found.number, found.name, why=why)
-    return Rollback(value, found.number, found.name, found.spec)
+    return Rollback(value, found.number, found.name, spec)
 
 
 def _limit(workers: WorkerSet) -> str:

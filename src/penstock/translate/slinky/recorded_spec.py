@@ -42,9 +42,9 @@ def recorded_revision(
         hash=meta.name.removeprefix(f"{nodeset.metadata.name}-"),
         equal_hashes=tuple(sorted(filter(None, same.split(",")))),
         parameters=_extra_conf(record.data),
-        form=form(record.data),
         fixed_form=form(_without_live_words(record.data)),
-        spec=recorded(record.data),
+        read_form=lambda: form(record.data),
+        read_spec=lambda: recorded(record.data),
     )
 
 
