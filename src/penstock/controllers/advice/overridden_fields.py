@@ -10,10 +10,10 @@ from typing import Any
 
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
-from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.advice.overridden_fields import set_back, told
+from penstock.kube.runtime.state import gone
 
 
 class OverriddenFieldDetector:

@@ -52,12 +52,12 @@ from penstock.controllers.observed.members import (
 from penstock.controllers.observed.references import controllers_accepting_token, sharing_key
 from penstock.controllers.observed.watching import PODS_BY_NODE
 from penstock.controllers.runtime.cache_store import CacheStore
-from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.settings import Settings
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import APPLIED
 from penstock.kube import Cache, Manager
+from penstock.kube.runtime.state import gone
 from penstock.render.config.sections import extra_conf_of, node_count_of
 from penstock.render.parts.digest import digest, secret_digest
 from penstock.render.slinky.config.config_maps import (

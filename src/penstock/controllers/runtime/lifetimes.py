@@ -13,8 +13,6 @@ from typing import Any, Protocol, TypeVar
 
 from penstock.api.kubernetes.meta import KubeObject
 
-T = TypeVar("T", bound=KubeObject)
-
 Forget = Callable[[str, str], None]
 """Drops all state of the object that had this key (`namespace/name`) and this uid."""
 
@@ -78,14 +76,3 @@ def _drop(state: dict[str, Any] | set[str], name: str) -> None:
         state.pop(name, None)
     else:
         state.discard(name)
-
-
-def gone(old: T | None, new: T | None) -> T | None:
-    """The object that a change in a cache took away, if it did.
-
-    A watch that was interrupted may show a deletion and the creation of another object under the
-    same name as one change.
-    """
-    if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-        return old
-    return None

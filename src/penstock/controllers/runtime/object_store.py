@@ -21,10 +21,10 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.lifetimes import gone
 from penstock.controllers.runtime.report import Events
 from penstock.kube import AlreadyExistsError, Applier, Cache, Client, ConflictError, NotFoundError
 from penstock.kube.cache.store import version_of
+from penstock.kube.runtime.state import gone
 from penstock.render.slinky.cluster.adopted_workload import FIXED
 
 UPSTREAM = "slurm-operator"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
@@ -60,11 +60,7 @@ def observe(
     if not node_ready or not was_started(pod, SLURMCTLD):
         return StartResult()
     start = Start(pod.metadata.uid, files, is_older, now)
-    if before is not None and (before.pod, before.files, before.is_older) == (
-        start.pod,
-        files,
-        is_older,
-    ):
+    if before is not None and replace(before, since=now) == start:
         start = before
     if now - start.since < SERVES_S:
         return StartResult(start)

@@ -9,6 +9,7 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.kube.cache.cache import Cache
 
 S = TypeVar("S")
+T = TypeVar("T", bound=KubeObject)
 
 
 class StateByUid(Generic[S]):
@@ -35,5 +36,16 @@ class StateByUid(Generic[S]):
         return found
 
     def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
-        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._states.pop(old.metadata.uid, None)
+        if (ended := gone(old, new)) is not None:
+            self._states.pop(ended.metadata.uid, None)
+
+
+def gone(old: T | None, new: T | None) -> T | None:
+    """The object that a change in a cache took away, if it did.
+
+    A watch that was interrupted may show a deletion and the creation of another object under the
+    same name as one change.
+    """
+    if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+        return old
+    return None

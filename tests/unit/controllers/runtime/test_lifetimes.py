@@ -10,8 +10,9 @@ from fault_plans.plan import Layout
 from fault_plans.world import GROUP, SPACE
 from penstock.api.kubernetes.meta import KubeObject, ObjectMeta
 from penstock.controllers import operator as operators
-from penstock.controllers.runtime.lifetimes import Lifetimes, gone
+from penstock.controllers.runtime.lifetimes import Lifetimes
 from penstock.kube import Cache, Controller
+from penstock.kube.runtime.state import gone
 from penstock.simulation.event_loop import simulate
 from unit.controllers.slinky.test_accounting import Lab
 
