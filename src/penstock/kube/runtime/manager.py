@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -16,13 +16,12 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.kube.cache.cache import Cache
 from penstock.kube.cache.reflector import Pace
 from penstock.kube.client.client import Client
-from penstock.kube.client.clock import deadline
 from penstock.kube.runtime.controller import Controller
 from penstock.kube.runtime.events import Recorder
+from penstock.kube.runtime.leader import Leader, Run
 from penstock.kube.runtime.lease import Lease
 
 T = TypeVar("T", bound=KubeObject)
-Run = Callable[[], Awaitable[None]]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -39,7 +38,8 @@ class Manager:
     """Starts and stops all caches, controllers and background tasks of one process.
 
     Caches run in every process, so that a standby is warm. Controllers and functions added with
-    `run_while_leading` run only while this process leads; without a Lease it always leads.
+    `run_while_leading` run only while this process leads; without a Lease it always leads. Those
+    of a Leader that was added run while that one leads, whoever has the Lease of the first.
     `namespaces` narrows all caches of namespaced resources. `grace` are the seconds that
     reconciles under way get at the end.
     """
@@ -55,23 +55,15 @@ class Manager:
         pace: Pace | None = None,
     ) -> None:
         self.client = client
-        self.lease = lease
-        self._recorder = recorder
+        self._leaders = [Leader(client, lease=lease, recorder=recorder, grace=grace)]
         self._namespaces = tuple(namespaces)
-        self._grace = grace
         self._pace = pace
         self._caches: dict[_Key, Cache[Any]] = {}
         self._needed: set[_Key] = set()
-        self._controllers: list[Controller] = []
         self._always: list[Run] = []
-        self._leading: list[Run] = []
         self._stop = asyncio.Event()
         self._started = False
         self._own_process = False
-        self._working = False
-        if lease is not None:
-            # A process that was frozen must not write before it has read the Lease again.
-            client.guard = lease.is_leading
 
     def cache(
         self,
@@ -116,11 +108,15 @@ class Manager:
 
     def add(self, controller: Controller) -> None:
         """Run this controller while leading."""
-        self._controllers.append(controller)
+        self._leaders[0].add(controller)
 
     def run_while_leading(self, run: Run) -> None:
         """Run this too while leading; it is cancelled when the controllers have ended."""
-        self._leading.append(run)
+        self._leaders[0].run_while_leading(run)
+
+    def add_leader(self, leader: Leader) -> None:
+        """Run what belongs to another Lease while this process has it. Call it before `run`."""
+        self._leaders.append(leader)
 
     def run_always(self, run: Run) -> None:
         """Run this in every process; it is cancelled last."""
@@ -141,8 +137,8 @@ class Manager:
         """Run until `stop`, or until SIGTERM or SIGINT when `signals` are asked for.
 
         With `signals` the process is taken to be the manager's own, and its memory is tuned so.
-        Raises an ExceptionGroup with NotLeaderError when the Lease is lost: the process should
-        end then, and come back as a candidate.
+        Raises an ExceptionGroup with NotLeaderError when a Lease is lost: the process should end
+        then, and come back as a candidate.
         """
         self._started = True
         self._own_process = signals
@@ -153,7 +149,7 @@ class Manager:
         try:
             async with asyncio.TaskGroup() as group:
                 background = [group.create_task(c.run()) for c in self._caches.values()]
-                background += [group.create_task(_awaited(run)) for run in self._always]
+                background += [group.create_task(run()) for run in self._always]
                 background.append(group.create_task(self._loop_lag()))
                 await self._until_stopped()
                 for task in background:
@@ -165,16 +161,18 @@ class Manager:
 
     async def _until_stopped(self) -> None:
         async with asyncio.TaskGroup() as group:
-            turn = group.create_task(self._lead_once())
-            await self._stop.wait()
-            if self._working:
-                for controller in self._controllers:
-                    controller.stop()
-            else:
-                turn.cancel()
+            synced = group.create_task(self._sync())
+            stopping = group.create_task(self._stop.wait())
+            await asyncio.wait((synced, stopping), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            synced.cancel()
+        if self._stop.is_set():
+            return
+        async with asyncio.TaskGroup() as group:
+            for leader in self._leaders:
+                group.create_task(leader.run(self._stop))
 
-    async def _lead_once(self) -> None:
-        """Sync, wait to lead, work; the Lease is given back after all has ended."""
+    async def _sync(self) -> None:
         for key in self._needed:
             await self._caches[key].wait_synced()
         log.info("caches synced", caches=len(self._needed))
@@ -182,40 +180,6 @@ class Manager:
             # What was just loaded stays: no reason for the collector to walk it again and again.
             gc.collect()
             gc.freeze()
-        if self.lease is None:
-            await self._work()
-        else:
-            await self.lease.lead(self._work)
-
-    async def _work(self) -> None:
-        gauge = self.client.metrics.leader
-        gauge.set(1)
-        self._working = True
-        try:
-            async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(_awaited(run)) for run in self._leading]
-                if self._recorder is not None:
-                    group.create_task(self._recorder.run())
-                await self._controllers_run()
-                for task in beside:
-                    task.cancel()
-                if self._recorder is not None:
-                    self._recorder.stop()
-        finally:
-            self._working = False
-            gauge.set(0)
-
-    async def _controllers_run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(c.run()) for c in self._controllers]
-            await self._stop.wait()
-            try:
-                async with deadline(self.client.clock, self._grace):
-                    await asyncio.wait(tasks)
-            except TimeoutError:
-                log.warning("reconciles did not end in time", grace=self._grace)
-                for task in tasks:
-                    task.cancel()
 
     async def _loop_lag(self) -> None:
         clock, interval = self.client.clock, 5.0
@@ -223,7 +187,3 @@ class Manager:
             asked_at = clock.monotonic()
             await clock.sleep(interval)
             self.client.metrics.loop_lag.set(clock.monotonic() - asked_at - interval)
-
-
-async def _awaited(run: Run) -> None:
-    await run()
