@@ -47,11 +47,11 @@ def definition(info: KindInfo) -> Json:
     """The CustomResourceDefinition of a kind."""
     resource = info.resource
     subresources: Json = {"status": {}}
-    if info.scale:
+    if info.scale_selector:
         subresources["scale"] = {
             "specReplicasPath": ".spec.replicas",
             "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.selector",
+            "labelSelectorPath": info.scale_selector,
         }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -139,6 +139,8 @@ def _structural(node: Json, components: Mapping[str, Json]) -> Json:
     for key in ("title", "$ref"):
         out.pop(key, None)
     if out.get("default") in (None, "", [], (), {}) or isinstance(out.get("default"), dict):
+        out.pop("default", None)
+    if out.pop("x-penstock-unstored-default", False):
         out.pop("default", None)
     if DEFAULT in out:
         out["default"] = out.pop(DEFAULT)

@@ -28,8 +28,17 @@ ATOMIC_LIST: Json = {"x-kubernetes-list-type": "atomic"}
 DEFAULT: Final = "x-penstock-default"
 """Key of a default that is empty. Python's own empty defaults stay out of the schema, so that the
 API server does not add empty fields to what a user wrote; this one goes in all the same."""
+UNSTORED: Json = {"x-penstock-unstored-default": True}
+"""The default applies when the operator reads the field; the API server does not store it."""
 DURATION: Json = {"pattern": r"^-?(0|([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+)$", "maxLength": 64}
 """A duration as Go writes it."""
+PROMETHEUS_DURATION: Json = {
+    "pattern": (
+        r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?"
+        r"(([0-9]+)ms)?)$"
+    )
+}
+"""A duration as Prometheus writes it."""
 OPAQUE: Json = {"x-kubernetes-preserve-unknown-fields": True}
 """Fields that the schema does not name are kept as they are instead of being pruned."""
 
@@ -71,7 +80,8 @@ class KindInfo:
     short_names: tuple[str, ...]
     columns: tuple[Column, ...]
     rules: tuple[Json, ...] = ()
-    scale: bool = False
+    scale_selector: str = ""
+    """Path of the label selector in the scale subresource; empty for a kind without one."""
 
     @property
     def type(self) -> type[KubeObject]:

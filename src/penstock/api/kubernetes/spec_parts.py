@@ -30,7 +30,7 @@ LOCAL_REF: Json = {
 }
 """Schema of a LocalObjectReference."""
 HOSTNAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?$"
-_CONDITION: Json = {
+CONDITION: Json = {
     "required": ["lastTransitionTime", "reason", "status", "type"],
     "properties": {
         "lastTransitionTime": {"format": "date-time", "description": "When the status changed."},
@@ -50,6 +50,7 @@ _CONDITION: Json = {
         "type": {"maxLength": 316, "description": "Which aspect it is about."},
     },
 }
+"""Schema of a Condition."""
 
 
 class SecretKeySelector(KubeStruct, frozen=True, kw_only=True):
@@ -152,7 +153,7 @@ def has_condition(test: str) -> str:
 
 
 Conditions = Annotated[
-    tuple[Annotated[Condition, about("One aspect of the state.", _CONDITION)], ...],
+    tuple[Annotated[Condition, about("One aspect of the state.", CONDITION)], ...],
     about(
         "State of the object: Ready, and Reconciling or Stalled while they apply.",
         {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},

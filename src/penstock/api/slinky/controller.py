@@ -16,6 +16,7 @@ from penstock.api.kubernetes.schema import (
     DEFAULT,
     INT32,
     NULLABLE,
+    PROMETHEUS_DURATION,
     READY,
     REASON,
     KindInfo,
@@ -69,11 +70,8 @@ _KEYS_USED = has_condition(
     "(oldSelf.spec.external && c.type == 'Ready' && c.status == 'True')"
 )
 
-_PROMETHEUS_DURATION = (
-    r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
-)
 PrometheusDuration = Annotated[
-    str, about("A Prometheus duration, such as 30s.", {"pattern": _PROMETHEUS_DURATION})
+    str, about("A Prometheus duration, such as 30s.", PROMETHEUS_DURATION)
 ]
 
 

@@ -87,5 +87,5 @@ INFO = KindInfo(
         READY,
         REASON,
     ),
-    scale=True,
+    scale_selector=".status.selector",
 )

@@ -274,5 +274,5 @@ INFO = KindInfo(
         AGE,
         REASON,
     ),
-    scale=True,
+    scale_selector=".status.selector",
 )
