@@ -9,7 +9,8 @@ from typing import Any, Final, cast
 
 from penstock.api import crd
 from penstock.api.kubernetes.meta import Json
-from penstock.api.registry import KINDS
+from penstock.api.penstock import group as penstock
+from penstock.api.slinky import group as slinky
 
 ITEM: Final = "[]"
 """A step of a path: the first item of a list."""
@@ -60,6 +61,10 @@ class Property:
 def dotted(path: Path) -> str:
     """A path as people write it."""
     return "".join(step if step == ITEM else f".{step}" for step in path).removeprefix(".")
+
+
+KINDS = (*slinky.GROUP.kinds, *penstock.GROUP.kinds)
+"""Kinds whose declarations are generated."""
 
 
 def schemas() -> dict[str, Json]:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from declarations import samples
+from declarations.properties import KINDS
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.penstock.partition import Partition
-from penstock.api.registry import KINDS
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller

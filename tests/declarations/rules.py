@@ -11,10 +11,9 @@ from functools import cache
 from typing import Any, cast
 
 from declarations import samples
-from declarations.properties import laid_over
+from declarations.properties import KINDS, laid_over
 from penstock.api import crd
 from penstock.api.kubernetes.meta import Json
-from penstock.api.registry import KINDS
 
 CLAIM: Json = {"metadata": {"name": "sample"}, "spec": {}}
 _OTHER: Json = {"name": "other", "key": "other"}

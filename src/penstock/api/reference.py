@@ -19,23 +19,30 @@ from penstock.api.registry import KINDS
 _HEAD = """<!-- Generated from src/penstock/api by `python -m penstock.api.reference`. -->
 # Reference of the kinds
 
-Group `slinky.slurm.net`, version `v1beta1`, and for Partition `penstock.dev`, version `v1alpha1`.
-All kinds live in a namespace.
+All kinds live in a namespace. Two groups have a NodeSet: its workers belong to a Controller
+(`slinky.slurm.net`) or to a SlurmCluster (`slurm.nebius.ai`).
 """
 
 
 def text(kinds: Sequence[KindInfo] = KINDS) -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *(_kind(info) for info in kinds)])
+    names = [info.resource.kind for info in kinds]
+    return "\n".join(
+        [
+            _HEAD,
+            *(_kind(info, again=info.resource.kind in names[:at]) for at, info in enumerate(kinds)),
+        ]
+    )
 
 
-def _kind(info: KindInfo) -> str:
-    whole = schema(info)
-    names = ", ".join(f"`{name}`" for name in (info.resource.plural, *info.short_names))
+def _kind(info: KindInfo, *, again: bool) -> str:
+    whole, resource = schema(info), info.resource
+    title = f"{resource.kind} of {resource.group}" if again else resource.kind
+    names = ", ".join(f"`{name}`" for name in (resource.plural, *info.short_names))
     lines = [
-        f"## {info.resource.kind}\n",
+        f"## {title}\n",
         f"{whole['description']}\n",
-        f"kubectl knows it as {names}.\n",
+        f"`apiVersion: {resource.api_version}`, for kubectl {names}.\n",
     ]
     for part in ("spec", "status"):
         lines += [f"| Field of {part} | Type | Default | Meaning |", "| --- | --- | --- | --- |"]
@@ -74,7 +81,7 @@ def _type(node: Json) -> str:
         return f"list of {_type(node['items'])}"
     if "additionalProperties" in node:
         return f"map of {_type(node['additionalProperties'])}"
-    return node["type"]
+    return node.get("type", "anything")
 
 
 def _nodes(node: Json) -> Iterator[Json]:

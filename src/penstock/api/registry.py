@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from penstock.api.admission import KindRules, Problem, Registry
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.api.nebius import group as nebius
 from penstock.api.penstock import group as penstock
 from penstock.api.slinky import group as slinky
 
 T = TypeVar("T", bound=KubeObject)
 
-GROUPS = (slinky.GROUP, penstock.GROUP)
+GROUPS = (slinky.GROUP, *nebius.GROUPS, penstock.GROUP)
 REGISTRY = Registry(GROUPS)
 KINDS = REGISTRY.kinds
 """The kinds as typed Python: fields, defaults, validation. CRD YAML is generated from them."""

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 
 from penstock.api.admission import AdmissionResult, RelatedObjects
 from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.penstock import group as penstock
 from penstock.api.penstock.partition import Partition
-from penstock.api.registry import KINDS, REGISTRY, rules_of
+from penstock.api.registry import REGISTRY, rules_of
+from penstock.api.slinky import group as slinky
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.names import slurm_node_name
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.slurm_node import topology
 
-TYPES = {info.resource.kind: info.type for info in KINDS}
+TYPES = {i.resource.kind: i.type for g in (slinky, penstock) for i in g.GROUP.kinds}
 REF = {"controllerRef": {"name": "slinky"}}
 KEY = {"name": "s", "key": "k"}
 ALONE = RelatedObjects()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from penstock.api.slinky.loginset import LoginSet, LoginSetStatus
 from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
+from support.lossless import lost_fields
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "slinky").glob("*.yaml"))
 TYPES = {info.resource.kind: info.type for info in GROUP.kinds}
@@ -29,35 +30,11 @@ def decode(manifest: dict[str, Any]) -> KubeObject:
     return msgspec.convert(manifest, TYPES[manifest["kind"]])
 
 
-def losses(path: str, wanted: object, found: object) -> list[str]:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        below = cast("dict[str, object]", found)
-        return [
-            loss
-            for key, value in cast("dict[str, object]", wanted).items()
-            for loss in losses(f"{path}.{key}", value, below.get(key))
-        ]
-    return [] if wanted == found else [f"{path}: {wanted!r} became {found!r}"]
-
-
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_manifest_comes_back_from_its_type_with_every_field(path: Path):
     manifest = load(path)
     obj = decode(manifest)
-    back = msgspec.json.decode(msgspec.json.encode(obj))
-    lost = losses("", manifest, back)
-    assert not [loss for loss in lost if not is_default(loss, manifest, obj)]
-
-
-def is_default(loss: str, manifest: dict[str, Any], obj: KubeObject) -> bool:
-    """Encoding leaves out what equals a default; decoding without it must give the same object."""
-    path = loss.split(":", 1)[0].strip(".").split(".")
-    without = msgspec.json.decode(msgspec.json.encode(manifest))
-    parent = without
-    for key in path[:-1]:
-        parent = parent[key]
-    del parent[path[-1]]
-    return decode(without) == obj
+    assert lost_fields(manifest, obj) == []
 
 
 def test_every_kind_has_a_fixture():

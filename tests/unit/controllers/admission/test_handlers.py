@@ -23,7 +23,8 @@ from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
 
 GROUP = "slinky.slurm.net"
-TYPES = {info.resource.kind: info.type for info in KINDS}
+OTHERS = "slurm.nebius.ai"
+TYPES = {i.resource.kind: i.type for i in KINDS if i.resource.group != OTHERS}
 REF = {"controllerRef": {"name": "slurm"}}
 YAML = "- topology: t\n  tree:\n    switches: [{switch: s1}, {switch: s2}]\n"
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.api.registry import KINDS
+from penstock.api.penstock import group as penstock
+from penstock.api.slinky import group as slinky
 from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.runtime.settings import WEBHOOKS, parse
 from unit.controllers.stage import world_of
@@ -36,7 +37,11 @@ def test_a_webhook_cannot_lock_anybody_out(hook: dict[str, Any]):
     assert "caBundle" not in hook["clientConfig"]
 
 
-@pytest.mark.parametrize("info", KINDS, ids=lambda info: info.resource.kind)
+@pytest.mark.parametrize(
+    "info",
+    [*slinky.GROUP.kinds, *penstock.GROUP.kinds],
+    ids=lambda info: info.resource.kind,
+)
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_every_kind_is_looked_at(info: Any, operation: str):
     rules = named("ValidatingWebhookConfiguration", WEBHOOKS)["webhooks"][0]["rules"]
