@@ -191,7 +191,7 @@ class NodeSetSpec(KubeStruct, frozen=True, kw_only=True):
     ] = field(default="", name="sssdLdapCAConfigMapRefName")
     node_config: Annotated[NodeConfig, about("Values of the Slurm nodes.")] = NodeConfig()
     gpu: Annotated[Gpu, about("GPUs of the workers.")] = Gpu()
-    docker: Annotated[Docker, about("Docker in the workers.")] = Docker()
+    docker: Annotated[Docker | None, about("Docker in the workers.")] = None
     topology: Annotated[Fabric, about("Place of the workers in the topology.")] = Fabric()
     config_map_ref_sshd: Annotated[str, about("ConfigMap with sshd_config.")] = ""
     config_map_ref_supervisord: Annotated[str, about("ConfigMap with supervisord.conf.")] = ""

@@ -207,29 +207,28 @@ class SlurmClusterStatus(Status, frozen=True):
 def _absent() -> SlurmClusterSpec:
     """The spec of an object that was stored without one; its rules report what is missing."""
     container, volume = NodeContainer(image=""), NodeVolume()
-    placed = {"k8s_node_filter_name": ""}
     return SlurmClusterSpec(
-        populate_jail=PopulateJail(image="", **placed),
+        populate_jail=PopulateJail(image="", k8s_node_filter_name=""),
         k8s_node_filters=(),
         secrets=Secrets(),
         slurm_nodes=SlurmNodes(
-            accounting=AccountingNode(**placed),
+            accounting=AccountingNode(k8s_node_filter_name=""),
             controller=ControllerNode(
                 slurmctld=container,
                 munge=container,
                 volumes=ControllerVolumes(spool=volume, jail=volume),
-                **placed,
+                k8s_node_filter_name="",
             ),
-            exporter=ExporterNode(**placed),
+            exporter=ExporterNode(k8s_node_filter_name=""),
             login=LoginNode(
                 sshd=container,
                 munge=container,
                 volumes=LoginVolumes(jail=volume),
                 ssh_root_public_keys=(),
                 sshd_service_type="",
-                **placed,
+                k8s_node_filter_name="",
             ),
-            rest=RestNode(**placed),
+            rest=RestNode(k8s_node_filter_name=""),
         ),
     )
 
