@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import msgspec
 import pytest
-import yaml
 
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius.active_check import ActiveCheck, Reactions
 from penstock.api.nebius.configuration import SlurmConfig
-from penstock.api.nebius.group import GROUPS
 from penstock.api.nebius.mariadb import Replication
 from penstock.api.nebius.node_configurator import NodeConfigurator
 from penstock.api.nebius.nodeset import NodeSet, NodeSetStatus
 from penstock.api.nebius.power_state import NodeSetPowerState
 from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
 from penstock.api.nebius.version_defaults import CURRENT, OLDER, has_older_shape, versioned_values
+from support import nebius
 from support.lossless import lost_fields
-
-FOLDER = Path(__file__).parents[2] / "fixtures" / "nebius"
-FIXTURES = [
-    (f"{path.stem}-{index}", manifest)
-    for path in sorted(FOLDER.glob("*.yaml"))
-    for index, manifest in enumerate(yaml.safe_load_all(path.read_text()))
-]
-TYPES = {info.resource.kind: info.type for group in GROUPS for info in group.kinds}
-
-
-def manifest_of(name: str) -> dict[str, Any]:
-    return dict(FIXTURES)[name]
 
 
 def cluster(name: str) -> SlurmClusterSpec:
-    return msgspec.convert(manifest_of(name), SlurmCluster).spec
+    return msgspec.convert(nebius.manifest(name), SlurmCluster).spec
 
 
-@pytest.mark.parametrize("manifest", [m for _, m in FIXTURES], ids=[name for name, _ in FIXTURES])
-def test_an_object_comes_back_from_its_type_with_every_field(manifest: dict[str, Any]):
-    obj = msgspec.convert(manifest, TYPES[manifest["kind"]])
-    assert lost_fields(manifest, obj) == []
+@pytest.mark.parametrize("name", nebius.names())
+def test_an_object_comes_back_from_its_type_with_every_field(name: str):
+    assert lost_fields(nebius.manifest(name), nebius.made(name)) == []
 
 
 def test_every_kind_has_a_fixture():
-    assert {manifest["kind"] for _, manifest in FIXTURES} == set(TYPES)
+    assert {nebius.manifest(name)["kind"] for name in nebius.names()} == set(nebius.TYPES)
 
 
 @pytest.mark.parametrize("kind", [SlurmCluster, NodeSet, NodeSetPowerState, ActiveCheck])
@@ -85,8 +68,7 @@ def test_a_cluster_of_today_has_the_defaults_of_its_version():
 
 @pytest.mark.parametrize("name", ["slurmcluster-1.23-0", "slurmcluster-5.0-0"])
 def test_a_given_value_wins_over_the_default_of_the_version(name: str):
-    manifest = manifest_of(name)
-    spec = manifest["spec"] | {
+    spec = nebius.manifest(name)["spec"] | {
         "slurmConfig": {"minJobAge": 0},
         "plugStackConfig": {"pyxis": {"importerPath": ""}, "ncclDebug": {"outputDirectory": "/n"}},
     }

@@ -41,7 +41,12 @@ class RelatedObjectsFinder:
     def users(self, obj: KubeObject) -> RelatedObjects:
         """The related objects of one that is deleted: those that use it and stay."""
         key = self._registry.of(obj).info.resource.key(obj.metadata.namespace, obj.metadata.name)
-        stay = [one for one in self._using(key) if not one.metadata.deleting]
+        stay = [
+            one
+            for one in self._using(key)
+            if not one.metadata.deleting
+            and (type(one) is not type(obj) or one.metadata.name != obj.metadata.name)
+        ]
         return RelatedObjects(users=tuple(map(self._registry.named, stay)))
 
     def _using(self, key: ObjectKey) -> Iterable[KubeObject]:

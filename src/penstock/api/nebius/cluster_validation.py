@@ -1,0 +1,210 @@
+"""Faults of a SlurmCluster, beyond what its schema can express.
+
+The API server rejects some of them by the schema already. They are found again here, because an
+object may have been stored under an older schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.api.admission import Problem
+from penstock.api.nebius.configuration import STRUCTURED
+from penstock.api.nebius.rule_parts import (
+    ABSENT,
+    containers,
+    duplicates,
+    known_names,
+    pod_fields,
+)
+from penstock.api.nebius.slurm_nodes import SERVICE_TYPES
+from penstock.api.nebius.slurmcluster import (
+    WAIT_ABOVE_POLL,
+    WORKERS_BESIDE_NODE_SETS,
+    SlurmCluster,
+    SlurmClusterSpec,
+)
+from penstock.api.nebius.user_isolation import user_isolation_problems
+from penstock.api.nebius.volume_rules import cluster_volumes, same_sources
+from penstock.base import duration
+from penstock.slurm import hostlist
+
+_NO_SPEC: Final = SlurmCluster().spec
+_NODES: Final = "spec.slurmNodes"
+LOWEST_NODE_PORT: Final = 30000
+HIGHEST_NODE_PORT: Final = 32767
+
+
+def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
+    """Faults with which the operator cannot create a cluster."""
+    spec = obj.spec
+    if spec == _NO_SPEC:
+        yield Problem("spec", ABSENT)
+        return
+    yield from _filters(spec)
+    yield from cluster_volumes(spec)
+    yield from _partitions(spec)
+    yield from _intervals(spec)
+    yield from _accounting(spec)
+    rest = spec.slurm_nodes.rest
+    if rest.enabled and (rest.rest is None or not rest.rest.image):
+        yield Problem(f"{_NODES}.rest.rest.image", f"{ABSENT} while rest is enabled")
+    yield from _open_parts(spec)
+    if spec.slurm_nodes.login.sshd_service_type not in SERVICE_TYPES:
+        yield Problem(
+            f"{_NODES}.login.sshdServiceType",
+            f"{spec.slurm_nodes.login.sshd_service_type!r} is no type of Service for logins: "
+            f"write {' or '.join(SERVICE_TYPES)}",
+        )
+    snapshot = spec.populate_jail.jail_snapshot_volume
+    if snapshot is not None and snapshot.volume_claim_template_spec is not None:
+        yield Problem(
+            "spec.populateJail.jailSnapshotVolume.volumeClaimTemplateSpec",
+            "a new PVC has no snapshot: name an entry of spec.volumeSources in volumeSourceName",
+        )
+
+
+def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
+    """Faults for which a write is rejected, and with which a stored cluster still works."""
+    spec = obj.spec
+    if spec == _NO_SPEC:
+        return
+    yield from same_sources(spec)
+    yield from user_isolation_problems(spec.slurm_nodes.login)
+    exporter = spec.slurm_nodes.exporter
+    if exporter.enabled:
+        path = f"{_NODES}.exporter.k8sNodeFilterName"
+        yield from _filter(path, exporter.k8s_node_filter_name, _filter_names(spec))
+        if exporter.exporter_container is None:
+            yield Problem(
+                f"{_NODES}.exporter.exporterContainer", f"{ABSENT} while the exporter is enabled"
+            )
+    login = spec.slurm_nodes.login
+    port = login.sshd_service_node_port
+    if (
+        login.sshd_service_type == "NodePort"
+        and port
+        and not LOWEST_NODE_PORT <= port <= HIGHEST_NODE_PORT
+    ):
+        yield Problem(
+            f"{_NODES}.login.sshdServiceNodePort",
+            f"{port} is no port of Kubernetes nodes: write one from {LOWEST_NODE_PORT} to "
+            f"{HIGHEST_NODE_PORT}",
+        )
+    for index, feature in enumerate(spec.worker_features):
+        try:
+            hostlist.count(feature.hostlist_expr)
+        except ValueError as error:
+            yield Problem(f"spec.workerFeatures[{index}].hostlistExpr", str(error))
+
+
+def _filter_names(spec: SlurmClusterSpec) -> frozenset[str]:
+    return frozenset(one.name for one in spec.k8s_node_filters)
+
+
+def _filters(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    names, nodes = _filter_names(spec), spec.slurm_nodes
+    yield from duplicates("spec.k8sNodeFilters", (one.name for one in spec.k8s_node_filters))
+    used = [
+        ("spec.populateJail", spec.populate_jail.k8s_node_filter_name),
+        (f"{_NODES}.controller", nodes.controller.k8s_node_filter_name),
+        (f"{_NODES}.login", nodes.login.k8s_node_filter_name),
+    ]
+    if spec.sconfig_controller != _NO_SPEC.sconfig_controller:
+        used.append(("spec.sConfigController.node", _config_writer_filter(spec)))
+    if nodes.accounting.enabled:
+        used.append((f"{_NODES}.accounting", nodes.accounting.k8s_node_filter_name))
+    if nodes.rest.enabled:
+        used.append((f"{_NODES}.rest", nodes.rest.k8s_node_filter_name))
+    if nodes.worker is not None:
+        used.append((f"{_NODES}.worker", nodes.worker.k8s_node_filter_name))
+    for path, name in used:
+        yield from _filter(f"{path}.k8sNodeFilterName", name, names)
+
+
+def _config_writer_filter(spec: SlurmClusterSpec) -> str:
+    return spec.sconfig_controller.node.k8s_node_filter_name
+
+
+def _filter(path: str, name: str, names: frozenset[str]) -> Iterator[Problem]:
+    if name not in names:
+        yield Problem(path, f"{name!r} is no entry of spec.k8sNodeFilters; {known_names(names)}")
+
+
+def _partitions(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    declared, path = spec.partition_configuration, "spec.partitionConfiguration"
+    worker = spec.slurm_nodes.worker
+    if declared.config_type == "structured":
+        if not declared.partitions:
+            yield Problem(path, STRUCTURED)
+        yield from duplicates(f"{path}.partitions", (one.name for one in declared.partitions))
+    if declared.config_type == "custom":
+        for index, line in enumerate(declared.raw_config):
+            text = line.strip()
+            if text and not text.startswith(("#", "PartitionName")):
+                yield Problem(
+                    f"{path}.rawConfig[{index}]",
+                    f"{text[:60]!r} is no partition: begin the line with PartitionName=",
+                )
+    if worker and worker.size and any(one.node_set_refs for one in declared.partitions):
+        yield Problem(f"{_NODES}.worker.size", WORKERS_BESIDE_NODE_SETS)
+
+
+def _intervals(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    writer, path = spec.sconfig_controller, "spec.sConfigController"
+    found: dict[str, float] = {}
+    for field, text in (
+        ("reconfigureWaitTimeout", writer.reconfigure_wait_timeout),
+        ("reconfigurePollInterval", writer.reconfigure_poll_interval),
+    ):
+        try:
+            found[field] = duration.seconds(text)
+        except ValueError as error:
+            yield Problem(f"{path}.{field}", str(error))
+    if len(found) > 1 and found["reconfigureWaitTimeout"] <= found["reconfigurePollInterval"]:
+        yield Problem(f"{path}.reconfigureWaitTimeout", WAIT_ABOVE_POLL)
+
+
+def _accounting(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    accounting, path = spec.slurm_nodes.accounting, f"{_NODES}.accounting"
+    if not accounting.enabled:
+        return
+    database = accounting.mariadb_operator
+    for field, container in (("slurmdbd", accounting.slurmdbd), ("munge", accounting.munge)):
+        if container is None or not container.image:
+            yield Problem(f"{path}.{field}.image", f"{ABSENT} while accounting is enabled")
+    external, inside = accounting.external_db.enabled, database is not None and database.enabled
+    if external == inside:
+        yield Problem(
+            path,
+            "enable either externalDB or mariadbOperator: accounting has one database",
+        )
+    if external and not accounting.external_db.host:
+        yield Problem(f"{path}.externalDB.host", ABSENT)
+    replication = database.replication if database is not None else None
+    binlog = replication.sync_binlog if replication is not None else None
+    if binlog is not None and not isinstance(binlog, int):
+        yield Problem(
+            f"{path}.mariadbOperator.replication.syncBinlog",
+            f"{binlog!r} is no number: write one, or true or false as up to version 1.23",
+        )
+
+
+def _open_parts(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    """Containers, affinities and tolerations, which the schema leaves open."""
+    for index, one in enumerate(spec.k8s_node_filters):
+        fields = {"affinity": one.affinity, "tolerations": list(one.tolerations)}
+        yield from pod_fields(f"spec.k8sNodeFilters[{index}]", fields)
+    nodes = spec.slurm_nodes
+    for name, node in (
+        ("accounting", nodes.accounting),
+        ("controller", nodes.controller),
+        ("exporter", nodes.exporter),
+        ("login", nodes.login),
+        ("rest", nodes.rest),
+        ("worker", nodes.worker),
+    ):
+        if node is not None:
+            path = f"{_NODES}.{name}.customInitContainers"
+            yield from containers(path, node.custom_init_containers)

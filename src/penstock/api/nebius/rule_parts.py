@@ -1,0 +1,60 @@
+"""Checks that the rules of several kinds of `slurm.nebius.ai` have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import cast
+
+from penstock.api.admission import Problem
+from penstock.api.kubernetes import shapes
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.quantity import quantity
+from penstock.base.text import list_some
+
+ABSENT = "must be given"
+
+
+def known_names(names: Collection[str]) -> str:
+    """The names that a reference may have, for a message."""
+    return f"known: {list_some(sorted(names))}" if names else "there are none"
+
+
+def duplicates(path: str, names: Iterable[str]) -> Iterator[Problem]:
+    """Names that are there more than once."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(path, f"{name!r} is there {count} times: keep one")
+
+
+def shape_problems(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
+    """Where a part that the schema leaves open is not of its shape."""
+    if found := list(shapes.excess(path, value)):
+        return (Problem(*one) for one in found)
+    return (Problem(*one) for one in shapes.shape_problems(path, value, shape))
+
+
+def containers(path: str, given: Sequence[Json]) -> Iterator[Problem]:
+    """Faults of opaque containers of a pod."""
+    fields = cast("Mapping[str, shapes.Shape]", shapes.CONTAINER)
+    shape: shapes.Shape = {**fields, "name!": shapes.TEXT}
+    for index, container in enumerate(given):
+        yield from shape_problems(f"{path}[{index}]", container, shape)
+    yield from duplicates(path, (str(one.get("name", "")) for one in given))
+
+
+def pod_fields(path: str, fields: Mapping[str, object]) -> Iterator[Problem]:
+    """Faults of opaque fields of a pod spec, by their names; those without a value are left out."""
+    given = {name: value for name, value in fields.items() if value}
+    return shape_problems(path, given, shapes.POD)
+
+
+def number(value: int | str | None) -> Fraction | None:
+    """The number of a quantity; None for none and for a text that is no quantity."""
+    if value is None:
+        return None
+    try:
+        return quantity(value)
+    except ValueError:
+        return None

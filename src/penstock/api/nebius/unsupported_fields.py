@@ -1,0 +1,283 @@
+"""Fields of `slurm.nebius.ai` that this version does not serve: reported, never ignored in silence.
+
+A row leaves its table in the commit that brings what it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from penstock.api.nebius.active_check import ActiveCheck
+from penstock.api.nebius.common import NodeContainer
+from penstock.api.nebius.node_configurator import NodeConfigurator
+from penstock.api.nebius.nodeset import NodeSet, NodeSetSpec
+from penstock.api.nebius.power_state import NodeSetPowerState
+from penstock.api.nebius.slurmcluster import ConfigWriter, SlurmCluster, SlurmClusterSpec
+from penstock.api.nebius.worker import WorkerNode
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[S]):
+    """A field, whether a spec uses it, and what happens instead."""
+
+    path: str
+    used: Callable[[S], bool]
+    words: str
+
+
+_NOT_YET: Final = "not served yet"
+_SHARED_USERS: Final = "users come from the jail's /etc/passwd"
+_NODE: Final = "spec.slurmNodes"
+
+CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
+    Row("spec.pause", lambda s: bool(s.pause), "not used: spec.maintenance is"),
+    Row(
+        "spec.maintenance",
+        lambda s: s.maintenance.startswith("downscale"),
+        f"{_NOT_YET}, the cluster keeps its pods",
+    ),
+    Row(
+        "spec.useDefaultAppArmorProfile",
+        lambda s: s.use_default_app_armor_profile,
+        f"{_NOT_YET}, each container has its own appArmorProfile",
+    ),
+    Row("spec.telemetry", lambda s: s.telemetry is not None, f"{_NOT_YET}, nothing is sent"),
+    Row(
+        "spec.ncclSettings",
+        lambda s: s.nccl_settings is not None,
+        "not used: NCCL finds its topology itself",
+    ),
+    Row(
+        "spec.periodicChecks",
+        lambda s: s.periodic_checks is not None,
+        f"{_NOT_YET}, no check runs",
+    ),
+    Row(
+        "spec.slurmTopologyConfigMapRefName",
+        lambda s: bool(s.slurm_topology_config_map_ref_name),
+        f"{_NOT_YET}, the cluster has no topology.conf",
+    ),
+    Row(
+        "spec.topology",
+        lambda s: s.topology is not None,
+        f"{_NOT_YET}, the cluster has no topology.conf",
+    ),
+    Row(
+        "spec.slurmConfig.topologyBlockSize",
+        lambda s: s.slurm_config.topology_block_size is not None,
+        "not used: spec.topology.blockSize is",
+    ),
+    Row(
+        "spec.plugStackConfig.ncclDebug.enabled",
+        lambda s: s.plug_stack_config.nccl_debug.enabled,
+        f"{_NOT_YET}, the images have no such plug-in",
+    ),
+    Row(
+        "spec.plugStackConfig.ncclInspectorPreConf.enabled",
+        lambda s: (
+            s.plug_stack_config.nccl_inspector_pre_conf is not None
+            and s.plug_stack_config.nccl_inspector_pre_conf.enabled
+        ),
+        f"{_NOT_YET}, the images have no such plug-in",
+    ),
+    Row(
+        "spec.sConfigController.hostUsers",
+        lambda s: s.sconfig_controller.host_users is not None,
+        "not used: spec.sConfigController.node.hostUsers is",
+    ),
+    Row(
+        "spec.sConfigController.jailSlurmConfigPath",
+        lambda s: (
+            s.sconfig_controller.jail_slurm_config_path != ConfigWriter().jail_slurm_config_path
+        ),
+        "not used: files are in etc/slurm of the jail",
+    ),
+    Row(
+        f"{_NODE}.controller.size",
+        lambda s: (s.slurm_nodes.controller.size or 1) != 1,
+        "not used: a SlurmCluster has one slurmctld",
+    ),
+    Row(
+        f"{_NODE}.controller.sssd",
+        lambda s: s.slurm_nodes.controller.sssd is not None,
+        f"{_NOT_YET}, {_SHARED_USERS}",
+    ),
+    Row(
+        f"{_NODE}.login.sssd",
+        lambda s: s.slurm_nodes.login.sssd is not None,
+        f"{_NOT_YET}, {_SHARED_USERS}",
+    ),
+    Row(
+        f"{_NODE}.login.userIsolation",
+        lambda s: (
+            s.slurm_nodes.login.user_isolation is not None
+            and s.slurm_nodes.login.user_isolation.enabled
+        ),
+        f"{_NOT_YET}, users of a login pod share its memory",
+    ),
+    Row(
+        f"{_NODE}.accounting.enabled",
+        lambda s: s.slurm_nodes.accounting.enabled,
+        f"{_NOT_YET}, jobs run without records in a database",
+    ),
+    Row(
+        f"{_NODE}.exporter.enabled",
+        lambda s: s.slurm_nodes.exporter.enabled,
+        f"{_NOT_YET}, the cluster has no exporter",
+    ),
+    Row(
+        f"{_NODE}.exporter.size",
+        lambda s: (s.slurm_nodes.exporter.size or 1) != 1,
+        "not used: a SlurmCluster has one exporter",
+    ),
+    Row(
+        f"{_NODE}.exporter.exporter",
+        lambda s: s.slurm_nodes.exporter.exporter is not None,
+        "not used: exporterContainer is",
+    ),
+    Row(
+        f"{_NODE}.exporter.munge",
+        lambda s: s.slurm_nodes.exporter.munge is not None,
+        "not used: the exporter reads slurmrestd",
+    ),
+    Row(
+        f"{_NODE}.exporter.volumes",
+        lambda s: s.slurm_nodes.exporter.volumes is not None,
+        "not used: the exporter reads slurmrestd",
+    ),
+)
+WORKER: tuple[Row[WorkerNode], ...] = (
+    Row(
+        f"{_NODE}.worker.supervisordConfigMapRefName",
+        lambda w: bool(w.supervisord_config_map_ref_name),
+        "not used: workers have no supervisord",
+    ),
+    Row(
+        f"{_NODE}.worker.waitForController",
+        lambda w: w.wait_for_controller,
+        "not used: slurmd registers once slurmctld answers",
+    ),
+    Row(
+        f"{_NODE}.worker.rebooter",
+        lambda w: w.rebooter is not None and w.rebooter.enabled,
+        f"{_NOT_YET}, no Kubernetes node is rebooted",
+    ),
+    Row(
+        f"{_NODE}.worker.enableGDRCopy",
+        lambda w: w.enable_gdr_copy,
+        f"{_NOT_YET}, the images have no GDRCopy",
+    ),
+)
+NODES: tuple[Row[NodeSetSpec], ...] = (
+    Row(
+        "spec.ephemeralNodes",
+        lambda s: s.ephemeral_nodes,
+        f"{_NOT_YET}, all nodes have a pod",
+    ),
+    Row("spec.sssd", lambda s: s.sssd is not None, f"{_NOT_YET}, {_SHARED_USERS}"),
+    Row(
+        "spec.docker",
+        lambda s: s.docker is not None and s.docker.enabled,
+        f"{_NOT_YET}, jobs run containers by pyxis",
+    ),
+    Row(
+        "spec.gpu.nvidia.gdrCopyEnabled",
+        lambda s: s.gpu.nvidia.gdr_copy_enabled,
+        f"{_NOT_YET}, the images have no GDRCopy",
+    ),
+    Row(
+        "spec.topology",
+        lambda s: s.topology.fabric != "root",
+        f"{_NOT_YET}, the cluster has no topology.conf",
+    ),
+    Row(
+        "spec.workerInitRandomDelaySeconds",
+        lambda s: s.worker_init_random_delay_seconds > 0,
+        "not used: slurmctld takes all registrations at once",
+    ),
+    Row(
+        "spec.configMapRefSupervisord",
+        lambda s: bool(s.config_map_ref_supervisord or s.supervisord),
+        "not used: workers have no supervisord",
+    ),
+    Row("spec.sshd", lambda s: bool(s.sshd), "not used: spec.configMapRefSshd is"),
+    Row(
+        "spec.nodeAttributes",
+        lambda s: s.node_attributes is not None,
+        "not used: spec.nodeConfig is",
+    ),
+    Row(
+        "spec.slurmd.cgroupVersion",
+        lambda s: s.slurmd.cgroup_version != "v2",
+        "not used: spec.cgroupVersion of the SlurmCluster is",
+    ),
+)
+
+
+def cluster_fields(obj: SlurmCluster) -> list[str]:
+    """Those of a SlurmCluster."""
+    spec, worker = obj.spec, obj.spec.slurm_nodes.worker
+    found = _rows(CLUSTER, spec)
+    if worker is not None:
+        return [*found, *_rows(WORKER, worker), *_containers(spec)]
+    pyxis, older = spec.plug_stack_config.pyxis, "not used without spec.slurmNodes.worker"
+    if pyxis.container_image_save:
+        found.append(f"spec.plugStackConfig.pyxis.containerImageSave: {older}")
+    if spec.cluster_type is not None:
+        found.append(f"spec.clusterType: {older}, NodeSets have spec.gpu")
+    if spec.worker_features:
+        found.append(f"spec.workerFeatures: {older}, NodeSets have spec.nodeConfig.features")
+    return [*found, *_containers(spec)]
+
+
+def nodeset_fields(obj: NodeSet) -> list[str]:
+    """Those of a NodeSet."""
+    return _rows(NODES, obj.spec)
+
+
+def power_state_fields(_: NodeSetPowerState) -> list[str]:
+    """A NodeSetPowerState has no effect yet."""
+    return [f"spec.activeNodes: {_NOT_YET}, all nodes have a pod"]
+
+
+def active_check_fields(_: ActiveCheck) -> list[str]:
+    """An ActiveCheck has no effect yet."""
+    return [f"spec: {_NOT_YET}, no check runs"]
+
+
+def node_configurator_fields(_: NodeConfigurator) -> list[str]:
+    """A NodeConfigurator has no effect yet."""
+    return [f"spec: {_NOT_YET}, no Kubernetes node is configured or rebooted"]
+
+
+def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
+    """Fields that only some containers have a use for."""
+    nodes = spec.slurm_nodes
+    munges = [("controller", nodes.controller.munge), ("login", nodes.login.munge)]
+    if nodes.worker is not None:
+        munges.append(("worker", nodes.worker.munge))
+    for name, container in munges:
+        path = f"{_NODE}.{name}.munge"
+        if container.port:
+            yield f"{path}.port: not used, munged has a socket"
+        if container.security_limits_config:
+            yield f"{path}.securityLimitsConfig: not used, munged starts no processes of users"
+    for path, container in (
+        (f"{_NODE}.controller.slurmctld", nodes.controller.slurmctld),
+        (f"{_NODE}.login.sshd", nodes.login.sshd),
+        *((f"{_NODE}.{name}.munge", container) for name, container in munges),
+    ):
+        yield from _proc_mount(path, container)
+
+
+def _proc_mount(path: str, container: NodeContainer) -> Iterator[str]:
+    if container.proc_mount not in (None, "Default"):
+        yield f"{path}.procMount: not used, only slurmd has one"
+
+
+def _rows(rows: Sequence[Row[S]], spec: S) -> list[str]:
+    return [f"{row.path}: {row.words}" for row in rows if row.used(spec)]

@@ -1,0 +1,146 @@
+"""Faults of the kinds beside SlurmCluster, beyond what their schemas can express."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import PurePosixPath
+from typing import Final
+
+from penstock.api.admission import Problem
+from penstock.api.nebius.active_check import ActiveCheck
+from penstock.api.nebius.jailed_config import JailedConfig
+from penstock.api.nebius.labels import PARENT_CLUSTER
+from penstock.api.nebius.names import cluster_of
+from penstock.api.nebius.node_configurator import NodeConfigurator
+from penstock.api.nebius.nodeset import MAX_UNAVAILABLE, MOST_UNAVAILABLE, NodeSet
+from penstock.api.nebius.power_state import NodeSetPowerState
+from penstock.api.nebius.rule_parts import ABSENT, containers, duplicates, number, pod_fields
+from penstock.api.nebius.volume_rules import (
+    nodeset_mounts,
+    single_source,
+    source_types,
+    spool_problems,
+)
+
+MEMORY_VARIABLE: Final = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
+"""Variable of the slurmd container that only the operator sets."""
+_VOLUMES: Final = "spec.slurmd.volumes"
+_PERCENT: Final = re.compile("[1-9][0-9]*%")
+_NO_NODES: Final = NodeSet().spec
+_NO_CHECK: Final = ActiveCheck().spec
+
+
+def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
+    """Faults of a NodeSet."""
+    spec = obj.spec
+    if spec == _NO_NODES:
+        yield Problem("spec", ABSENT)
+        return
+    if not cluster_of(obj):
+        yield Problem(
+            "spec.clusterName",
+            f"name the SlurmCluster of these nodes, here or in the annotation {PARENT_CLUSTER}",
+        )
+    for resource in ("cpu", "memory"):
+        if not number(spec.slurmd.resources.get(resource)):
+            yield Problem(f"spec.slurmd.resources.{resource}", "must be given and above 0")
+    if any(one.get("name") == MEMORY_VARIABLE for one in spec.slurmd.custom_env):
+        yield Problem("spec.slurmd.customEnv", f"{MEMORY_VARIABLE} is the operator's: remove it")
+    volumes = spec.slurmd.volumes
+    yield from spool_problems(f"{_VOLUMES}.spool", volumes.spool)
+    yield from single_source(f"{_VOLUMES}.jail", volumes.jail)
+    yield from nodeset_mounts(f"{_VOLUMES}.jailSubMounts", volumes.jail_sub_mounts)
+    yield from nodeset_mounts(f"{_VOLUMES}.customVolumeMounts", volumes.custom_volume_mounts)
+    fields = {"affinity": spec.affinity, "tolerations": list(spec.tolerations)}
+    yield from pod_fields("spec", fields)
+    yield from containers("spec.customInitContainers", spec.custom_init_containers)
+
+
+def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:
+    """A budget that the current version rejects and older ones accepted."""
+    spec = obj.spec
+    most = spec.max_unavailable
+    if isinstance(most, str):
+        share = Fraction(int(most[:-1]), 100) if _PERCENT.fullmatch(most) else None
+        wrong = share is None or share * spec.replicas > MOST_UNAVAILABLE
+    else:
+        wrong = not 1 <= most <= MOST_UNAVAILABLE
+    if wrong:
+        yield Problem(
+            "spec.maxUnavailable",
+            f"{most!r} is out of range: {MAX_UNAVAILABLE}, and be at least 1",
+        )
+
+
+def nodeset_advice(obj: NodeSet) -> Iterator[str]:
+    """Volumes without a source: Kubernetes makes them empty directories."""
+    volumes = obj.spec.slurmd.volumes
+    for name, source in (("spool", volumes.spool), ("jail", volumes.jail)):
+        if name == "spool" and volumes.spool.volume_claim_template_spec is not None:
+            continue
+        if not source_types(source):
+            yield f"{_VOLUMES}.{name}: without a source it is an emptyDir, lost with its pod"
+
+
+def power_state_problems(obj: NodeSetPowerState) -> Iterator[Problem]:
+    """Faults of a NodeSetPowerState."""
+    spec = obj.spec
+    if spec.node_set_ref != obj.metadata.name:
+        yield Problem(
+            "spec.nodeSetRef",
+            f"{spec.node_set_ref!r} differs from the object's name: name the object like its "
+            "NodeSet",
+        )
+    below = [ordinal for ordinal in spec.active_nodes if ordinal < 0]
+    if below:
+        yield Problem("spec.activeNodes", f"{below[0]} is no ordinal: write numbers from 0")
+
+
+def jailed_config_problems(obj: JailedConfig) -> Iterator[Problem]:
+    """Faults of a JailedConfig."""
+    spec = obj.spec
+    if not spec.items:
+        yield Problem("spec.items", "name each key of the ConfigMap with its path in the jail")
+    for index, item in enumerate(spec.items):
+        path = PurePosixPath(item.path)
+        if not path.is_absolute() or ".." in path.parts or item.path.endswith("/"):
+            yield Problem(
+                f"spec.items[{index}].path",
+                f"{item.path!r} is no file of the jail: write an absolute path without ..",
+            )
+        yield from _mode(f"spec.items[{index}].mode", item.mode)
+    yield from duplicates("spec.items", (item.path for item in spec.items))
+    yield from _mode("spec.defaultMode", spec.default_mode)
+
+
+def _mode(path: str, mode: int | None) -> Iterator[Problem]:
+    if mode is not None and not 0 <= mode <= 0o777:
+        yield Problem(path, f"{mode} is no mode of a file: write 0 to 511, in YAML also 0644")
+
+
+def active_check_problems(obj: ActiveCheck) -> Iterator[Problem]:
+    """Faults of an ActiveCheck."""
+    spec = obj.spec
+    if spec == _NO_CHECK:
+        yield Problem("spec", ABSENT)
+        return
+    if spec.check_type == "k8sJob" and spec.k8s_job_spec is None:
+        yield Problem("spec.k8sJobSpec", f"{ABSENT} for checkType k8sJob")
+    if spec.check_type == "slurmJob" and spec.slurm_job_spec is None:
+        yield Problem("spec.slurmJobSpec", f"{ABSENT} for checkType slurmJob")
+    if obj.metadata.name in spec.depends_on:
+        yield Problem("spec.dependsOn", "names this check itself: it would never start")
+
+
+def node_configurator_problems(obj: NodeConfigurator) -> Iterator[Problem]:
+    """Faults of a NodeConfigurator."""
+    spec = obj.spec
+    for field, container in (
+        ("rebooter", spec.rebooter),
+        ("customContainer", spec.custom_container),
+    ):
+        if container is not None and container.enabled and container.image is None:
+            yield Problem(f"spec.{field}.image", f"{ABSENT} while it is enabled")
+    yield from containers("spec.initContainers", spec.init_containers)
