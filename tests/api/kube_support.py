@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
+import subprocess
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from penstock.api.kubernetes.meta import KubeObject
@@ -15,6 +18,36 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.kube import Client, HttpTransport, from_kubeconfig
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", KubeObject, namespaced=False)
+
+
+class Kubectl:
+    """kubectl against the test's API server."""
+
+    def __init__(self, node: Environment) -> None:
+        self._env = node.env
+
+    def run(self, *arguments: str, manifest: Any = None) -> subprocess.CompletedProcess[str]:
+        text = None if manifest is None else json.dumps(manifest)
+        return subprocess.run(
+            [shutil.which("kubectl", path=self._env["PATH"]) or "kubectl", *arguments],
+            env=self._env,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def __call__(self, *arguments: str, manifest: Any = None) -> str:
+        done = self.run(*arguments, manifest=manifest)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+class Environment(Protocol):
+    """What kubectl needs of the fixture `api_node`."""
+
+    @property
+    def env(self) -> Mapping[str, str]: ...
 
 
 class Node(Protocol):

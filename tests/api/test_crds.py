@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from api.kube_support import eventually
+from api.kube_support import Kubectl, eventually
 from penstock.api import crd
 from penstock.api.penstock import partition
 from penstock.api.slinky.group import GROUP
@@ -29,29 +28,6 @@ NAMESPACE = "crd-schemas"
 REF = {"controllerRef": {"name": "c"}}
 KEY = {"name": "s", "key": "k"}
 OTHER_KEY = {"name": "t", "key": "k"}
-
-
-class Kubectl:
-    """kubectl against the test's API server."""
-
-    def __init__(self, node: Node) -> None:
-        self._env = node.env
-
-    def run(self, *arguments: str, manifest: Any = None) -> subprocess.CompletedProcess[str]:
-        text = None if manifest is None else json.dumps(manifest)
-        return subprocess.run(
-            [shutil.which("kubectl", path=self._env["PATH"]) or "kubectl", *arguments],
-            env=self._env,
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def __call__(self, *arguments: str, manifest: Any = None) -> str:
-        done = self.run(*arguments, manifest=manifest)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 @pytest.fixture(scope="module")
