@@ -18,6 +18,8 @@ from penstock.api.kubernetes import schema
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import ObjectKey, Resource
+from penstock.api.nebius.nodeset import NODE_SETS
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.api.registry import GROUPS, KINDS, REGISTRY, rules_of
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
@@ -25,6 +27,7 @@ from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
 from penstock.controllers.runtime.caches import World
 from penstock.kube.webhook.review import Answer, answer
 from penstock.translate.slinky.worker_set import MARKS
+from support import nebius
 from unit.controllers.stage import put, world_of
 from unit.kube.fake_api import FakeApi
 
@@ -128,6 +131,17 @@ def test_users_of_a_deleted_object_are_found_in_all_groups():
     gone = {"operation": "DELETE", "oldObject": quota("slurm")}
     (told,) = ask(world, VALIDATE, CONTROLLERS, **gone).warnings
     assert told.startswith("Quota b belong to this Controller")
+
+
+def test_a_deleted_cluster_names_the_node_sets_that_stay_but_not_itself():
+    world = world_of(FakeApi())
+    cluster, nodes = nebius.manifest("slurmcluster-5.0-0"), nebius.manifest("nodesets-5.0-0")
+    put(world.cache(SLURM_CLUSTERS), convert(SLURM_CLUSTERS, cluster))
+    gone = {"operation": "DELETE", "oldObject": cluster}
+    assert ask(world, VALIDATE, SLURM_CLUSTERS, **gone).warnings == ()
+    put(world.cache(NODE_SETS), convert(NODE_SETS, nodes))
+    (warning,) = ask(world, VALIDATE, SLURM_CLUSTERS, **gone).warnings
+    assert warning.startswith("NodeSet worker-cpu belong to this SlurmCluster")
 
 
 def test_an_object_of_no_group_has_no_rules():
