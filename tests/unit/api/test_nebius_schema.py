@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from msgspec.structs import fields
 
 from penstock.api import crd
 from penstock.api.kubernetes import quantity
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.schema import PROMETHEUS_DURATION
 from penstock.api.nebius.group import GROUPS
+from penstock.api.nebius.worker_counts import WorkerCounts
 
 FACTS = Path(__file__).parents[2] / "fixtures" / "nebius" / "schema.tsv"
 KINDS = {info.resource.kind: info for group in GROUPS for info in group.kinds}
@@ -72,6 +74,11 @@ BOTH_TYPES = {
     ".status.slurmJobsStatus.lastJobId": "int-or-string",
 }
 """Fields of which two versions have different types: ours takes either."""
+WORKERS = (
+    ".status.workers",
+    *(f".status.workers.{one.encode_name}" for one in fields(WorkerCounts)),
+)
+"""Counts of pods and Slurm nodes."""
 OURS = {
     "SlurmCluster": (
         # All daemons have one type of container; some versions leave fields out of one daemon.
@@ -81,7 +88,9 @@ OURS = {
             for field in ("livenessProbe", "readinessProbe", "imagePullSecrets")
         ),
         ".status.observedGeneration",
+        *WORKERS,
     ),
+    "NodeSet": WORKERS,
     "JailedConfig": (".status.observedGeneration",),
     "NodeConfigurator": (".spec.nodeConfigurator.command", ".spec.nodeConfigurator.name"),
 }

@@ -1,12 +1,48 @@
-"""Labels and annotations of `slurm.nebius.ai` that the rules of its kinds read."""
+"""Labels of `slurm.nebius.ai` and of the objects that a SlurmCluster or NodeSet owns."""
 
 from __future__ import annotations
 
 from typing import Final
 
-PARENT_CLUSTER: Final = "slurm.nebius.ai/parental-cluster-ref"
+from penstock.api.cluster import labels as app_labels
+from penstock.api.nebius.common import GROUP
+
+NAME: Final = "slurmcluster"
+"""app.kubernetes.io/name of each object."""
+MANAGER: Final = "slurm-operator"
+"""app.kubernetes.io/managed-by and part-of of each object."""
+PART_OF: Final = "app.kubernetes.io/part-of"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+WORKER: Final = f"{GROUP}/worker"
+NODE_SET: Final = f"{GROUP}/nodeset"
+CONTROLLER_TYPE: Final = f"{GROUP}/controller-type"
+ROLLING_UPDATE: Final = f"{GROUP}/rolling-update-enabled"
+JAILED_AGGREGATION: Final = f"{GROUP}/jailed-aggregation"
+PARENT_CLUSTER: Final = f"{GROUP}/parental-cluster-ref"
 """Annotation of a NodeSet up to version 4.1 with its SlurmCluster; `spec.clusterName` since."""
-PROTECTED: Final = "slurm.nebius.ai/webhook"
+PROTECTED: Final = f"{GROUP}/webhook"
 """Label of a Secret that only the operator writes while its cluster exists."""
-PROTECTED_FOR: Final = "slurm.nebius.ai/cluster"
+PROTECTED_FOR: Final = f"{GROUP}/cluster"
 """Annotation of such a Secret with its SlurmCluster."""
+REVISION: Final = "controller-revision-hash"
+"""On a worker pod: hash of its template, as pods of a StatefulSet have it."""
+TRUE: Final = "true"
+
+
+def selector_labels(component: str, cluster: str) -> dict[str, str]:
+    """What a Service or workload selects by."""
+    return {
+        app_labels.APP_NAME: NAME,
+        app_labels.APP_INSTANCE: cluster,
+        app_labels.APP_COMPONENT: component,
+    }
+
+
+def labels(component: str, cluster: str) -> dict[str, str]:
+    """Labels of an owned object."""
+    return {**selector_labels(component, cluster), PART_OF: MANAGER, MANAGED_BY: MANAGER}
+
+
+def node_set_selector(node_set: str, cluster: str) -> dict[str, str]:
+    """What selects the workers of a NodeSet."""
+    return {**selector_labels("nodeset", cluster), NODE_SET: node_set}

@@ -39,6 +39,7 @@ from penstock.api.nebius.common import (
 )
 from penstock.api.nebius.volumes import SpoolSource, VolumeMount, VolumeSource
 from penstock.api.nebius.worker import CgroupVersion
+from penstock.api.nebius.worker_counts import WorkerCounts
 
 MOST_UNAVAILABLE = 500
 MAX_UNAVAILABLE = "maxUnavailable must resolve to no more than 500 workers"
@@ -210,6 +211,7 @@ class NodeSetStatus(Status, frozen=True, omit_defaults=False):
     ] = "Pending"
     replicas: Annotated[int, about("Workers that are available.", INT32)] = 0
     label_selector: Annotated[str, about("Label selector of the pods, for autoscalers.")] = ""
+    workers: Annotated[WorkerCounts | None, about("Counts of pods and Slurm nodes.")] = None
 
 
 def _absent() -> NodeSetSpec:

@@ -63,6 +63,7 @@ from penstock.api.nebius.slurm_nodes import (
 )
 from penstock.api.nebius.volumes import NamedVolumeSource, NodeVolume
 from penstock.api.nebius.worker import CgroupVersion
+from penstock.api.nebius.worker_counts import WorkerCounts
 
 WORKERS_BESIDE_NODE_SETS = (
     "Worker size must be zero when NodeSetRefs are used in partition configuration"
@@ -202,6 +203,9 @@ class SlurmClusterStatus(Status, frozen=True):
     ready_sconfig_controller: Annotated[
         int | None, about("Pods of sconfigcontroller that are available.", INT32)
     ] = field(default=None, name="readySConfigController")
+    workers: Annotated[
+        WorkerCounts | None, about("Counts of spec.slurmNodes.worker's pods and Slurm nodes.")
+    ] = None
 
 
 def _absent() -> SlurmClusterSpec:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.kinds import NodeTerms
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names, tolerations
@@ -17,13 +16,13 @@ from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import (
     Placement,
     PvcPolicy,
-    Toleration,
     UpdatePolicy,
     Wording,
     WorkerSet,
 )
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.slurm.reservation_schedule import Schedule, schedule
+from penstock.translate.placement import placement as required_nodes
 from penstock.translate.slinky.chart_labels import chart_labels
 from penstock.translate.slinky.image_sources import image_sources
 
@@ -109,17 +108,9 @@ def placement(nodeset: NodeSet) -> Placement | None:
     tolerated = [tolerations.WORKER, *tolerations.DAEMON]
     if spec.get("hostNetwork"):
         tolerated.append(tolerations.HOST_NETWORK)
-    try:
-        nodes: Json = affinity.get("nodeAffinity") or {}
-        required: Any = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
-        terms = msgspec.convert(required, NodeTerms | None)
-        return Placement(
-            msgspec.convert(spec.get("nodeSelector") or {}, dict[str, str]),
-            (terms.node_selector_terms or ()) if terms is not None else None,
-            msgspec.convert([*tolerated, *(spec.get("tolerations") or ())], tuple[Toleration, ...]),
-        )
-    except msgspec.ValidationError:
-        return None
+    return required_nodes(
+        spec.get("nodeSelector"), affinity, [*tolerated, *(spec.get("tolerations") or ())]
+    )
 
 
 def nodeset_status(old: NodeSetStatus, status: WorkerSetStatus) -> NodeSetStatus:

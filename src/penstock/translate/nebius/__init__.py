@@ -1,0 +1,1 @@
+"""From the objects of `slurm.nebius.ai` to the model, and back."""
