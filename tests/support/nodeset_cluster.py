@@ -55,6 +55,7 @@ class Cluster:
     now: float = nodesets.NOW
     version: int = 0
     acts_on_old_view: bool = False
+    is_late: bool = False
     user_cordons: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """(pod uid, key) of cordons that users set."""
     revision: str = "new"

@@ -43,13 +43,13 @@ class World(Cluster):
         view = seen or self.view()
         decided = plan(view, self.quiet)
         assert decided == plan(view), "what is remembered changed what is decided"
-        self.acts_on_old_view = seen is not None
+        self.acts_on_old_view, self.is_late = seen is not None, late
         # Finalizers are written with a precondition, and reservations after them.
         moved = view.workers != self.workers
         for step in decided.actions[:stop_after]:
             if not (late and for_update(step)) and not (moved and isinstance(step, HELD)):
                 self.do(step)
-        self.acts_on_old_view = False
+        self.acts_on_old_view = self.is_late = False
         if stop_after is None and not self.gone:
             status = self.api.status(self.nodeset.status, decided.status)
             self.nodeset = changed(self.nodeset, status=status)
@@ -198,7 +198,8 @@ class World(Cluster):
                 state = found.state - {"DRAIN", "DOWN", "FAIL"} | {"IDLE"}
                 self._node(name, state=state, reason="")
             case act.DeleteNodeRecord():
-                if name in self.pods or self.jobs_on(name):
+                # The worker of a late process's own new pod registers again: it loses no job.
+                if (name in self.pods and not self.is_late) or self.jobs_on(name):
                     raise PromiseBrokenError(f"record {name} was deleted under its pod or job")
                 if step.renews is not None and theirs is not None:
                     raise PromiseBrokenError(f"the drain of {name} went with its record")
