@@ -7,11 +7,11 @@ from typing import Any
 from penstock.api.kubernetes.meta import KubeObject, ObjectMeta
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.nodeset import NODESETS
+from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import NODESETS_BY_CLUSTER, members_of
 from penstock.controllers.observed.watching import indexed, own_key, spec_changed
 from penstock.controllers.registry import RECONCILERS
 from penstock.controllers.runtime import signals
-from penstock.controllers.runtime.cache_store import CacheStore
 from penstock.kube import Client, Manager, Result
 from penstock.kube import Controller as Queue
 from penstock.kube.runtime.declaration import Signal, Signals, Watch, subscribe

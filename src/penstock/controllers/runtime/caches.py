@@ -39,6 +39,7 @@ from penstock.api.slinky.loginset import LOGINSETS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS
 from penstock.api.slinky.token import TOKENS, Token
+from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import (
     LOGINSETS_BY_CLUSTER,
     NODESETS_BY_CLUSTER,
@@ -51,7 +52,6 @@ from penstock.controllers.observed.members import (
 )
 from penstock.controllers.observed.references import controllers_accepting_token, sharing_key
 from penstock.controllers.observed.watching import PODS_BY_NODE
-from penstock.controllers.runtime.cache_store import CacheStore
 from penstock.controllers.runtime.settings import Settings
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
