@@ -10,6 +10,7 @@ import pytest
 
 from penstock.api.kubernetes.kinds import PODS, SECRETS
 from penstock.api.kubernetes.meta import Json
+from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Selector
 from penstock.kube.runtime.events import EVENTS
 from support.operator_kit import Lab, Node, lab, made, quickstart
@@ -45,7 +46,7 @@ NODESET: Json = {
 async def test_a_controller_and_a_nodeset_of_a_few_lines_become_a_cluster(api_node: Node) -> None:
     """S007, feature rows 1 and 22."""
     async with lab(api_node) as lab_:
-        async with lab_.operator() as running:
+        async with lab_.operator():
             await lab_.apply(CONTROLLER, RESTAPI, NODESET)
             await lab_.until(lambda: lab_.ready("NodeSet", "compute"))
             keys = {
@@ -59,7 +60,7 @@ async def test_a_controller_and_a_nodeset_of_a_few_lines_become_a_cluster(api_no
             pod = lab_.get("Pod", "compute-0")
             assert pod is not None
             images = {one["name"]: one["image"] for one in pod["spec"]["containers"]}
-            assert images["slurmd"] == running.operator.world.settings.images.slurmd
+            assert images["slurmd"] == Settings().images.slurmd
             conf = lab_.get("ConfigMap", "slurm-config")
             assert conf is not None
             assert "MinJobAge=2" in conf["data"]["slurm.conf"]

@@ -291,7 +291,7 @@ async def test_a_new_controller_is_given_its_cluster_name_and_means_the_same_wit
                 said = await found.kubectl(*way, "-f", "-", stdin=text)
                 assert "invalid" not in said.lower(), said
             await lab_.delete("Controller", "slurm")
-            known = running.operator.world.controllers
+            known = running.operator.clusters.caches.controllers
             await lab_.until(lambda: known.get(f"{lab_.namespace}/slurm") is None)
         await lab_.apply(CONTROLLER)
         assert await cluster_name(lab_, "slurm") == ""
@@ -326,7 +326,7 @@ async def test_a_worker_has_the_place_of_its_kubernetes_node_from_its_binding_on
     """Feature row 63: one write less than upstream's, and never a place that is refused."""
     async with site(api_node) as found, found.operator() as running:
         lab_ = found.lab
-        known = running.operator.world.nodes
+        known = running.operator.clusters.caches.nodes
         bound: dict[str, str] = {}
 
         def look(old: Pod | None, new: Pod | None) -> None:
@@ -378,7 +378,7 @@ async def test_every_bad_value_is_rejected_with_its_path_and_what_to_write(api_n
     """F22, S033, S070, feature rows 2 and 62: whichever layer it is that refuses."""
     missing: list[str] = []
     async with site(api_node) as found, found.operator() as running:
-        lab_, world = found.lab, running.operator.world
+        lab_, caches = found.lab, running.operator.clusters.caches
         own: Json = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -387,8 +387,8 @@ async def test_every_bad_value_is_rejected_with_its_path_and_what_to_write(api_n
         }
         await lab_.apply(own, nodeset("other", template={"spec": {"hostname": "taken-"}}))
         key = f"{lab_.namespace}/with-slurm-conf"
-        await lab_.until(lambda: world.config_maps.get(key) is not None)
-        await lab_.until(lambda: world.nodesets.get(f"{lab_.namespace}/other") is not None)
+        await lab_.until(lambda: caches.config_maps.get(key) is not None)
+        await lab_.until(lambda: caches.nodesets.get(f"{lab_.namespace}/other") is not None)
         # What is stored comes last: the others are only tried.
         for path in sorted(BAD, key=lambda one: "# layer: condition" in one.read_text()):
             text = path.read_text()

@@ -90,13 +90,13 @@ class CrewSource(WorkerSource):
         self.is_cluster_ready = self.cluster_state() is ControllerState.PRESENT
 
     def has_newer(self) -> bool:
-        now = self._context.world.caches.get(CREWS, self._crew.metadata.key)
+        now = self._context.caches.store.get(CREWS, self._crew.metadata.key)
         meta = self._crew.metadata
         before = meta.uid, meta.generation
         return now is not None and (now.metadata.uid, now.metadata.generation) != before
 
     def cluster_state(self) -> ControllerState:
-        controller = self._context.world.caches.get(CONTROLLERS, self._key)
+        controller = self._context.caches.store.get(CONTROLLERS, self._key)
         if controller is None:
             return ControllerState.ABSENT
         deleting = controller.metadata.deleting
@@ -210,7 +210,7 @@ class CrewReconciler(StatusWriter[Crew]):
 
     def __init__(self, context: ClusterContext) -> None:
         super().__init__(context)
-        self._context, caches = context, context.world.caches
+        self._context, caches = context, context.caches.store
         found = WorkerCaches(
             pods=caches.of(PODS),
             pods_of=caches.index(PODS_BY_OWNER),
@@ -225,7 +225,7 @@ class CrewReconciler(StatusWriter[Crew]):
         self._engine = WorkerSetEngine(context, found, self.events, context.connections, own)
 
     async def reconcile(self, key: str) -> Result:
-        crew = self.world.caches.get(CREWS, key)
+        crew = self._context.caches.store.get(CREWS, key)
         self.lifetimes.observe(key, crew)
         if crew is None:
             return Result()

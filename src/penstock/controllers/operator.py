@@ -8,11 +8,15 @@ import structlog
 
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.admission.webhooks import Webhooks
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.caches.store import CacheStore
+from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.registry import RECONCILERS, New
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.connectivity import Connect, PortProbe, connect
 from penstock.controllers.runtime.metrics import ALL
 from penstock.controllers.runtime.object_store import ObjectStore
@@ -22,6 +26,7 @@ from penstock.kube import Client, Controller, Lease, Manager, Recorder, serve
 from penstock.kube.client.config import load
 from penstock.kube.client.transport import HttpTransport
 from penstock.kube.runtime.declaration import Signals, subscribe
+from penstock.kube.runtime.state import StateByUid
 from penstock.slurm.rest.http import Exchange
 
 REPORTER = "penstock.dev/operator"
@@ -48,10 +53,17 @@ class Operator:
     ) -> None:
         for metric in ALL:
             client.metrics.registry.register(metric)
-        self.world = world = World(manager, settings)
+        caches = SlinkyCaches(CacheStore(manager))
+        secrets = SecretReader(caches.secrets)
+        overrides = StateByUid(caches.controllers, PartitionOverrides)
+        rejected_files = StateByUid(caches.controllers, RejectedFiles)
+        self.clusters = clusters = SlinkyClusters(
+            caches, secrets, settings.images, settings.cluster_domain, overrides, rejected_files
+        )
         self.signals = signals = Signals()
         self.connections = SlurmConnections(
-            world,
+            caches,
+            secrets,
             signals,
             url_of,
             client.clock,
@@ -59,17 +71,21 @@ class Operator:
             # Called at each write: the guard is set when the manager begins to wait for the Lease.
             lambda: client.guard is None or client.guard(),
         )
-        changes = PartitionChanges(world, self.connections, client.clock, signals)
+        changes = PartitionChanges(clusters, self.connections, client.clock, signals, overrides)
         context = ClusterContext(
             client,
-            world,
-            ObjectStore(client, world),
+            settings,
+            caches,
+            secrets,
+            ObjectStore(client, caches),
             PortProbe(client.clock, connect),
             recorder,
             signals,
+            clusters,
+            rejected_files,
             self.connections,
             changes,
-            PartitionDrift(client, world, self.connections, changes, signals, recorder),
+            PartitionDrift(client, clusters, self.connections, changes, signals, recorder),
         )
         for new in reconcilers:
             reconciler = new(context)
@@ -80,11 +96,11 @@ class Operator:
                 metrics=client.metrics,
                 concurrency=settings.workers_of(reconciler.name),
             )
-            subscribe(controller, reconciler, world.caches, world.caches.of, signals)
+            subscribe(controller, reconciler, caches.store, caches.store.of, signals)
             manager.add(controller)
         manager.run_while_leading(self.connections.run)
         self.webhooks = (
-            Webhooks(client, manager, world, settings) if settings.webhooks.port else None
+            Webhooks(client, manager, clusters, settings) if settings.webhooks.port else None
         )
 
 

@@ -19,8 +19,9 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
+from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import cluster_keys
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.runtime.settings import Settings, Webhooks, parse
 from penstock.controllers.runtime.slurm_connections import Tokens, oldest_restapi
 from penstock.kube import (
@@ -72,7 +73,7 @@ async def copy_cluster(client: Client, namespaces: Iterable[str]) -> ClusterCopy
     spaces = tuple(dict.fromkeys(namespaces))
     settings = await operator_settings(client)
     manager = Manager(client)
-    World(manager, settings)
+    SlinkyCaches(CacheStore(manager))
     found: dict[str, dict[Key, Json]] = {}
     absent = set[str]()
     for resource, labels in manager.watched:

@@ -9,8 +9,8 @@ import msgspec
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.resource import Resource
-from penstock.controllers.runtime.caches import World
-from penstock.controllers.runtime.settings import Settings
+from penstock.controllers.caches.store import CacheStore
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.kube import Client, KubeError, Manager, NotFoundError
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -30,7 +30,7 @@ async def dry_run_objects(
     Raises RefusedError; KubeError when the server cannot be asked.
     """
     manager = Manager(client)
-    World(manager, Settings())
+    SlinkyCaches(CacheStore(manager))
     by_kind = {(r.api_version, r.kind): r for r, _ in manager.watched}
     found: list[DryRunObject] = []
     unread: list[str] = []

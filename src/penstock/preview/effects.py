@@ -113,9 +113,9 @@ class Effects:
 
 def effects(live: ClusterCopy, run: SimulatedRun) -> Effects:
     """All effects, in the order of their names."""
-    world = run.world
-    controllers = sorted(world.controllers, key=lambda one: one.metadata.key)
-    nodesets = sorted(world.nodesets, key=lambda one: one.metadata.key)
+    caches = run.clusters.caches
+    controllers = sorted(caches.controllers, key=lambda one: one.metadata.key)
+    nodesets = sorted(caches.nodesets, key=lambda one: one.metadata.key)
     workers = [_workers(live, run, one) for one in nodesets]
     changed = [found for one in controllers if (found := _files(live, run, one)) is not None]
     workloads = tuple(_workloads(run))
@@ -171,14 +171,14 @@ def _files(live: ClusterCopy, run: SimulatedRun, controller: Controller) -> File
     if there is None or controller.spec.external:
         return None
     before: dict[str, str] = there.get("data") or {}
-    cluster = run.world.cluster(controller)
+    cluster = run.clusters.cluster(controller)
     wanted = files(cluster)
     old = live.objects["slinky.slurm.net/controllers"].get((meta.namespace, meta.name))
     had = _users_files(live, msgspec.convert(old, Controller)) if old is not None else {}
     has = {
         name: text
         for config_map in config_maps_of(ClusterInputs(controller, live.settings.images))
-        for name, text in run.world.config_data(controller).get(config_map, {}).items()
+        for name, text in run.clusters.config_data(controller).get(config_map, {}).items()
     }
     rows = table(release.running(cluster))
     plan = needs({**before, **had}, {**wanted, **has}, rows)
@@ -207,12 +207,12 @@ def _workloads(run: SimulatedRun) -> Iterator[Workload]:
 
 def _workers(live: ClusterCopy, run: SimulatedRun, nodeset: NodeSet) -> Workers:
     meta = nodeset.metadata
-    pods = sorted(run.world.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
+    pods = sorted(run.clusters.caches.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
     there = live.objects[PODS]
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = run.drained.get(key, frozenset[str]())
     revision = declared_revision(nodeset)
-    records = run.world.revisions_of.get(meta.uid)
+    records = run.clusters.caches.revisions_of.get(meta.uid)
     known = live_conf.equal_revisions(
         revision, (recorded_revision(nodeset, one) for one in records)
     )

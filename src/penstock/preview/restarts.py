@@ -16,7 +16,9 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json, OwnerReference
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.references import sharing_key
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.transaction import restarts_slurmctld
 from penstock.preview.cluster_copy import ClusterCopy, Key
@@ -84,9 +86,9 @@ def restarts(
     needs of each Controller's changed configuration, of all files and of the operator's own.
     """
     found = [
-        *_replaced(live, run.world, templates),
+        *_replaced(live, run.clusters.caches, templates),
         *_ended(live, run),
-        *_rotated(live, run.world),
+        *_rotated(live, run.clusters),
         *(one for key, plan, ours in files for one in _for_files(live, run, key, plan, ours)),
         *deleted(live, run),
     ]
@@ -125,22 +127,22 @@ def _daemon(workload: Json) -> str:
     return next((daemon for daemon, label in LABELS.items() if label == name), name)
 
 
-def _state_in_pod(world: World, space: str, daemon: str, workload: Json) -> bool:
+def _state_in_pod(caches: SlinkyCaches, space: str, daemon: str, workload: Json) -> bool:
     """Whether pods of a workload have slurmctld's state, with all jobs."""
     labels = workload["spec"]["template"]["metadata"].get("labels", {})
-    controller = world.controllers.get(f"{space}/{labels.get(app_labels.APP_INSTANCE, '')}")
+    controller = caches.controllers.get(f"{space}/{labels.get(app_labels.APP_INSTANCE, '')}")
     return daemon == "slurmctld" and controller is not None and not controller.spec.persistent
 
 
 def _replaced(
-    live: ClusterCopy, world: World, templates: Iterable[tuple[str, Key, tuple[str, ...]]]
+    live: ClusterCopy, caches: SlinkyCaches, templates: Iterable[tuple[str, Key, tuple[str, ...]]]
 ) -> Iterator[Restart]:
     for kind, key, paths in templates:
         resource = next(one for one, name in WORKLOADS.items() if name == kind)
         workload = live.objects[resource][key]
         pods = _pods(live, key[0], workload["spec"]["selector"]["matchLabels"])
         daemon = _daemon(workload)
-        lost = _state_in_pod(world, key[0], daemon, workload)
+        lost = _state_in_pod(caches, key[0], daemon, workload)
         yield Restart(How.TEMPLATE, key[0], pods, daemon, f"{kind} {'/'.join(key)}", paths, lost)
 
 
@@ -153,7 +155,7 @@ def _ended(live: ClusterCopy, run: SimulatedRun) -> Iterator[Restart]:
         kind, daemon = WORKLOADS[resource], _daemon(workload)
         pods = _pods(live, key[0], workload["spec"]["selector"]["matchLabels"])
         of = f"{kind} {'/'.join(key)}"
-        lost = _state_in_pod(run.world, key[0], daemon, workload)
+        lost = _state_in_pod(run.clusters.caches, key[0], daemon, workload)
         if after is None or "deletionTimestamp" in after["metadata"]:
             yield Restart(How.ENDS, key[0], pods, daemon, of, ("is deleted",), lost)
             continue
@@ -165,24 +167,25 @@ def _ended(live: ClusterCopy, run: SimulatedRun) -> Iterator[Restart]:
         yield Restart(How.ENDS, key[0], pods, daemon, of, (f"has {now} replicas, not {before}",))
 
 
-def _rotated(live: ClusterCopy, world: World) -> Iterator[Restart]:
+def _rotated(live: ClusterCopy, clusters: SlinkyClusters) -> Iterator[Restart]:
     """Pods that read slurm.key at their start only, when it changes."""
-    for controller in sorted(world.controllers, key=lambda one: one.metadata.key):
+    caches = clusters.caches
+    for controller in sorted(caches.controllers, key=lambda one: one.metadata.key):
         space, ref = controller.metadata.namespace, names.slurm_key_ref(controller)
         before = live.objects.get("/secrets", {}).get((space, ref.name))
-        now = world.secrets.get(f"{space}/{ref.name}")
+        now = caches.secrets.get(f"{space}/{ref.name}")
         if controller.spec.external or before is None or now is None:
             continue
         had: dict[str, str] = before.get("data") or {}
         if had.get(ref.key) == (now.data or {}).get(ref.key):
             continue
         why = (f"{ref.key} of Secret {ref.name}",)
-        for login in world.loginsets_of.get(controller.metadata.key):
+        for login in caches.loginsets_of.get(controller.metadata.key):
             name = login.metadata.name
             of = f"Deployment {space}/{names.login_workload(login)}"
             yield Restart(How.ROTATION, space, _of(live, space, "sackd", name), "sackd", of, why)
-        accounting = world.declared(controller).accounting
-        if accounting is not None and controller in world.rings_of(accounting):
+        accounting = clusters.declared(controller).accounting
+        if accounting is not None and controller in sharing_key(accounting, caches.store):
             of = f"StatefulSet {space}/{names.accounting_workload(accounting)}"
             pods = _of(live, space, "slurmdbd", accounting.metadata.name)
             yield Restart(How.ROTATION, space, pods, "slurmdbd", of, why)
@@ -192,8 +195,8 @@ def _for_files(
     live: ClusterCopy, run: SimulatedRun, key: Key, plan: Plan, ours: Plan
 ) -> Iterator[Restart]:
     """Daemons that take over a changed configuration by a restart only."""
-    world = run.world
-    controller = world.controllers.get("/".join(key))
+    clusters = run.clusters
+    controller = clusters.caches.controllers.get("/".join(key))
     if controller is None:
         return
     by_daemon: dict[str, list[str]] = {}
@@ -205,7 +208,7 @@ def _for_files(
             yield _slurmctld(live, controller, ours, tuple(why))
         elif daemon in LABELS:
             yield from _left(live, run, controller, daemon, tuple(why))
-    yield from _standbys(live, world, controller, plan.items)
+    yield from _standbys(live, clusters, controller, plan.items)
 
 
 def _slurmctld(
@@ -220,10 +223,10 @@ def _slurmctld(
 
 
 def _standbys(
-    live: ClusterCopy, world: World, controller: Controller, items: Collection[Item]
+    live: ClusterCopy, clusters: SlinkyClusters, controller: Controller, items: Collection[Item]
 ) -> Iterator[Restart]:
     """Backups of slurmctld, which read their files at their start only."""
-    pods = world.slurmctld_pods(controller)
+    pods = clusters.slurmctld_pods(controller)
     if len(pods) < 2 or not items or not any(is_active(MARKS, pod) for pod in pods):
         return
     space = controller.metadata.namespace
@@ -239,26 +242,27 @@ def _left(
     live: ClusterCopy, run: SimulatedRun, controller: Controller, daemon: str, why: tuple[str, ...]
 ) -> Iterator[Restart]:
     """Daemons that the operator does not restart for their configuration."""
-    world, space, key = run.world, controller.metadata.namespace, controller.metadata.key
+    space, key = controller.metadata.namespace, controller.metadata.key
+    clusters, caches = run.clusters, run.clusters.caches
     yours: list[tuple[str, str]] = []
     match daemon:
         case "slurmd":
             yours = [
                 (one.metadata.name, f"NodeSet {one.metadata.key}")
-                for one in world.nodesets_of.get(key)
+                for one in caches.nodesets_of.get(key)
             ]
         case "slurmrestd":
             yours = [
                 (one.metadata.name, f"Deployment {space}/{names.restapi_workload(one)}")
-                for one in world.restapis_of.get(key)
+                for one in caches.restapis_of.get(key)
             ]
         case "sackd":
             yours = [
                 (one.metadata.name, f"Deployment {space}/{names.login_workload(one)}")
-                for one in world.loginsets_of.get(key)
+                for one in caches.loginsets_of.get(key)
             ]
         case _:
-            accounting = world.declared(controller).accounting
+            accounting = clusters.declared(controller).accounting
             if accounting is not None and not accounting.spec.external:
                 of = f"StatefulSet {space}/{names.accounting_workload(accounting)}"
                 yours = [(accounting.metadata.name, of)]
@@ -269,7 +273,7 @@ def _left(
 
 def _stays(run: SimulatedRun, space: str, name: str) -> bool:
     """Whether a pod is the same one at the end of the simulated run, and is not terminating."""
-    pod = run.world.pods.get(f"{space}/{name}")
+    pod = run.clusters.caches.pods.get(f"{space}/{name}")
     return pod is not None and not pod.metadata.deleting
 
 

@@ -15,8 +15,8 @@ from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.observed.members import cluster_keys
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.operator import REPORTER, Operator
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import INTERNAL_ERROR
 from penstock.kube import Client, Manager, Recorder
 from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
@@ -46,7 +46,7 @@ class SimulatedRun:
     """By Controller, names of the Slurm nodes that it drained."""
     changed: Mapping[str, frozenset[str]]
     """By Controller, names of the Slurm nodes that it gave other features, weight or GRES."""
-    world: World
+    clusters: SlinkyClusters
     """What the operator saw at the end."""
     failed: tuple[str, ...] = ()
     """Message for each object whose reconcile failed unexpectedly: the result is incomplete."""
@@ -121,7 +121,7 @@ async def _simulate_operator(
     drained = {key: _drains(slurm) - _drained(live.slurm[key]) for key, slurm in slurms.items()}
     changed = {key: _changed(live.slurm[key], slurm) for key, slurm in slurms.items()}
     failed = tuple(_failures(live, after))
-    return SimulatedRun(before, after, drained, changed, operator.world, failed)
+    return SimulatedRun(before, after, drained, changed, operator.clusters, failed)
 
 
 def _failures(live: ClusterCopy, after: Mapping[tuple[str, Key], Json | None]) -> Iterator[str]:

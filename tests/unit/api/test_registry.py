@@ -24,12 +24,11 @@ from penstock.api.registry import GROUPS, KINDS, REGISTRY, rules_of
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.kube.webhook.review import Answer, answer
 from penstock.translate.slinky.worker_set import MARKS
 from support import nebius
-from unit.controllers.stage import put, world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import new_clusters, put
 
 
 class QuotaSpec(KubeStruct, frozen=True):
@@ -88,9 +87,11 @@ def quota(name: str = "a", **spec: Any) -> Json:
     return {"metadata": {"name": name, "namespace": "slurm"}, "spec": spec}
 
 
-def ask(world: World, path: str, resource: Resource[Any] = QUOTAS, **request: Any) -> Answer:
+def ask(
+    clusters: SlinkyClusters, path: str, resource: Resource[Any] = QUOTAS, **request: Any
+) -> Answer:
     given: list[Answer] = []
-    handler = Admission(world, (*GROUPS, TINY)).handlers[path]
+    handler = Admission(clusters, groups=(*GROUPS, TINY)).handlers[path]
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     whole = {"uid": "u", "operation": "CREATE", "namespace": "slurm", "kind": kind, **request}
     body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": whole}
@@ -99,37 +100,37 @@ def ask(world: World, path: str, resource: Resource[Any] = QUOTAS, **request: An
 
 
 def test_a_new_group_is_validated_by_the_same_driver():
-    world = world_of(FakeApi())
-    found = ask(world, VALIDATE, object=quota(cluster="slurm", hours=25))
+    clusters = new_clusters()
+    found = ask(clusters, VALIDATE, object=quota(cluster="slurm", hours=25))
     assert [(one.field, one.message) for one in found.causes] == [
         ("spec.hours", "25 are more than 24: write fewer")
     ]
     assert found.warnings == (
         "spec.cluster: there is no Controller slurm in this namespace yet; it is waited for",
     )
-    put(world.controllers, convert(CONTROLLERS, quota("slurm")))
-    assert ask(world, VALIDATE, object=quota(cluster="slurm", hours=24)) == Answer()
+    put(clusters.caches.controllers, convert(CONTROLLERS, quota("slurm")))
+    assert ask(clusters, VALIDATE, object=quota(cluster="slurm", hours=24)) == Answer()
 
 
 def test_a_new_group_is_compared_with_the_objects_of_its_cluster():
-    world = world_of(FakeApi())
-    put(world.controllers, convert(CONTROLLERS, quota("slurm")))
-    put(world.cache(QUOTAS), convert(QUOTAS, quota("b", cluster="slurm")))
-    found = ask(world, VALIDATE, object=quota(cluster="slurm"))
+    clusters = new_clusters()
+    put(clusters.caches.controllers, convert(CONTROLLERS, quota("slurm")))
+    put(clusters.caches.store.of(QUOTAS), convert(QUOTAS, quota("b", cluster="slurm")))
+    found = ask(clusters, VALIDATE, object=quota(cluster="slurm"))
     assert [one.message for one in found.causes] == ["b has this cluster: choose another"]
-    assert ask(world, VALIDATE, object=quota("b", cluster="slurm")) == Answer()
+    assert ask(clusters, VALIDATE, object=quota("b", cluster="slurm")) == Answer()
 
 
 def test_a_new_group_is_given_defaults_by_the_same_driver():
-    found = ask(world_of(FakeApi()), DEFAULT, object=quota(hours=1))
+    found = ask(new_clusters(), DEFAULT, object=quota(hours=1))
     assert found.patch == ({"op": "add", "path": "/spec/cluster", "value": "slurm"},)
 
 
 def test_users_of_a_deleted_object_are_found_in_all_groups():
-    world = world_of(FakeApi())
-    put(world.cache(QUOTAS), convert(QUOTAS, quota("b", cluster="slurm")))
+    clusters = new_clusters()
+    put(clusters.caches.store.of(QUOTAS), convert(QUOTAS, quota("b", cluster="slurm")))
     gone = {"operation": "DELETE", "oldObject": quota("slurm")}
-    (told,) = ask(world, VALIDATE, CONTROLLERS, **gone).warnings
+    (told,) = ask(clusters, VALIDATE, CONTROLLERS, **gone).warnings
     assert told.startswith("Quota b belong to this Controller")
 
 

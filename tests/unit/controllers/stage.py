@@ -14,8 +14,12 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.nodeset.actor import Actor
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -24,6 +28,7 @@ from penstock.controllers.slinky.worker_source import NodeSetSource
 from penstock.controllers.workers.source import WorkerSource
 from penstock.kube import Cache, Client, Expectations, Manager, Recorder
 from penstock.kube.cache.store import Entry
+from penstock.kube.runtime.state import StateByUid
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
@@ -38,9 +43,22 @@ from unit.kube.fake_api import FakeApi
 PODS_PATH = "/api/v1/namespaces/slurm/pods"
 
 
-def world_of(api: FakeApi) -> World:
-    """Empty caches; nothing watches."""
-    return World(Manager(Client(api)), Settings())
+def clusters_of(manager: Manager, settings: Settings | None = None) -> SlinkyClusters:
+    """Of empty caches; nothing watches."""
+    caches, settings = SlinkyCaches(CacheStore(manager)), settings or Settings()
+    return SlinkyClusters(
+        caches,
+        SecretReader(caches.secrets),
+        settings.images,
+        settings.cluster_domain,
+        StateByUid(caches.controllers, PartitionOverrides),
+        StateByUid(caches.controllers, RejectedFiles),
+    )
+
+
+def new_clusters() -> SlinkyClusters:
+    """Of empty caches, with an API server that is never asked."""
+    return clusters_of(Manager(Client(FakeApi())))
 
 
 def put(cache: Cache[Any], *objects: KubeObject) -> None:
@@ -57,9 +75,11 @@ def drop(cache: Cache[Any], obj: KubeObject) -> None:
 class Source(NodeSetSource):
     """The workers of a NodeSet, with the cluster that is given."""
 
-    def __init__(self, nodeset: NodeSet, world: World, cluster: ClusterInputs | None) -> None:
+    def __init__(
+        self, nodeset: NodeSet, caches: SlinkyCaches, cluster: ClusterInputs | None
+    ) -> None:
         self._nodeset = nodeset
-        self._world = world
+        self._caches = caches
         self._cluster = cluster or Finding(None, "ControllerNotFound")
         self.object = nodeset
         self.resource = NODESETS
@@ -73,7 +93,7 @@ class Stage:
     """An actor with all that it acts on."""
 
     api: FakeApi
-    world: World
+    caches: SlinkyCaches
     rest: SimulatedSlurmrestd
     link: SlurmConnection
     actor: Actor
@@ -89,7 +109,7 @@ class Stage:
         plain: Json = msgspec.to_builtins(pod)
         self.api.put(path, **{key: plain[key] for key in ("metadata", "spec", "status")})
         self.api.objects[path]["metadata"]["resourceVersion"] = pod.metadata.resource_version
-        put(self.world.pods, pod)
+        put(self.caches.pods, pod)
 
     @property
     def pods(self) -> list[str]:
@@ -97,7 +117,7 @@ class Stage:
         return sorted(path.rpartition("/")[2] for path in self.api.objects if PODS_PATH in path)
 
     def source(self, cluster: ClusterInputs | None = None) -> WorkerSource:
-        return Source(self.nodeset, self.world, cluster)
+        return Source(self.nodeset, self.caches, cluster)
 
     async def act(self, *actions: Any, abandoned: bool = False, link: bool = True) -> bool:
         connection = self.link if link else None
@@ -118,10 +138,10 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     """A stage on which Slurm knows these nodes, idle, and has been asked once."""
     api = FakeApi()
     client = Client(api)
-    world = World(Manager(client), Settings())
+    caches = SlinkyCaches(CacheStore(Manager(client)))
     events = Events(Recorder(client, "test", "test"), NODESETS)
-    caches = worker_caches(world)
-    actor = Actor(client, caches, events, Expectations(world.pods, client.clock))
+    written = Expectations(caches.pods, client.clock)
+    actor = Actor(client, worker_caches(caches), events, written)
     async with SimulatedSlurmrestd() as rest:
         for name in nodes:
             rest.slurmctld.register(name)
@@ -138,7 +158,7 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
         await asyncio.sleep(0)
         try:
             await link.mirror.poll()
-            yield Stage(api, world, rest, link, actor, nodeset)
+            yield Stage(api, caches, rest, link, actor, nodeset)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -16,8 +16,7 @@ from penstock.render.parts import ssh_host_keys as hostkeys
 from penstock.simulation.apiserver.patches import strategic
 from penstock.simulation.event_loop import simulate
 from support import nodesets
-from unit.controllers.stage import put, stage, world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import new_clusters, put, stage
 
 
 async def test_conditions_of_the_kubelet_outlive_ours() -> None:
@@ -81,13 +80,13 @@ def test_no_host_keys_are_made_while_a_login_has_some(
 
 def test_revisions_are_found_by_their_owner_though_nothing_selects_them() -> None:
     """D19: upstream's lack the labels of its own selector, so that it never finds them again."""
-    world = world_of(FakeApi())
+    caches = new_clusters().caches
     owner = OwnerReference(kind="NodeSet", name="compute", uid="nodeset-uid", controller=True)
     other = msgspec.structs.replace(owner, uid="another")
     for number, owners in enumerate(((owner,), (owner,), (other,), ())):
         meta = ObjectMeta(
             name=f"compute-{number}", namespace="slurm", uid=f"{number}", owner_references=owners
         )
-        put(world.revisions, ControllerRevision(metadata=meta, revision=number))
-    found = world.revisions_of.get("nodeset-uid")
+        put(caches.revisions, ControllerRevision(metadata=meta, revision=number))
+    found = caches.revisions_of.get("nodeset-uid")
     assert [one.metadata.name for one in found] == ["compute-0", "compute-1"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from penstock.api.kubernetes.meta import Json, KubeStruct, ObjectMeta
 from penstock.api.registry import GROUPS
 from penstock.api.slinky import labels as slinky_labels
 from penstock.controllers.admission.related import RelatedObjectsFinder
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.slurm_node import topology
 from penstock.kube.webhook.review import NOTHING, AdmissionRequest, Answer, Cause, Handler
 from penstock.translate.slinky.worker_set import MARKS
@@ -43,10 +43,16 @@ class _Binding(KubeStruct, frozen=True):
 class Admission:
     """Answers about the kinds of all groups by their rules and by the caches of this process."""
 
-    def __init__(self, world: World, groups: Sequence[ApiGroup] = GROUPS) -> None:
-        self._world = world
+    def __init__(
+        self,
+        clusters: SlinkyClusters,
+        namespaces: Collection[str] = (),
+        groups: Sequence[ApiGroup] = GROUPS,
+    ) -> None:
+        self._clusters = clusters
+        self._namespaces = namespaces
         self._registry = Registry(groups)
-        self._related = RelatedObjectsFinder(self._registry, world.cache)
+        self._related = RelatedObjectsFinder(self._registry, clusters.caches.store.of)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -108,9 +114,9 @@ class Admission:
         drained. Any other is told when the node has registered, see `decide.slurm_node.topology`.
         """
         binding = msgspec.json.decode(request.object, type=_Binding)
-        world = self._world
-        pod = world.pods.get(f"{request.namespace}/{request.name or binding.metadata.name}")
-        machine = world.nodes.get(binding.target.name)
+        caches = self._clusters.caches
+        pod = caches.pods.get(f"{request.namespace}/{request.name or binding.metadata.name}")
+        machine = caches.nodes.get(binding.target.name)
         if pod is None or machine is None or binding.target.kind not in ("", "Node"):
             return Answer()
         labels = pod.metadata.labels
@@ -118,10 +124,10 @@ class Admission:
             return Answer()
         place = topology.wanted(MARKS, machine)
         cluster = f"{request.namespace}/{labels.get(slinky_labels.CLUSTER, '')}"
-        controller = world.controllers.get(cluster)
+        controller = caches.controllers.get(cluster)
         if not place or controller is None:
             return Answer()
-        data = world.config_data(controller)
+        data = self._clusters.config_data(controller)
         refs = controller.spec.config_file_refs or ()
         files = {file: text for ref in refs for file, text in data.get(ref.name, {}).items()}
         if not topology.exists(place, files):
@@ -133,8 +139,7 @@ class Admission:
         return Answer(patch=() if given == there else (patch,))
 
     def _ours(self, namespace: str) -> bool:
-        watched = self._world.settings.namespaces
-        return not watched or namespace in watched
+        return not self._namespaces or namespace in self._namespaces
 
 
 def _decoded(raw: msgspec.Raw, type_: type[Any]) -> Any:

@@ -28,7 +28,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import Json, OwnerReference
 from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.admission.handlers import Admission
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import AlreadyExistsError, Cache, Client, Controller, Manager, Result
 from penstock.kube.webhook.certificates import (
@@ -52,7 +52,9 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 class Webhooks:
     """Serves the webhooks in every process; while leading, keeps the certificate and its trust."""
 
-    def __init__(self, client: Client, manager: Manager, world: World, settings: Settings) -> None:
+    def __init__(
+        self, client: Client, manager: Manager, clusters: SlinkyClusters, settings: Settings
+    ) -> None:
         options = settings.webhooks
         self._client = client
         self._own = options.own
@@ -65,7 +67,10 @@ class Webhooks:
             {service, f"{service}.svc", f"{service}.svc.{domain}", *options.hosts}
         )
         self.server = WebhookServer(
-            Admission(world).handlers, client.metrics, port=options.port, host=options.host
+            Admission(clusters, settings.namespaces).handlers,
+            client.metrics,
+            port=options.port,
+            host=options.host,
         )
         self._secrets = manager.cache(
             SECRETS,

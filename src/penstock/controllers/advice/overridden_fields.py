@@ -21,7 +21,7 @@ class OverriddenFieldDetector:
 
     def __init__(self, context: Context, resource: Resource[Any]) -> None:
         self._client = context.client
-        self._cache = cache = context.world.caches.of(resource, raw=True)
+        self._cache = cache = context.caches.store.of(resource, raw=True)
         self._events = Events(context.recorder, resource)
         self._seen: dict[str, Json] = {}
         """By uid the last version of each object."""

@@ -47,14 +47,14 @@ class DirectoryMonitor:
 
     def __init__(self, context: Context) -> None:
         self._client = context.client
-        self._world = context.world
+        self._secrets = context.secrets
         self._states = context.states(LOGINSETS, _State)
 
     async def observe(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
         """The condition of a LoginSet, and a warning when there is something new to tell."""
         state, old = self._states.of(obj), obj.status.conditions
         ref = obj.spec.sssd_conf_ref
-        conf = self._world.secret_value(obj.metadata.namespace, ref) if ref is not None else None
+        conf = self._secrets.value(obj.metadata.namespace, ref) if ref is not None else None
         if ref is None or not directory.asks((conf or b"").decode(errors="replace")):
             state.heard = None
             return directory.findings("", {}, old)

@@ -34,7 +34,7 @@ class GeneratedKeys:
         labels = app_labels.labels("slurmctld", controller.metadata.name)
         await self._keep(controller, events)
         for name, file in wanted:
-            found = self._context.world.secrets.get(f"{space}/{name}")
+            found = self._context.caches.secrets.get(f"{space}/{name}")
             if found is None:
                 manifest = key_secret(
                     controller, name, {file: generate()}, labels, stays=spec.persistent
@@ -68,7 +68,7 @@ class GeneratedKeys:
     async def _keep(self, controller: Controller, events: Events) -> None:
         """Have Helm leave the keys: slurm-operator's chart has Secrets for them, ours has none."""
         for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller)):
-            secret = self._context.world.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
+            secret = self._context.caches.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
             if secret is None or not _would_go(secret):
                 continue
             keep = {app_labels.HELM_POLICY: app_labels.HELM_KEEP}

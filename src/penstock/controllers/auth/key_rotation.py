@@ -12,9 +12,10 @@ from penstock.api.kubernetes.kinds import SECRETS, Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.controllers.observed.references import sharing_key
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.auth.key_rotation import Seen, Step, step
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container, slurmd_started_at
@@ -43,9 +44,11 @@ class _State:
 class KeyRotation:
     """Looks after the key rings of all clusters."""
 
-    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+    def __init__(self, context: SlinkyContext, connections: SlurmConnections) -> None:
         self._context = context
-        self._world = context.world
+        self._caches = context.caches
+        self._clusters = context.clusters
+        self._secrets = context.secrets
         self._connections = connections
         self._restarter = PodRestarter(context.client)
         self._states = context.states(CONTROLLERS, _State)
@@ -55,14 +58,14 @@ class KeyRotation:
         state, space = self._states.of(controller), controller.metadata.namespace
         state.is_moving = False
         ref = names.slurm_key_ref(controller)
-        wanted = self._world.secret_value(space, ref)
+        wanted = self._secrets.value(space, ref)
         if wanted is None:
             return []
         name = names.key_ring(controller)
-        ring = self._world.ring(controller)
+        ring = self._clusters.ring(controller)
         if ring is None:
-            if self._world.secrets.get(f"{space}/{name}") is None:
-                origin = self._world.secret_hash(space, ref)
+            if self._caches.secrets.get(f"{space}/{name}") is None:
+                origin = self._secrets.hash(space, ref)
                 manifest = ring_secret(controller, name, Ring(wanted, origin, origin))
                 await self._context.objects.create_secret(controller, events, manifest)
                 return []
@@ -105,7 +108,7 @@ class KeyRotation:
 
     async def _write(self, controller: Controller, ring: Ring) -> None:
         name = names.key_ring(controller)
-        secret = self._world.secrets.get(f"{controller.metadata.namespace}/{name}")
+        secret = self._caches.secrets.get(f"{controller.metadata.namespace}/{name}")
         if secret is None:
             return
         meta = secret.metadata
@@ -137,7 +140,7 @@ class KeyRotation:
         now = self._context.client.clock.time()
         if ring.phase is Phase.SETTLED:
             return Seen(now, wanted)
-        cluster = self._world.declared(controller)
+        cluster = self._clusters.declared(controller)
         return Seen(
             now,
             wanted,
@@ -148,11 +151,11 @@ class KeyRotation:
         )
 
     def _workers(self, controller: Controller) -> Iterable[Pod]:
-        for nodeset in self._world.nodesets_of.get(controller.metadata.key):
-            yield from self._world.pods_of.get(nodeset.metadata.uid)
+        for nodeset in self._caches.nodesets_of.get(controller.metadata.key):
+            yield from self._caches.pods_of.get(nodeset.metadata.uid)
 
     def _unable(self, controller: Controller) -> list[str]:
-        every = [*self._world.slurmctld_pods(controller), *self._workers(controller)]
+        every = [*self._clusters.slurmctld_pods(controller), *self._workers(controller)]
         return [
             pod.metadata.name
             for pod in every
@@ -187,14 +190,14 @@ class KeyRotation:
         if ring.phase is not Phase.CLIENTS:
             return []
         space, key = controller.metadata.namespace, controller.metadata.key
-        workloads = [("login", one.metadata.name) for one in self._world.loginsets_of.get(key)]
-        accounting = self._world.declared(controller).accounting
-        if accounting is not None and controller in self._world.rings_of(accounting):
+        workloads = [("login", one.metadata.name) for one in self._caches.loginsets_of.get(key)]
+        accounting = self._clusters.declared(controller).accounting
+        if accounting is not None and controller in sharing_key(accounting, self._caches.store):
             workloads.append(("slurmdbd", accounting.metadata.name))
         return [
             pod.metadata.name
             for component, instance in workloads
-            for pod in self._world.pods_labelled(space, component, instance)
+            for pod in self._caches.pods_labelled(space, component, instance)
             if not pod.metadata.deleting
             if pod.metadata.annotations.get(slinky_labels.SLURM_KEY_HASH) != ring.clients
             or not pod.ready

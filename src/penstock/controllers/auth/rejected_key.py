@@ -14,7 +14,7 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.auth import rejected_key as refused_key
 from penstock.decide.auth.rejected_key import Refusal
 from penstock.decide.observed.pod import SLURMD
@@ -44,9 +44,10 @@ class _Read:
 class RejectedKeyDetector:
     """What was read, by the key of the object that is told of it."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         self._client = context.client
-        self._world = context.world
+        self._clusters = context.clusters
+        self._secrets = context.secrets
         self._restarter = PodRestarter(context.client)
         self._read: dict[str, _Read] = {}
 
@@ -95,13 +96,13 @@ class RejectedKeyDetector:
         if own is not None and own.name == names.key_ring(cluster.controller):
             # What is in the ring was made of the Secret that users know.
             own = wanted
-        if own is not None and (found := self._world.secret_hash(meta.namespace, own)):
+        if own is not None and (found := self._secrets.hash(meta.namespace, own)):
             await self.refresh(waiting, found)
         return [refused_key.finding(refused, own, wanted)]
 
     async def _log_of_slurmctld(self, cluster: ClusterInputs) -> str:
         """The end of it; empty while it cannot be read."""
-        pods = self._world.slurmctld_pods(cluster.controller)
+        pods = self._clusters.slurmctld_pods(cluster.controller)
         if not pods:
             return ""
         meta = pods[0].metadata

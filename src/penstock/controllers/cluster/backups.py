@@ -14,8 +14,8 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, MOST_BACKUPS, Controller
 from penstock.api.slinky.labels import CONTROLLER_ACTIVE
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.decide.cluster import backups
 from penstock.kube import ForbiddenError, NotFoundError
@@ -39,9 +39,9 @@ class _State:
 class Backups:
     """Looks after the pods of a Controller with backups."""
 
-    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+    def __init__(self, context: SlinkyContext, connections: SlurmConnections) -> None:
         self._client = context.client
-        self._world = context.world
+        self._clusters = context.clusters
         self._connections = connections
         self._objects = context.objects
         self._restarter = PodRestarter(context.client)
@@ -62,7 +62,10 @@ class Backups:
         if now - state.polled_at >= PACE_S:
             state.polled_at = now
             await self._label(controller, events)
-        pods, data = self._world.slurmctld_pods(controller), self._world.real_config(controller)
+        pods, data = (
+            self._clusters.slurmctld_pods(controller),
+            self._clusters.real_config(controller),
+        )
         if data is not None:
             # Before another one is written: what they read is what is there now.
             had = content_hash(mounted(cluster, data))
@@ -91,7 +94,7 @@ class Backups:
         if controller.spec.replicas != 1:
             return
         labels = {CONTROLLER_ACTIVE: TRUE}
-        for pod in self._world.slurmctld_pods(controller):
+        for pod in self._clusters.slurmctld_pods(controller):
             meta = pod.metadata
             if meta.deleting or labels.items() <= meta.labels.items():
                 continue
@@ -119,7 +122,7 @@ class Backups:
 
     async def _label(self, controller: Controller, events: Events) -> None:
         pods = sorted(
-            self._world.slurmctld_pods(controller), key=lambda pod: _ordinal(controller, pod)
+            self._clusters.slurmctld_pods(controller), key=lambda pod: _ordinal(controller, pod)
         )
         wanted = backups.active(MARKS, pods, await self._answering(controller))
         if wanted is None:

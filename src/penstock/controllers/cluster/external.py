@@ -11,8 +11,8 @@ from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.base.times import write
 from penstock.controllers.auth.rejected_key import AGAIN_S, RejectedKeyDetector
 from penstock.controllers.config.triggers import tell
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnections
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.auth import rejected_key as refused_key
@@ -34,11 +34,11 @@ class _State:
 class ExternalCluster:
     """Brings about what the cluster of an outside slurmctld has here."""
 
-    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+    def __init__(self, context: SlinkyContext, connections: SlurmConnections) -> None:
         self._client = context.client
         self._objects = context.objects
         self._connections = connections
-        self._world = context.world
+        self._caches = context.caches
         self._port_probe = context.port_probe
         self.keys = RejectedKeyDetector(context)
         self._states = context.states(CONTROLLERS, _State)
@@ -85,8 +85,8 @@ class ExternalCluster:
 
     def _workers(self, controller: Controller) -> list[Pod]:
         found: list[Pod] = []
-        for nodeset in self._world.nodesets_of.get(controller.metadata.key):
-            found += self._world.pods_of.get(nodeset.metadata.uid)
+        for nodeset in self._caches.nodesets_of.get(controller.metadata.key):
+            found += self._caches.pods_of.get(nodeset.metadata.uid)
         return sorted(found, key=lambda pod: pod.metadata.name)
 
     async def _way(self, controller: Controller, said: Fact[object]) -> End:

@@ -23,7 +23,7 @@ class ServiceMonitors:
 
     def __init__(self, context: Context) -> None:
         self._objects = context.objects
-        self._cache = context.world.monitors
+        self._cache = context.caches.monitors
         self._unserved: set[str] = set()
         """Uids of Controllers whose slurmctld has no metrics."""
 

@@ -39,7 +39,7 @@ class Releases:
     def __init__(
         self, context: Context, connections: SlurmConnections, configuration: ConfigTransaction
     ) -> None:
-        self._world = context.world
+        self._caches = context.caches
         self._connections = connections
         self._configuration = configuration
         self._states = context.states(CONTROLLERS, _State)
@@ -113,7 +113,7 @@ class Releases:
     def _workload(self, obj: Controller) -> Json | None:
         """Slurmctld's StatefulSet as it was last seen."""
         key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
-        return self._world.stateful_sets.raw(key)
+        return self._caches.stateful_sets.raw(key)
 
 
 def trial(workload: Json) -> list[Finding]:

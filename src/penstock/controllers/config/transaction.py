@@ -10,8 +10,8 @@ from penstock.api.kubernetes.kinds import PODS, Node, Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.acknowledgement import Acknowledgements, read
@@ -67,9 +67,10 @@ class _State:
 class ConfigTransaction:
     """Looks at the configuration of a Controller and does what was decided."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         self._client = context.client
-        self._world = context.world
+        self._caches = context.caches
+        self._clusters = context.clusters
         self._restarter = PodRestarter(context.client)
         self._states = context.states(CONTROLLERS, _State)
 
@@ -93,7 +94,7 @@ class ConfigTransaction:
         still as another operator made it, `parser` the release whose REST calls slurmrestd has.
         A trial by an image of an `other_release` than slurmctld's is no verdict on a line.
         """
-        pod = next(iter(self._world.slurmctld_pods(controller)), None)
+        pod = next(iter(self._clusters.slurmctld_pods(controller)), None)
         data, serves = files(cluster), bool(runs.ok)
         marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
         wanted = Version(data, config_hash(cluster), own_hash(cluster, data))
@@ -165,7 +166,7 @@ class ConfigTransaction:
         Standbys are told nothing: they get new pods instead.
         """
         refresh = self._refresh(controller, decision, view.candidate.hash)
-        for pod in self._world.slurmctld_pods(controller)[:1]:
+        for pod in self._clusters.slurmctld_pods(controller)[:1]:
             meta = pod.metadata
             if meta.deleting:
                 continue
@@ -199,7 +200,7 @@ class ConfigTransaction:
 
     async def restart(self, controller: Controller, events: Events, decision: ConfigStep) -> None:
         """Restart slurmctld by a new pod; its state is on a claim."""
-        for pod in self._world.slurmctld_pods(controller):
+        for pod in self._clusters.slurmctld_pods(controller):
             if pod.metadata.deleting:
                 continue
             name = pod.metadata.name
@@ -243,7 +244,7 @@ class ConfigTransaction:
 
     def _version(self, cluster: ClusterInputs, name: str) -> Version | None:
         """What one of our ConfigMaps holds, unless somebody else wrote it."""
-        found = self._world.config_map(f"{cluster.namespace}/{name}")
+        found = self._caches.config_map(f"{cluster.namespace}/{name}")
         if found is None or found.metadata.deleting or found.binary_data:
             return None
         data = found.data or {}
@@ -254,7 +255,7 @@ class ConfigTransaction:
 
     def _refused(self, cluster: ClusterInputs, name: str) -> dict[str, str]:
         """The verdict that a ConfigMap of ours carries."""
-        found = self._world.config_map(f"{cluster.namespace}/{name}")
+        found = self._caches.config_map(f"{cluster.namespace}/{name}")
         if found is None or found.metadata.deleting:
             return {}
         return rejections_in(found.metadata.annotations)
@@ -292,7 +293,7 @@ class ConfigTransaction:
         """How slurmctld comes up with the real files, if it does not serve yet."""
         state, found = self._states.of(controller), StartResult()
         if real is not None and not serves:
-            node = self._world.nodes.get(pod.spec.node_name or "") if pod else None
+            node = self._caches.nodes.get(pod.spec.node_name or "") if pod else None
             now = self._client.clock.monotonic()
             found = observe(state.start, pod, real.hash, node_ready=_is_ready(node), now=now)
         state.start = found.start

@@ -7,8 +7,8 @@ from penstock.api.kubernetes.kinds import PODS, Pod
 from penstock.api.slinky.controller import Controller
 from penstock.base.times import write
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.config.transaction import ConfigView
 from penstock.decide.config.triggers import (
     REJECTED,
@@ -26,16 +26,16 @@ from penstock.translate.slinky.cluster import MARKS
 class Triggers:
     """Does what is asked for once, and says what came of it."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         self._client = context.client
-        self._world = context.world
+        self._clusters = context.clusters
         self._restarter = PodRestarter(context.client)
 
     async def advance(
         self, controller: Controller, events: Events, config: ConfigView
     ) -> TriggerStep:
         """The next step; what it has to tell is to be written to the status."""
-        pods = self._world.slurmctld_pods(controller)
+        pods = self._clusters.slurmctld_pods(controller)
         found = next_trigger_step(
             TriggerView(
                 MARKS,

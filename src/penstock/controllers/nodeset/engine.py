@@ -70,7 +70,7 @@ class WorkerSetEngine:
         lifetimes: Lifetimes,
     ) -> None:
         self._client = context.client
-        self._settings = context.world.settings
+        self._settings = context.settings
         self._caches = caches
         self._connections = connections
         self._written = lifetimes.owner(Expectations[Pod](caches.pods, context.client.clock))

@@ -139,6 +139,16 @@ def tokens_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
     return keys(same_namespace(obj, lookup.all(TOKENS)))
 
 
+def is_generated_key(namespace: str, name: str, lookup: Lookup) -> bool:
+    """Whether a Secret is one that a Controller of the namespace generates for itself."""
+    return any(
+        (one.spec.slurm_key_ref is None and name == names.generated_slurm_key(one))
+        or (one.spec.effective_jwt_key_ref is None and name == names.generated_jwt_key(one))
+        for one in lookup.all(CONTROLLERS)
+        if one.metadata.namespace == namespace
+    )
+
+
 def sharing_key(accounting: Accounting, lookup: Lookup) -> list[Controller]:
     """The Controllers that share their slurm.key with a slurmdbd, by name."""
     ref = accounting.spec.slurm_key_ref

@@ -13,12 +13,13 @@ from dataclasses import replace
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
+from penstock.controllers.observed.cluster_state import PartitionOverrides
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.membership import mark
 from penstock.controllers.partition.state import AppliedPartitions, Refusal, State, Told
 from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.partition.worker_labels import workers
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_PENDING
 from penstock.controllers.runtime.slurm_connections import (
@@ -34,6 +35,7 @@ from penstock.decide.partition.retention import empty
 from penstock.decide.partition.retention import finding as held_finding
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
+from penstock.kube.runtime.state import StateByUid
 from penstock.render.config import partition as render
 from penstock.render.config.sections import with_partitions_of
 from penstock.render.slinky.config.slurm_conf import retained_partitions, slurm_conf
@@ -67,9 +69,16 @@ class PartitionChanges:
     """The changes of all clusters. Signals requeue the Controller and report what was sent."""
 
     def __init__(
-        self, world: World, connections: SlurmConnections, clock: Clock, signals: Signals
+        self,
+        clusters: SlinkyClusters,
+        connections: SlurmConnections,
+        clock: Clock,
+        signals: Signals,
+        overrides: StateByUid[PartitionOverrides],
     ) -> None:
-        self._world = world
+        self._caches = clusters.caches
+        self._clusters = clusters
+        self._overrides = overrides
         self._connections = connections
         self._clock = clock
         self._signals = signals
@@ -99,10 +108,10 @@ class PartitionChanges:
 
         None while this process has not compared what is declared with the file.
         """
-        key, old = controller.metadata.key, self._world.slurm_conf(controller)
+        key, old = controller.metadata.key, self._clusters.slurm_conf(controller)
         if old is None or not self.has_compared(key):
             return None
-        text = slurm_conf(self._world.cluster(controller))
+        text = slurm_conf(self._clusters.cluster(controller))
         differing = frozenset(one.name for one in partition_changes(old, text))
         return differing | self._state(key).sent.keys() | self._proof.waits(key)
 
@@ -115,7 +124,7 @@ class PartitionChanges:
     async def prove(self, controller: Controller, cluster: ClusterInputs, events: Events) -> None:
         """See that slurmctld, which runs with its file by now, still has what it was told."""
         key = controller.metadata.key
-        text, link = self._world.slurm_conf(controller), self._connections.get(key)
+        text, link = self._clusters.slurm_conf(controller), self._connections.get(key)
         if text is None or link is None or not self._proof.waits(key):
             return
 
@@ -169,7 +178,7 @@ class PartitionChanges:
         nodes = link.mirror.snapshot.nodes
         if isinstance(nodes, Unknown):
             return {}
-        kubernetes = workers(self._world, cluster)
+        kubernetes = workers(self._caches, cluster)
         model = cluster.model
         return {
             node_set_of(one.name): render.members(model, one, nodes.value, kubernetes)
@@ -183,13 +192,9 @@ class PartitionChanges:
 
     def forget(self, key: str) -> None:
         """That Controller is gone, or another one has its name."""
-        state = self._states.pop(key, None)
+        self._states.pop(key, None)
         self._proof.forget(key)
         self._judged.discard(key)
-        if state is not None:
-            self._world.kept_partitions.pop(state.uid, None)
-            self._world.freed_partitions.pop(state.uid, None)
-            self._world.refused_files.pop(state.uid, None)
 
     async def apply(self, controller: Controller, events: Events) -> AppliedPartitions:
         """Change slurmctld's partitions to what is declared, as far as it takes them.
@@ -197,30 +202,30 @@ class PartitionChanges:
         What is declared meanwhile waits for the next time: of the cluster that is returned, each
         partition was told to slurmctld, or is as it was.
         """
-        key, uid = controller.metadata.key, controller.metadata.uid
-        world, state = self._world, self._state(key)
-        world.freed_partitions[uid] = state.freed
-        cluster = replace(world.cluster(controller), rejected_partitions=frozenset[str]())
+        key, clusters = controller.metadata.key, self._clusters
+        state, overrides = self._state(key), self._overrides.of(controller)
+        overrides.freed = state.freed
+        cluster = replace(clusters.cluster(controller), rejected_partitions=frozenset[str]())
         invalid = render.invalid(cluster.model)
-        old = world.slurm_conf(controller)
+        old = clusters.slurm_conf(controller)
         if old is None or controller.spec.external:
-            world.kept_partitions.pop(uid, None)
+            overrides.kept, overrides.slurm_conf = frozenset(), ""
             return AppliedPartitions(cluster)
         wanted = slurm_conf(cluster)
         if invalid:
             wanted = with_partitions_of(state.base(old), wanted, invalid)
         self._tidy(state, old, wanted)
-        world.freed_partitions[uid] = state.freed
+        overrides.freed = state.freed
         link = self._connections.get(key)
         accepted, text = cluster, wanted
-        if (found := world.accepted(controller)) is not None:
+        if (found := clusters.accepted(controller)) is not None:
             # A removed partition does not wait for somebody's mistake in the Controller's lines.
             accepted = replace(found, rejected_partitions=frozenset[str]())
             text = slurm_conf(accepted)
             if invalid:
                 text = with_partitions_of(state.base(old), text, invalid)
-        if await self._free(controller, accepted, link, (old, text), events):
-            cluster = replace(accepted, freed=world.freed_partitions[uid])
+        if await self._free(controller, accepted, link, (old, text), events, overrides):
+            cluster = replace(accepted, freed=overrides.freed)
             wanted = slurm_conf(cluster)
             if invalid:
                 wanted = with_partitions_of(state.base(old), wanted, invalid)
@@ -228,21 +233,20 @@ class PartitionChanges:
         if not (link is not None and link.has_answered) and live_only(old, wanted) and changed:
             # This process has not heard of slurmrestd yet: the file can wait that long.
             names = invalid | {one.name for one in changed}
-            world.kept_partitions[uid] = names, old
+            overrides.kept, overrides.slurm_conf = names, old
             self._requeue(key, SOON_S)
-            return self._keeping(controller, cluster, old)
+            return self._keeping(controller, cluster, old, overrides)
         self._judged.add(key)
         if changed and live_only(old, wanted) and self._reads_soon(controller):
             names = invalid | state.refused.keys() | {one.name for one in changed}
-            world.kept_partitions[uid] = names, state.base(old)
+            overrides.kept, overrides.slurm_conf = names, state.base(old)
             self._requeue(key, SOON_S)
-            return self._keeping(controller, cluster, old)
+            return self._keeping(controller, cluster, old, overrides)
         members: Mapping[str, frozenset[str]] = {}
         held = retained_partitions(cluster)
         if link is not None and link.client is not None:
-            kept = world.kept_partitions.get(uid)
-            kubernetes = workers(world, cluster)
-            marked = await mark(link, cluster, kubernetes, held | (kept[0] if kept else held))
+            kubernetes = workers(self._caches, cluster)
+            marked = await mark(link, cluster, kubernetes, held | overrides.kept)
             members = marked.members
             if marked.trouble:
                 state.by_file = marked.trouble
@@ -253,15 +257,15 @@ class PartitionChanges:
             told, before = Told(events, controller, wanted), state.base(old)
             state.file = old
             done = await self._call(told, link, changed, members, state)
-            partition_gone.tell(world, events, controller, (before, wanted), only=done)
-        world.kept_partitions[uid] = invalid | state.refused.keys(), state.base(old)
+            partition_gone.tell(self._caches, events, controller, (before, wanted), only=done)
+        overrides.kept, overrides.slurm_conf = invalid | state.refused.keys(), state.base(old)
         if state.refused:
             self._requeue(key, AGAIN_S)
         if held:
             self._requeue(key, HELD_S)
         if changed:
             self._signals.emit(PARTITIONS_APPLIED, key)
-        return self._keeping(controller, cluster, old)
+        return self._keeping(controller, cluster, old, overrides)
 
     async def _free(
         self,
@@ -270,6 +274,7 @@ class PartitionChanges:
         link: SlurmConnection | None,
         texts: tuple[str, str],
         events: Events,
+        overrides: PartitionOverrides,
     ) -> bool:
         """Have slurmctld delete the partitions that nobody declares, once no job is in them.
 
@@ -278,7 +283,7 @@ class PartitionChanges:
         asked anew. Returns whether one is gone.
         """
         key, (old, wanted) = controller.metadata.key, texts
-        state, world, now = self._state(key), self._world, self._clock.monotonic()
+        state, now = self._state(key), self._clock.monotonic()
         waiting = {
             name
             for name in retained_partitions(cluster) - render.invalid(cluster.model)
@@ -315,7 +320,7 @@ class PartitionChanges:
             state.sent[name] = None
             state.deleted.add(name)
             gone.append(name)
-        world.freed_partitions[controller.metadata.uid] = state.freed
+        overrides.freed = state.freed
         if not gone:
             return False
         without = slurm_conf(replace(cluster, freed=state.freed))
@@ -331,7 +336,7 @@ class PartitionChanges:
 
     def _reads_soon(self, controller: Controller) -> bool:
         """Whether slurmctld would forget what it is told now: it reads its files, or ends."""
-        pods = self._world.slurmctld_pods(controller)[:1]
+        pods = self._clusters.slurmctld_pods(controller)[:1]
         leaves = any(pod.metadata.deleting for pod in pods)
         return leaves or self.reads(controller)
 
@@ -339,24 +344,28 @@ class PartitionChanges:
         """Whether slurmctld was seen to run with its file."""
         space = controller.metadata.namespace
         ours = (names.config_map(controller), names.config_map_alias(controller))
-        real, alias = (self._world.config_map(f"{space}/{name}") for name in ours)
+        real, alias = (self._caches.config_map(f"{space}/{name}") for name in ours)
         return real is not None and alias is not None and real.data == alias.data
 
     def held(self, controller: Controller) -> Finding | None:
         """What is told of partitions that nobody declares and that stay for their jobs."""
         key = controller.metadata.key
         link, state = self._connections.get(key), self._state(key)
-        cluster = self._world.cluster(controller)
+        cluster = self._clusters.cluster(controller)
         found = retained_partitions(cluster) - render.invalid(cluster.model)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
         words = {name: one.words for name, one in state.kept_by.items() if name in found}
-        return held_finding(found, jobs, words, restapi=any(self._world.restapis_of.get(key)))
+        return held_finding(found, jobs, words, restapi=any(self._caches.restapis_of.get(key)))
 
     def _keeping(
-        self, controller: Controller, cluster: ClusterInputs, old: str
+        self,
+        controller: Controller,
+        cluster: ClusterInputs,
+        old: str,
+        overrides: PartitionOverrides,
     ) -> AppliedPartitions:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
-        kept, base = self._world.kept_partitions[controller.metadata.uid]
+        kept, base = overrides.kept, overrides.slurm_conf
         found = replace(cluster, rejected_partitions=kept, slurm_conf=base if kept else "")
         text, sent = slurm_conf(found), self._state(controller.metadata.key).sent
         live = live_only(old, text) and all(
@@ -367,7 +376,7 @@ class PartitionChanges:
     def findings(self, controller: Controller) -> list[Finding]:
         """What slurmctld refused of partitions that have no object of their own."""
         key = controller.metadata.key
-        owned = {one.slurm_name for one in self._world.partitions_of.get(key)}
+        owned = {one.slurm_name for one in self._caches.partitions_of.get(key)}
         return [
             refused_finding(words, CONFIG_APPLIED)
             for name, words in sorted(self.refusals(key).items())
@@ -375,7 +384,7 @@ class PartitionChanges:
         ]
 
     def _state(self, key: str) -> State:
-        found = self._world.controllers.get(key)
+        found = self._caches.controllers.get(key)
         uid = found.metadata.uid if found is not None else ""
         state = self._states.get(key)
         if state is None or state.uid != uid:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
-from penstock.controllers.runtime.reconciler import Context
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterContext(Context):
+class ClusterContext(SlinkyContext):
     """A context with the connections to Slurm and what all clusters share of partitions."""
 
     connections: SlurmConnections

@@ -10,8 +10,8 @@ from penstock.api.registry import resource_of
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition.changes import PartitionChanges
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POLLED
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
@@ -42,14 +42,15 @@ class PartitionDrift:
     def __init__(
         self,
         client: Client,
-        world: World,
+        clusters: SlinkyClusters,
         connections: SlurmConnections,
         changes: PartitionChanges,
         signals: Signals,
         recorder: Recorder,
     ) -> None:
         self._client = client
-        self._world = world
+        self._caches = clusters.caches
+        self._clusters = clusters
         self._connections = connections
         self._changes = changes
         self._signals = signals
@@ -64,7 +65,7 @@ class PartitionDrift:
 
     def heard(self, key: str) -> None:
         """Slurmctld was asked for its partitions."""
-        controller, link = self._world.controllers.get(key), self._connections.get(key)
+        controller, link = self._caches.controllers.get(key), self._connections.get(key)
         if controller is None or link is None:
             return
         if controller.spec.external:
@@ -175,11 +176,11 @@ class PartitionDrift:
         key = controller.metadata.key
         if name in partition_lines(controller.spec.extra_conf):
             return controller
-        for one in self._world.nodesets_of.get(key):
+        for one in self._caches.nodesets_of.get(key):
             own = one.spec.partition is not None and one.spec.partition.enabled
             if own and names.partition_name(one) == name:
                 return one
-        named = [p for p in self._world.partitions_of.get(key) if p.slurm_name == name]
+        named = [p for p in self._caches.partitions_of.get(key) if p.slurm_name == name]
         living = [one for one in named if not one.metadata.deleting]
         by_age = sorted(
             living, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)
@@ -187,7 +188,7 @@ class PartitionDrift:
         return by_age[0] if by_age else controller
 
     def _adopts(self, key: str, name: str) -> bool:
-        controller = self._world.controllers.get(key)
+        controller = self._caches.controllers.get(key)
         if controller is None:
             return False
         owner = self._owner(controller, name)
@@ -200,12 +201,12 @@ class PartitionDrift:
 
         A partition that is on its way to what is declared says nothing.
         """
-        text, data = self._world.slurm_conf(controller), self._world.real_config(controller)
+        text, data = self._clusters.slurm_conf(controller), self._clusters.real_config(controller)
         coming = self._changes.under_way(controller)
         records, nodes = link.partitions.records, link.mirror.snapshot.nodes
         if text is None or data is None or coming is None or not isinstance(records, Known):
             return None
-        cluster = self._world.cluster(controller)
+        cluster = self._clusters.cluster(controller)
         if controller.status.effective_config_hash != content_hash(mounted(cluster, data)):
             return None
         there = nodes.value if isinstance(nodes, Known) else None

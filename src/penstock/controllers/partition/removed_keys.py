@@ -12,14 +12,14 @@ from collections.abc import Container
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.runtime.report import Events
 from penstock.decide.partition.conditions import without
 from penstock.slurm.partition.removed_keys import removed_keys
 
 
 def tell(
-    world: World,
+    caches: SlinkyCaches,
     events: Events,
     controller: Controller,
     texts: tuple[str, str],
@@ -31,7 +31,7 @@ def tell(
     if texts[0] == texts[1]:
         return
     found = removed_keys(*texts)
-    for nodeset in world.nodesets_of.get(controller.metadata.key) if found else ():
+    for nodeset in caches.nodesets_of.get(controller.metadata.key) if found else ():
         name, own = names.partition_name(nodeset), nodeset.spec.partition
         meant = name in found and name not in but and (only is None or name in only)
         if meant and own is not None and own.enabled:

@@ -60,6 +60,8 @@ class PartitionReconciler(Reconciler[Partition]):
 
     def __init__(self, context: ClusterContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
+        self._clusters = context.clusters
         self._connections = context.connections
         self._changes = context.changes
         self._drift = context.drift
@@ -70,14 +72,14 @@ class PartitionReconciler(Reconciler[Partition]):
 
         One that has just started would tell that Slurm is silent, and take it back.
         """
-        obj = self.world.partitions.get(key)
+        obj = self._caches.partitions.get(key)
         early = self.client.clock.monotonic() - self._started < HEARD_S
         if obj is not None and early and obj.status.observed_generation and not self._heard(obj):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
 
     def _heard(self, obj: Partition) -> bool:
-        controller, link = self.world.controller_of(obj), self._connections.of(obj)
+        controller, link = self._caches.controller_of(obj), self._connections.of(obj)
         if controller is None:
             return True
         if (
@@ -90,7 +92,7 @@ class PartitionReconciler(Reconciler[Partition]):
 
     async def reconcile_object(self, obj: Partition) -> list[Finding]:
         """Compare what is declared with what slurmctld says."""
-        cluster = require_cluster(self.world, obj)
+        cluster = require_cluster(self._clusters, obj)
         if isinstance(cluster, Finding):
             return [cluster]
         if cluster.controller.spec.external:
@@ -182,7 +184,7 @@ class PartitionReconciler(Reconciler[Partition]):
         if wanted is not None:
             expected: frozenset[str] | None = None
             if isinstance(nodes, Known):
-                kubernetes = workers(self.world, cluster)
+                kubernetes = workers(self._caches, cluster)
                 members = render.members(
                     cluster.model, partition_spec(obj), nodes.value, kubernetes
                 )

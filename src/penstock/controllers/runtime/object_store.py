@@ -20,7 +20,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.resource import Resource
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.runtime.report import Events
 from penstock.kube import AlreadyExistsError, Applier, Cache, Client, ConflictError, NotFoundError
 from penstock.kube.cache.store import version_of
@@ -40,19 +40,19 @@ _OF_PODS = (("spec", "template"), *(("spec", field) for field in FIXED))
 class ObjectStore:
     """Applies manifests of the few kinds that clusters are made of."""
 
-    def __init__(self, client: Client, world: World) -> None:
+    def __init__(self, client: Client, caches: KubernetesCaches) -> None:
         self._client = client
         self._applier = Applier(client)
         self._caches: dict[str, tuple[Resource[Any], Cache[Any]]] = {
-            "Service": (SERVICES, world.services),
-            "ConfigMap": (CONFIG_MAPS, world.config_maps),
-            "Secret": (SECRETS, world.secrets),
-            "StatefulSet": (STATEFUL_SETS, world.stateful_sets),
-            "Deployment": (DEPLOYMENTS, world.deployments),
-            "PodDisruptionBudget": (BUDGETS, world.budgets),
-            "ServiceMonitor": (SERVICE_MONITORS, world.monitors),
+            "Service": (SERVICES, caches.services),
+            "ConfigMap": (CONFIG_MAPS, caches.config_maps),
+            "Secret": (SECRETS, caches.secrets),
+            "StatefulSet": (STATEFUL_SETS, caches.stateful_sets),
+            "Deployment": (DEPLOYMENTS, caches.deployments),
+            "PodDisruptionBudget": (BUDGETS, caches.budgets),
+            "ServiceMonitor": (SERVICE_MONITORS, caches.monitors),
         }
-        self._config_maps = world.own_config_maps
+        self._config_maps = caches.store.own_config_maps
         self._settled: dict[str, tuple[str, Json]] = {}
         """By uid the version that was found to hold a manifest: not compared again."""
         self._written: dict[str, tuple[int, Json]] = {}

@@ -15,11 +15,13 @@ from penstock.api.kubernetes.conditions import Finding, conditions, set_conditio
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import Status
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.caches.kubernetes import KubernetesCaches
+from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.runtime.connectivity import PortProbe
 from penstock.controllers.runtime.lifetimes import Lifetimes
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.report import Events, build_conditions, internal_error, invalid
+from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.status import status_of, write_status
 from penstock.kube import (
     BadRequestError,
@@ -50,7 +52,9 @@ class Context:
     """What every loop works with."""
 
     client: Client
-    world: World
+    settings: Settings
+    caches: KubernetesCaches
+    secrets: SecretReader
     objects: ObjectStore
     port_probe: PortProbe
     recorder: Recorder
@@ -58,7 +62,7 @@ class Context:
 
     def states(self, resource: Resource[Any], new: Callable[[], S]) -> StateByUid[S]:
         """State for each object of a resource."""
-        return StateByUid(self.world.caches.of(resource), new)
+        return StateByUid(self.caches.store.of(resource), new)
 
 
 class StatusWriter(ABC, Generic[T]):
@@ -72,10 +76,9 @@ class StatusWriter(ABC, Generic[T]):
 
     def __init__(self, context: Context) -> None:
         self.client = context.client
-        self.world = context.world
         self.objects = context.objects
         self.events = Events(context.recorder, self.resource)
-        self._cache: Cache[T] = context.world.caches.of(self.resource)
+        self._cache: Cache[T] = context.caches.store.of(self.resource)
         self.lifetimes = Lifetimes()
 
     async def write(self, obj: T, findings: list[Finding], new: Status) -> None:

@@ -20,8 +20,9 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.members import ClusterMember, cluster_keys
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.runtime.metrics import SLURM_CALLS
 from penstock.controllers.runtime.signals import PARTITIONS_POLLED, REGISTRATION, SLURM
 from penstock.kube import NotLeaderError, Result
@@ -102,18 +103,22 @@ class SlurmConnections:
 
     def __init__(
         self,
-        world: World,
+        caches: SlinkyCaches,
+        secrets: SecretReader,
         signals: Signals,
         url_of: Callable[[RestApi], str],
         clock: Clock,
         exchange: Exchange | None = None,
         may_write: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._world = world
+        self._caches = caches
+        self._secrets = secrets
         self._signals = signals
         self._url_of = url_of
         self._clock = clock
-        self._exchange = exchange or bounded(lambda: largest_reply(sum(map(_size, world.nodesets))))
+        self._exchange = exchange or bounded(
+            lambda: largest_reply(sum(map(_size, caches.nodesets)))
+        )
         self._may_write = may_write
         self._connections: dict[str, SlurmConnection] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (
@@ -129,7 +134,7 @@ class SlurmConnections:
 
         That of an external slurmctld outlives its Controller while NodeSets need it to drain.
         """
-        link, controller = self._connections.get(key), self._world.controllers.get(key)
+        link, controller = self._connections.get(key), self._caches.controllers.get(key)
         if link is None or controller is None or link.uid == controller.metadata.uid:
             return link
         return None
@@ -137,12 +142,12 @@ class SlurmConnections:
     def external(self, member: NodeSet) -> ExternalSlurm | None:
         """How the slurmctld of a NodeSet is asked if it is outside, to be remembered there."""
         before = member.status.external_slurm
-        controller = self._world.controller_of(member)
+        controller = self._caches.controller_of(member)
         if controller is None:
             return before
         if not controller.spec.external:
             return None
-        restapi = oldest_restapi(self._world.restapis_of.get(controller.metadata.key))
+        restapi = oldest_restapi(self._caches.restapis_of.get(controller.metadata.key))
         url = self._url_of(restapi) if restapi is not None else ""
         ref = names.jwt_key_ref(controller)
         return ExternalSlurm(
@@ -179,7 +184,7 @@ class SlurmConnections:
             raise
 
     def _connect(self, key: str, group: asyncio.TaskGroup) -> Result:
-        controller = self._world.controllers.get(key)
+        controller = self._caches.controllers.get(key)
         uid = controller.metadata.uid if controller is not None else ""
         link = self._connections.get(key)
         if link is not None and uid and link.uid != uid:
@@ -216,26 +221,26 @@ class SlurmConnections:
 
     def _left_outside(self, key: str) -> ExternalSlurm | None:
         """How an external slurmctld is asked whose Controller is gone or going, if it is needed."""
-        controller = self._world.controllers.get(key)
+        controller = self._caches.controllers.get(key)
         if controller is not None and not controller.metadata.deleting:
             return None
-        every = (one.status.external_slurm for one in self._world.nodesets_of.get(key))
+        every = (one.status.external_slurm for one in self._caches.nodesets_of.get(key))
         return next((one for one in every if one is not None), None)
 
     def _remembered(self, key: str, left: ExternalSlurm) -> tuple[str, bytes] | None:
         """URL and JWT key by what a NodeSet remembers, as far as they are still there."""
         ref = SecretKeySelector(name=left.jwt_secret, key=left.jwt_secret_key)
-        secret = self._world.secret_value(key.partition("/")[0], ref)
+        secret = self._secrets.value(key.partition("/")[0], ref)
         return (left.rest_api_url, secret) if left.rest_api_url and secret is not None else None
 
     def _target(self, controller: Controller) -> tuple[str, bytes] | str:
         """URL and JWT key, or why there is no slurmrestd to ask."""
         meta = controller.metadata
-        restapi = oldest_restapi(self._world.restapis_of.get(meta.key))
+        restapi = oldest_restapi(self._caches.restapis_of.get(meta.key))
         if restapi is None:
             return f"no RestApi refers to Controller {meta.name}"
         ref = names.jwt_key_ref(controller)
-        secret = self._world.secret_value(meta.namespace, ref)
+        secret = self._secrets.value(meta.namespace, ref)
         if secret is None:
             return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
         return self._url_of(restapi), secret

@@ -16,11 +16,14 @@ from penstock.controllers.observed.references import (
     accountings_in_namespace,
     accountings_using_config_map,
     accountings_using_secret,
+    is_generated_key,
+    sharing_key,
 )
 from penstock.controllers.observed.watching import instance_of, own_key, owner_of, spec_changed
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context, Reconciler
+from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.accounting import slurmdbd
 from penstock.decide.accounting.slurmdbd import REACHABLE, Said
 from penstock.decide.auth.jwks import finding as jwks_finding
@@ -83,8 +86,12 @@ class AccountingReconciler(Reconciler[Accounting]):
         Watch(CONTROLLERS, accountings_in_namespace, spec_changed),
     )
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
+        self._clusters = context.clusters
+        self._secrets = context.secrets
+        self._settings = context.settings
         OverriddenFieldDetector(context, self.resource)
         self._restarter = PodRestarter(context.client)
         self._port_probe = context.port_probe
@@ -107,7 +114,7 @@ class AccountingReconciler(Reconciler[Accounting]):
             fits=render.fits(given, self._conf(obj)),
         )
         await self.objects.apply(obj, self.events, found.apply())
-        pods = self.world.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
+        pods = self._caches.pods_labelled(obj.metadata.namespace, "slurmdbd", obj.metadata.name)
         await chart_labels.label(self.client, obj, pods)
         runs = workload("slurmdbd", 1, pods, image_sources(obj))
         pod = next((one for one in pods if not one.metadata.deleting), None)
@@ -204,15 +211,15 @@ class AccountingReconciler(Reconciler[Accounting]):
         """Everything that slurmdbd is given; asked for only when nothing is missing."""
         spec, space = obj.spec, obj.metadata.namespace
         jwt, jwks = spec.effective_jwt_key_ref, spec.jwks_key_ref
-        found = self.world.jwks(space, jwks) if jwks is not None else None
+        found = self._caches.file(space, jwks) if jwks is not None else None
         return SlurmdbdInputs(
-            image=self.world.settings.images.slurmdbd,
+            image=self._settings.images.slurmdbd,
             conf=slurmdbd_conf(obj, self._password(obj) or ""),
-            jwt_key=(self.world.secret_value(space, jwt) or b"") if jwt is not None else b"",
+            jwt_key=(self._secrets.value(space, jwt) or b"") if jwt is not None else b"",
             slurm_key_hash=self._key_hash(obj),
-            jwt_key_hash=self.world.secret_hash(space, jwt) if jwt is not None else "",
+            jwt_key_hash=self._secrets.hash(space, jwt) if jwt is not None else "",
             jwks_hash=digest(found) if found is not None else "",
-            ring=next((names.key_ring(one) for one in self.world.rings_of(obj)), ""),
+            ring=next((names.key_ring(one) for one in sharing_key(obj, self._caches.store)), ""),
         )
 
     def _key_hash(self, obj: Accounting) -> str:
@@ -220,18 +227,18 @@ class AccountingReconciler(Reconciler[Accounting]):
 
         A changed one reaches it by the key rings of its clusters, once each of them knows it.
         """
-        every = [self.world.ring(one) for one in self.world.rings_of(obj)]
+        every = [self._clusters.ring(one) for one in sharing_key(obj, self._caches.store)]
         rings = [one for one in every if one is not None]
         behind = [one for one in rings if one.phase is not Phase.CLIENTS]
         if rings:
             return (behind or rings)[0].clients
         ref = obj.spec.slurm_key_ref
-        return self.world.secret_hash(obj.metadata.namespace, ref) if ref is not None else ""
+        return self._secrets.hash(obj.metadata.namespace, ref) if ref is not None else ""
 
     def _conf(self, obj: Accounting) -> str:
         """slurmdbd.conf as it is now; empty when there is none."""
         ref = SecretKeySelector(name=names.accounting_workload(obj), key=render.CONF)
-        value = self.world.secret_value(obj.metadata.namespace, ref)
+        value = self._secrets.value(obj.metadata.namespace, ref)
         return value.decode(errors="replace") if value is not None else ""
 
     def _password(self, obj: Accounting) -> str | None:
@@ -239,7 +246,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         storage = obj.spec.storage_config
         if storage is None:
             return None
-        value = self.world.secret_value(obj.metadata.namespace, storage.password_key_ref)
+        value = self._secrets.value(obj.metadata.namespace, storage.password_key_ref)
         return value.decode(errors="replace").rstrip("\r\n") if value is not None else None
 
     def _missing(self, obj: Accounting) -> list[Finding]:
@@ -254,19 +261,19 @@ class AccountingReconciler(Reconciler[Accounting]):
         found = [
             self._absent(space, path, ref)
             for path, ref in wanted
-            if ref is not None and self.world.secret_value(space, ref) is None
+            if ref is not None and self._secrets.value(space, ref) is None
         ]
         password = self._password(obj)
         if password is not None and (wrong := password_problem(password)):
             told = f"spec.storageConfig.passwordKeyRef: the password cannot be used: {wrong}"
             found.append(Finding(False, "PasswordUnusable", told))
         jwks = spec.jwks_key_ref
-        if jwks and (wrong := jwks_finding(jwks, space, self.world.jwks(space, jwks))):
+        if jwks and (wrong := jwks_finding(jwks, space, self._caches.file(space, jwks))):
             found.append(wrong)
         return found
 
     def _absent(self, space: str, path: str, ref: SecretKeySelector) -> Finding:
-        if self.world.makes_key(space, ref.name):
+        if is_generated_key(space, ref.name, self._caches.store):
             return Finding(None, "CreatingKeys", f"Secret {ref.name} is being made")
         return Finding(
             False,

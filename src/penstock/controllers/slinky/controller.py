@@ -57,6 +57,7 @@ from penstock.controllers.observed.references import (
     controllers_using_secret,
     controllers_using_sssd_conf,
 )
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.observed.watching import (
     any_of,
     instance_of,
@@ -69,7 +70,6 @@ from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.state import AppliedPartitions
 from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.signals import (
@@ -79,6 +79,7 @@ from penstock.controllers.runtime.signals import (
     SLURM,
 )
 from penstock.controllers.slinky import missing
+from penstock.controllers.slinky.prerequisites import sssd_conf_hash
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.cluster import release
 from penstock.decide.config import conditions as config_findings
@@ -171,6 +172,10 @@ class ControllerReconciler(Reconciler[Controller]):
 
     def __init__(self, context: ClusterContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
+        self._clusters = context.clusters
+        self._secrets = context.secrets
+        self._rejected_files = context.rejected_files
         OverriddenFieldDetector(context, self.resource)
         connections, partitions, drift = context.connections, context.changes, context.drift
         own = self.lifetimes
@@ -197,7 +202,7 @@ class ControllerReconciler(Reconciler[Controller]):
         A process that has just started would tell that an outside slurmctld is silent, and take it
         back.
         """
-        obj = self.world.controllers.get(key)
+        obj = self._caches.controllers.get(key)
         self.lifetimes.observe(key, obj)
         told = obj is not None and obj.spec.external and obj.status.observed_generation
         if obj is not None and told and not self.outside.heard(obj):
@@ -210,9 +215,9 @@ class ControllerReconciler(Reconciler[Controller]):
         state.decision = state.triggered = None
         if not obj.spec.external:
             await self.generated.apply(obj, self.events)
-        cluster = self.world.cluster(obj)
+        cluster = self._clusters.cluster(obj)
         first = accounting.first_waits(translated(obj, cluster.accounting))
-        waiting = missing.prerequisite_findings(self.world, obj, cluster) or first
+        waiting = missing.prerequisite_findings(self._clusters, obj, cluster) or first
         if not waiting and not obj.spec.external and not _worked(obj):
             version = of_release.of_slurmctld(cluster)
             keys_unknown = release.unknown(files(cluster), version)
@@ -225,7 +230,7 @@ class ControllerReconciler(Reconciler[Controller]):
         if not (brought.cluster.slurm_key_hash and brought.cluster.jwt_key_hash):
             # One went meanwhile: a template without its hash would end slurmctld.
             return missing.prerequisite_findings(
-                self.world, obj, brought.cluster
+                self._clusters, obj, brought.cluster
             ) or await self.reconcile_object(obj)
         if obj.spec.external:
             state.triggered = self.outside.triggers(obj, self.events)
@@ -291,12 +296,12 @@ class ControllerReconciler(Reconciler[Controller]):
         self, obj: Controller, cluster: ClusterInputs
     ) -> tuple[tuple[Pod, ...], Finding, list[Finding]]:
         """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
-        pods = self.world.slurmctld_pods(obj)
+        pods = self._clusters.slurmctld_pods(obj)
         runs = workload("slurmctld", obj.spec.replicas, pods, image_sources(obj))
         late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
         if obj.spec.replicas > 1:
             await self.backups.reconcile(obj, cluster, self.events)
-            pods = self.world.slurmctld_pods(obj)
+            pods = self._clusters.slurmctld_pods(obj)
             late += [] if runs.ok else await self.backups.claim(obj)
         return pods, runs, late
 
@@ -324,7 +329,7 @@ class ControllerReconciler(Reconciler[Controller]):
             decision.startup, decision.last_known_good, candidate, decision.rejected
         )
         manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
-        if obj.spec.persistent and self.world.served(obj) and decision.startup is not None:
+        if obj.spec.persistent and self._clusters.served(obj) and decision.startup is not None:
             # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
             record = partition_record(cluster, decision.startup)
             await self.objects.apply(obj, self.events, [record])
@@ -345,10 +350,10 @@ class ControllerReconciler(Reconciler[Controller]):
         """Keep what was decided and what Slurm refuses, for whoever looks next."""
         state = self._states.of(obj)
         waits = cluster.controller is not obj or decision.stage is Stage.TRYING
-        state.refused = self.world.refused(obj) if waits else ""
+        state.refused = self._clusters.refused(obj) if waits else ""
         state.decision = decision
         if decision.stage in _REFUSED and cluster.controller is obj:
-            self.world.refused_files[obj.metadata.uid] = mounted(cluster, view.candidate.data)
+            self._rejected_files.of(obj).files = mounted(cluster, view.candidate.data)
 
     def _tell_gone(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
         """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
@@ -356,7 +361,7 @@ class ControllerReconciler(Reconciler[Controller]):
             return
         texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
         told_of = self.partitions.sent_names(obj.metadata.key)
-        partition_gone.tell(self.world, self.events, obj, texts, but=told_of)
+        partition_gone.tell(self._caches, self.events, obj, texts, but=told_of)
 
     def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
         """What was done of what annotations ask for, those included that slurmctld began with."""
@@ -375,13 +380,13 @@ class ControllerReconciler(Reconciler[Controller]):
         told: list[Finding] = []
         for manifest in manifests:
             if manifest["kind"] == "StatefulSet":
-                manifest, told = claim_templates.keep(manifest, self.world.stateful_sets.raw(key))
+                manifest, told = claim_templates.keep(manifest, self._caches.stateful_sets.raw(key))
             await self.objects.apply(obj, self.events, [manifest])
         return told
 
     async def _sssd(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Finding]:
         """Have a changed sssd.conf come to slurmctld's pods at once; say that it is missing."""
-        found = self.world.sssd_hash(obj.metadata.namespace, obj.spec.sssd_conf_ref)
+        found = sssd_conf_hash(self._secrets, obj.metadata.namespace, obj.spec.sssd_conf_ref)
         if isinstance(found, Finding):
             return [found]
         for pod in pods if found else ():
@@ -420,7 +425,7 @@ class ControllerReconciler(Reconciler[Controller]):
         tried = valid is not None and valid.status == "True"
         if decision.stage in _REFUSED:
             words += f"; and without the Controller's changed lines: {decision.words}"
-        found = files(self.world.declared(obj))
+        found = files(self._clusters.declared(obj))
         return config_findings.rejected_findings(words, found, held, tried=tried)
 
     def requeue_after(self, obj: Controller) -> float | None:
@@ -442,10 +447,12 @@ class ControllerReconciler(Reconciler[Controller]):
         triggered = self._states.of(obj).triggered
         if triggered is not None and triggered.is_waiting:
             return 0.5
-        if decision is None or (decision.stage is Stage.STARTING and not _serves(self.world, obj)):
-            declared = self.world.declared(obj)
+        if decision is None or (
+            decision.stage is Stage.STARTING and not _serves(self._clusters, obj)
+        ):
+            declared = self._clusters.declared(obj)
             return accounting.requeue_after(accounting_link(obj, declared.accounting))
-        if decision.stage in _REFUSED and not self.world.refused(obj):
+        if decision.stage in _REFUSED and not self._clusters.refused(obj):
             # The status tells of it from now on: then the rest goes on without it.
             return 0.2
         return self.configuration.requeue_after(obj, decision.stage)
@@ -461,7 +468,7 @@ class ControllerReconciler(Reconciler[Controller]):
     def status(self, obj: Controller) -> Status:
         """The hashes of the wanted configuration and of that which slurmctld runs with."""
         old, decision = obj.status, self._states.of(obj).decision
-        wanted = config_hash(self.world.declared(obj))
+        wanted = config_hash(self._clusters.declared(obj))
         triggered = self._states.of(obj).triggered
         if obj.spec.external:
             told = triggered.status if triggered is not None else old.triggers
@@ -496,10 +503,10 @@ class ControllerReconciler(Reconciler[Controller]):
         back-off: its pod is made anew, unless that would take the state with it.
         """
         workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
-        found = self.world.stateful_sets.get(workload)
+        found = self._caches.stateful_sets.get(workload)
         revision = found.status.update_revision if found is not None else None
         handed = decision.marks.get(marks.CONFIG_HASH, "")
-        for pod in self.world.slurmctld_pods(controller):
+        for pod in self._clusters.slurmctld_pods(controller):
             meta = pod.metadata
             if not meta.deleting and stuck(pod, "slurmctld", revision):
                 note = f"{meta.name} could not start; it is made anew as it is declared now"
@@ -527,5 +534,5 @@ def _has_state_in_pod(controller: Controller) -> bool:
     return _worked(controller) and not controller.spec.persistent
 
 
-def _serves(world: World, controller: Controller) -> bool:
-    return bool(workload("slurmctld", 1, world.slurmctld_pods(controller)[:1]).ok)
+def _serves(clusters: SlinkyClusters, controller: Controller) -> bool:
+    return bool(workload("slurmctld", 1, clusters.slurmctld_pods(controller)[:1]).ok)

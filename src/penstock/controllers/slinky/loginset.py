@@ -32,8 +32,9 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.runtime import chart_labels
-from penstock.controllers.runtime.reconciler import Context, Reconciler
-from penstock.controllers.slinky.prerequisites import require_cluster
+from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.slinky_context import SlinkyContext
+from penstock.controllers.slinky.prerequisites import require_cluster, sssd_conf_hash
 from penstock.decide.advice import host_network
 from penstock.decide.pod.workload import workload
 from penstock.kube.runtime.declaration import Watch
@@ -64,21 +65,24 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         ),
     )
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
+        self._clusters = context.clusters
+        self._secrets = context.secrets
         OverriddenFieldDetector(context, self.resource)
         self._directory_monitor = DirectoryMonitor(context)
 
     async def reconcile_object(self, obj: LoginSet) -> list[Finding]:
         """Make host keys once, then ConfigMap, Service and Deployment."""
-        cluster = require_cluster(self.world, obj)
+        cluster = require_cluster(self._clusters, obj)
         if isinstance(cluster, Finding):
             return [cluster]
         meta = obj.metadata
-        sssd_hash = self.world.sssd_hash(meta.namespace, obj.spec.sssd_conf_ref)
+        sssd_hash = sssd_conf_hash(self._secrets, meta.namespace, obj.spec.sssd_conf_ref)
         if isinstance(sssd_hash, Finding):
             return [sssd_hash]
-        keys = self.world.secrets.get(f"{meta.namespace}/{names.login_host_keys(obj)}")
+        keys = self._caches.secrets.get(f"{meta.namespace}/{names.login_host_keys(obj)}")
         if keys is None:
             # A second of CPU: not in the event loop, and not again while the Secret is there.
             made = await asyncio.to_thread(hostkeys.generate)
@@ -91,7 +95,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         manifests = render.objects(cluster, obj, **hashes)
         found = hold.inspect(self.objects, obj, manifests, render.declared(cluster, obj, **hashes))
         await self.objects.apply(obj, self.events, found.apply())
-        pods = self.world.pods_labelled(meta.namespace, "login", meta.name)
+        pods = self._caches.pods_labelled(meta.namespace, "login", meta.name)
         await chart_labels.label(self.client, obj, pods)
         listens = "sshd listens on 22"
         exposed = host_network.findings(obj.spec.template.spec, listens, obj.status.conditions)
@@ -109,13 +113,13 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         Earlier versions hashed the whole Secret; pods must not restart for another way to count.
         """
         meta, ref = obj.metadata, obj.spec.sssd_conf_ref
-        live = self.world.deployments.raw(f"{meta.namespace}/{names.login_workload(obj)}")
+        live = self._caches.deployments.raw(f"{meta.namespace}/{names.login_workload(obj)}")
         if live is None or ref is None:
             return found
         pods: Json = live["spec"]["template"].get("metadata") or {}
         marks: Json = pods.get("annotations") or {}
         was: str = marks.get(slinky_labels.SSSD_CONF_HASH) or ""
-        whole = self.world.secret_hash(meta.namespace, ref)
+        whole = self._secrets.hash(meta.namespace, ref)
         return was if was in (whole, sssd.FORMER.get(found)) and was else found
 
     def requeue_after(self, obj: LoginSet) -> float | None:
@@ -125,7 +129,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
     def status(self, obj: LoginSet) -> Status:
         """Replicas and selector, for `kubectl scale` and autoscalers."""
         meta = obj.metadata
-        deployment = self.world.deployments.get(f"{meta.namespace}/{names.login_workload(obj)}")
+        deployment = self._caches.deployments.get(f"{meta.namespace}/{names.login_workload(obj)}")
         selector = app_labels.selector_labels("login", meta.name)
         return msgspec.structs.replace(
             obj.status,

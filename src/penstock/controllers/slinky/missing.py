@@ -9,7 +9,7 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.related_objects import controller_references
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.config import files as config_files
 from penstock.render.slinky.config.config_maps import config_maps_of
@@ -17,7 +17,7 @@ from penstock.render.slinky.inputs import ClusterInputs
 
 
 def prerequisite_findings(
-    world: World, controller: Controller, cluster: ClusterInputs
+    clusters: SlinkyClusters, controller: Controller, cluster: ClusterInputs
 ) -> list[Finding]:
     """What the cluster cannot start without; the pod waits for it rather than restart later."""
     space, found = controller.metadata.namespace, list[Finding]()
@@ -25,7 +25,7 @@ def prerequisite_findings(
         ("slurmKeyRef", controller.spec.slurm_key_ref, names.slurm_key_ref(controller)),
         ("jwtKeyRef", controller.spec.effective_jwt_key_ref, names.jwt_key_ref(controller)),
     ):
-        if world.secret_hash(space, ref):
+        if clusters.secrets.hash(space, ref):
             continue
         if given is None and controller.spec.external:
             found.append(Finding(False, "SecretNotFound", _outside_key(path, ref, space)))
@@ -55,7 +55,7 @@ def prerequisite_findings(
         if name not in cluster.config_maps
     ]
     jwks = None if controller.spec.external else controller.spec.jwks_key_ref
-    if jwks and (wrong := jwks_finding(jwks, space, world.jwks(space, jwks))):
+    if jwks and (wrong := jwks_finding(jwks, space, clusters.caches.file(space, jwks))):
         found.append(wrong)
     return found + config_files.rejected_files(of_user(cluster))
 

@@ -30,6 +30,7 @@ from penstock.controllers.observed.references import (
     controllers_using_secret,
     nodesets_using_sssd_conf,
 )
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.observed.watching import (
     indexed,
     own_key,
@@ -39,7 +40,6 @@ from penstock.controllers.observed.watching import (
 )
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.rollout.rollback import ROLLED_BACK
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.reconciler import StatusWriter
 from penstock.controllers.runtime.signals import (
     PARTITION_DRIFT,
@@ -82,9 +82,10 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
 
     def __init__(self, context: ClusterContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
         OverriddenFieldDetector(context, self.resource)
         own = self.lifetimes
-        caches = worker_caches(context.world)
+        caches = worker_caches(context.caches)
         self._engine = WorkerSetEngine(context, caches, self.events, context.connections, own)
         self._shares_cgroup_conf = own.by_key(set[str]())
         keys = own.owner(RejectedKeyDetector(context))
@@ -92,7 +93,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one NodeSet; a deleted one is drained before it goes."""
-        nodeset = self.world.nodesets.get(key)
+        nodeset = self._caches.nodesets.get(key)
         self.lifetimes.observe(key, nodeset)
         if nodeset is None:
             return Result()
@@ -114,15 +115,15 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         return frozenset(name for name, gone in goes.items() if gone)
 
 
-def worker_caches(world: World) -> WorkerCaches:
+def worker_caches(caches: SlinkyCaches) -> WorkerCaches:
     """Where the workers of NodeSets are found."""
     return WorkerCaches(
-        pods=world.pods,
-        pods_of=world.pods_of,
-        pods_named=world.pods.index(stems),
-        own_pods_named=world.pods.index(own_stems),
-        pvcs=world.claims,
-        pvcs_of=world.claims_of,
-        nodes=world.nodes,
-        revisions_of=world.revisions_of,
+        pods=caches.pods,
+        pods_of=caches.pods_of,
+        pods_named=caches.pods.index(stems),
+        own_pods_named=caches.pods.index(own_stems),
+        pvcs=caches.claims,
+        pvcs_of=caches.claims_of,
+        nodes=caches.nodes,
+        revisions_of=caches.revisions_of,
     )

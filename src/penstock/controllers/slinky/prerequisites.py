@@ -1,22 +1,24 @@
-"""What RestApi, LoginSet and NodeSet wait for: their Controller and its keys."""
+"""What RestApi, LoginSet and NodeSet wait for: their Controller, its keys and their sssd.conf."""
 
 from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.registry import problems
 from penstock.api.slinky import names
+from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.members import ClusterMember
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.render.slinky.inputs import ClusterInputs
 
 
-def require_cluster(world: World, member: ClusterMember) -> ClusterInputs | Finding:
+def require_cluster(clusters: SlinkyClusters, member: ClusterMember) -> ClusterInputs | Finding:
     """The cluster that a member belongs to, or what is missing before its pods can start.
 
     Pods made earlier would hang on a missing Secret or be restarted when its hash becomes known.
     """
     name = member.spec.controller_ref.name
-    controller = world.controller_of(member)
+    controller = clusters.caches.controller_of(member)
     if controller is None:
         return Finding(
             False,
@@ -33,14 +35,32 @@ def require_cluster(world: World, member: ClusterMember) -> ClusterInputs | Find
             "ControllerInvalid",
             f"Controller {name} is wrong as it is declared ({wrong[0]}): nothing is changed for it",
         )
-    cluster = world.cluster(controller)
+    cluster = clusters.cluster(controller)
     if not (cluster.slurm_key_hash and cluster.jwt_key_hash):
         missing = [
             ref.name
             for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller))
-            if not world.secret_hash(cluster.namespace, ref)
+            if not clusters.secrets.hash(cluster.namespace, ref)
         ]
         return Finding(
             None, "SecretNotFound", f"Waiting for the keys in Secret {' and '.join(missing)}"
         )
     return cluster
+
+
+def sssd_conf_hash(
+    secrets: SecretReader, namespace: str, ref: SecretKeySelector | None
+) -> str | Finding:
+    """Hash of sssd.conf, empty without a reference, or that it is absent.
+
+    Over the one value that is named, as slurm-operator does it: what else is in the Secret
+    concerns no pod.
+    """
+    if ref is None:
+        return ""
+    return secrets.value_hash(namespace, ref) or Finding(
+        False,
+        "SecretNotFound",
+        f"sssdConfRef: there is no Secret {ref.name} with a key {ref.key} in namespace "
+        f"{namespace}. Create it, or leave the reference out",
+    )

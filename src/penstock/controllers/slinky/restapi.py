@@ -30,7 +30,8 @@ from penstock.controllers.observed.watching import (
 )
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Context, Reconciler
+from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.advice import host_network
@@ -72,22 +73,24 @@ class RestApiReconciler(Reconciler[RestApi]):
         ),
     )
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
+        self._clusters = context.clusters
         OverriddenFieldDetector(context, self.resource)
         self._restarter = PodRestarter(context.client)
         self._states = context.states(RESTAPIS, _State)
 
     async def reconcile(self, key: str) -> Result:
         """Bring one RestApi about; keep a deleted one while workers are drained by it."""
-        obj = self.world.restapis.get(key)
+        obj = self._caches.restapis.get(key)
         if obj is None or not obj.metadata.deleting:
             return await super().reconcile(key)
         if ASK_FINALIZER not in obj.metadata.finalizers:
             return Result()
-        nodesets = (one for of in cluster_keys(obj) for one in self.world.nodesets_of.get(of))
+        nodesets = (one for of in cluster_keys(obj) for one in self._caches.nodesets_of.get(of))
         staffed = [
-            (worker_set(one), self.world.pods_of.count(one.metadata.uid)) for one in nodesets
+            (worker_set(one), self._caches.pods_of.count(one.metadata.uid)) for one in nodesets
         ]
         kept = needed_for(obj.metadata.deletion_timestamp, staffed, self.client.clock.time())
         if kept is None:
@@ -113,10 +116,10 @@ class RestApiReconciler(Reconciler[RestApi]):
 
     async def reconcile_object(self, obj: RestApi) -> list[Finding]:
         """Make slurmrestd's Service and Deployment."""
-        cluster = require_cluster(self.world, obj)
+        cluster = require_cluster(self._clusters, obj)
         if isinstance(cluster, Finding):
             return [cluster]
-        if absent := self.world.absent_config_maps(cluster.controller):
+        if absent := self._clusters.absent_config_maps(cluster.controller):
             # slurm.conf is not handed over before they are there, so nobody may restart for it.
             return [
                 Finding(None, "ConfigMapNotFound", f"Waiting for ConfigMap {list_some(absent)}")
@@ -125,11 +128,11 @@ class RestApiReconciler(Reconciler[RestApi]):
             # There is no slurm.conf before.
             return waiting
         await self._finalize(obj, wanted=cluster.controller.spec.external)
-        conf = self.world.slurm_conf(cluster.controller)
+        conf = self._clusters.slurm_conf(cluster.controller)
         made = render.objects(cluster, obj, conf)
         found = hold.inspect(self.objects, obj, made, render.declared(cluster, obj, conf))
         await self.objects.apply(obj, self.events, found.apply())
-        pods = self.world.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
+        pods = self._caches.pods_labelled(obj.metadata.namespace, "slurmrestd", obj.metadata.name)
         await self._after_change(obj, pods, config_hash(cluster))
         await chart_labels.label(self.client, obj, pods)
         listens = "slurmrestd listens on 6820"

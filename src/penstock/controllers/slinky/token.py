@@ -15,9 +15,14 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
-from penstock.controllers.observed.references import tokens_in_namespace, tokens_using_secret
+from penstock.controllers.observed.references import (
+    is_generated_key,
+    tokens_in_namespace,
+    tokens_using_secret,
+)
 from penstock.controllers.observed.watching import own_key, owner_of, spec_changed
-from penstock.controllers.runtime.reconciler import Context, Reconciler
+from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.auth import token as decide
 from penstock.decide.auth.token import Held, Verdict
 from penstock.kube import ConflictError, NotFoundError
@@ -55,8 +60,10 @@ class TokenReconciler(Reconciler[Token]):
         Watch(CONTROLLERS, tokens_in_namespace, spec_changed),
     )
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SlinkyContext) -> None:
         super().__init__(context)
+        self._caches = context.caches
+        self._secrets = context.secrets
         self._states = context.states(TOKENS, _State)
 
     async def reconcile_object(self, obj: Token) -> list[Finding]:
@@ -66,13 +73,13 @@ class TokenReconciler(Reconciler[Token]):
         self._states.of(obj).held = None
         if key_ref is None:
             return []
-        key = self.world.secret_value(space, key_ref)
+        key = self._secrets.value(space, key_ref)
         if not key:
             return [self._no_key(space, key_ref)]
-        secret = self.world.secrets.get(f"{space}/{ref.name}")
+        secret = self._caches.secrets.get(f"{space}/{ref.name}")
         if secret is not None and await self._taken_over(obj, secret, key_ref.name):
             return [Finding(None, "TakingOver", f"Secret {ref.name} becomes this Token's own")]
-        there = self.world.secret_value(space, ref)
+        there = self._secrets.value(space, ref)
         text = there.decode(errors="replace") if there is not None else None
         request = token_request(obj.spec)
         verdict = decide.judge(request, key, text, self.client.clock.time())
@@ -136,7 +143,7 @@ class TokenReconciler(Reconciler[Token]):
 
     def _no_key(self, space: str, ref: SecretKeySelector) -> Finding:
         name, key = ref.name, ref.key
-        if self.world.makes_key(space, name):
+        if is_generated_key(space, name, self._caches.store):
             return Finding(None, "CreatingKeys", f"Secret {name} is being made")
         return Finding(
             False,
@@ -148,7 +155,7 @@ class TokenReconciler(Reconciler[Token]):
     async def _taken_over(self, obj: Token, secret: Secret, key_name: str) -> bool:
         """Make a Secret ours that slurm-operator made: it says there that the key owns it."""
         meta, of = secret.metadata, secret.metadata.controller
-        key = self.world.secrets.get(f"{meta.namespace}/{key_name}")
+        key = self._caches.secrets.get(f"{meta.namespace}/{key_name}")
         if of is None or key is None:
             return False
         if not of.is_kind("", "Secret") or of.uid != key.metadata.uid:
@@ -167,7 +174,7 @@ class TokenReconciler(Reconciler[Token]):
 
     async def _tidy(self, obj: Token, name: str) -> None:
         """Take away what was made under another name."""
-        for one in self.world.secrets_of.get(obj.metadata.uid):
+        for one in self._caches.secrets_of.get(obj.metadata.uid):
             if one.metadata.name != name:
                 await self.objects.remove(obj, self.events, "Secret", one.metadata.name)
 

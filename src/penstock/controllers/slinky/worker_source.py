@@ -19,7 +19,7 @@ from penstock.controllers.runtime.slurm_connections import (
     SlurmConnection,
 )
 from penstock.controllers.slinky import worker_findings
-from penstock.controllers.slinky.prerequisites import require_cluster
+from penstock.controllers.slinky.prerequisites import require_cluster, sssd_conf_hash
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.advice import cgroups
 from penstock.decide.drift import Choice
@@ -48,7 +48,9 @@ class NodeSetServices:
         shares_cgroup_conf: set[str],
     ) -> None:
         self.client = context.client
-        self.world = context.world
+        self.caches = context.caches
+        self.secrets = context.secrets
+        self.clusters = context.clusters
         self.objects = context.objects
         self.events = events
         self.connections = context.connections
@@ -64,8 +66,8 @@ class NodeSetSource(WorkerSource):
     def __init__(self, nodeset: NodeSet, services: NodeSetServices) -> None:
         self._nodeset = nodeset
         self._services = services
-        self._world = services.world
-        self._cluster = require_cluster(services.world, nodeset)
+        self._caches = services.caches
+        self._cluster = require_cluster(services.clusters, nodeset)
         self.object = nodeset
         self.resource = NODESETS
         self.workers = worker_set(nodeset)
@@ -80,11 +82,13 @@ class NodeSetSource(WorkerSource):
 
     def has_newer(self) -> bool:
         """Whether the NodeSet's spec changed since it was read."""
-        return self._world.has_newer(self._nodeset)
+        meta, now = self._nodeset.metadata, self._caches.nodesets.get(self._nodeset.metadata.key)
+        before = meta.uid, meta.generation
+        return now is not None and (now.metadata.uid, now.metadata.generation) != before
 
     def cluster_state(self) -> ControllerState:
         """What the API server has of its Controller."""
-        controller = self._world.controller_of(self._nodeset)
+        controller = self._caches.controller_of(self._nodeset)
         if controller is None:
             return ControllerState.ABSENT
         if controller.metadata.deleting:
@@ -101,12 +105,16 @@ class NodeSetSource(WorkerSource):
 
     def creation_blocked(self) -> Finding | None:
         """The first fault, or the first object that is missing."""
-        needed = (*self.problems, self._cluster, self._world.sssd_of(self._nodeset))
+        needed = (*self.problems, self._cluster, self._sssd_conf_hash())
         return next((one for one in needed if isinstance(one, Finding)), None)
+
+    def _sssd_conf_hash(self) -> str | Finding:
+        meta, ref = self._nodeset.metadata, self._nodeset.spec.workers_sssd_conf_ref
+        return sssd_conf_hash(self._services.secrets, meta.namespace, ref)
 
     def pod(self, slot: WorkerSlot) -> Json:
         """The pod of an ordinal, or of a Kubernetes node in DaemonSet mode."""
-        found = self._world.sssd_of(self._nodeset)
+        found = self._sssd_conf_hash()
         sssd = found if isinstance(found, str) else ""
         revision = self._revision.hash
         if slot.ordinal is None:
@@ -154,7 +162,7 @@ class NodeSetSource(WorkerSource):
         slurm-operator is not ours to take back by an apply.
         """
         meta = manifest["metadata"]
-        live = self._world.budgets.get(f"{meta['namespace']}/{meta['name']}")
+        live = self._caches.budgets.get(f"{meta['namespace']}/{meta['name']}")
         if manifest["kind"] != "PodDisruptionBudget" or live is None or live.metadata.deleting:
             return
         wanted: Json = manifest["spec"]
@@ -230,8 +238,8 @@ class NodeSetSource(WorkerSource):
                 # The condition stays as it is.
                 shares.add(key)
                 return []
-            beside = self._world.nodesets_of.get(controller.metadata.key)
-            pods = (pod for one in beside for pod in self._world.pods_of.get(one.metadata.uid))
+            beside = self._caches.nodesets_of.get(controller.metadata.key)
+            pods = (pod for one in beside for pod in self._caches.pods_of.get(one.metadata.uid))
             found = cgroups.outside(cgroups.machines(nodes.value, pods))
         else:
             found = cgroups.shared(controller.spec.extra_conf, cgroup_conf(cluster))

@@ -13,13 +13,12 @@ import pytest
 from penstock.api.kubernetes.kinds import Secret, WebhookConfiguration
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.admission.webhooks import KEY, Webhooks, values
-from penstock.controllers.runtime.caches import World
 from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.settings import Webhooks as Options
 from penstock.kube import Client, Manager
 from penstock.kube.webhook.certificates import Bundle, expiry
 from penstock.simulation.manual_clock import ManualClock, settle
-from unit.controllers.stage import drop, put
+from unit.controllers.stage import clusters_of, drop, put
 from unit.kube.fake_api import FakeApi
 from unit.kube.test_webhook import HOST, serial, shown, trusting
 
@@ -38,7 +37,7 @@ class Site:
         manager = Manager(client)
         chosen = Options(host=HOST, hosts=(HOST,), **options)
         settings = Settings(namespace="system", webhooks=chosen)
-        self.webhooks = Webhooks(client, manager, World(manager, settings), settings)
+        self.webhooks = Webhooks(client, manager, clusters_of(manager, settings), settings)
         self.configure("")
 
     async def look(self) -> float | None:

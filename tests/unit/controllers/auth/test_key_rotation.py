@@ -17,12 +17,12 @@ from penstock.api.slinky.controller import Controller
 from penstock.controllers.observed.references import (
     accountings_using_secret,
     controllers_using_secret,
+    sharing_key,
 )
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.render.slinky.config.config_maps import config_hash, files, mounted
 from penstock.slurm.auth.key_rotation import Phase, Ring
-from unit.controllers.stage import put, world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import new_clusters, put
 
 KEY = {"name": "own", "key": "slurm.key"}
 RING = Ring(b"o" * 64, "former", "former")
@@ -34,14 +34,14 @@ def made(kind: type[Any], name: str, **spec: Any) -> Any:
     return msgspec.convert({"metadata": meta, "spec": spec}, kind)
 
 
-def world(*names: str) -> tuple[World, list[Controller]]:
-    found = world_of(FakeApi())
+def clusters(*names: str) -> tuple[SlinkyClusters, list[Controller]]:
+    found = new_clusters()
     every = [
         made(Controller, name, slurmKeyRef=KEY, accountingRef={"name": "records"}) for name in names
     ]
     for one in every:
-        put(found.controllers, one)
-    put(found.secrets, Secret(metadata=meta("own"), data={"slurm.key": "a2V5"}))
+        put(found.caches.controllers, one)
+    put(found.caches.secrets, Secret(metadata=meta("own"), data={"slurm.key": "a2V5"}))
     return found, every
 
 
@@ -49,14 +49,14 @@ def meta(name: str, version: int = 1) -> ObjectMeta:
     return ObjectMeta(name=name, namespace="slurm", uid=name, resource_version=str(version))
 
 
-def turn(found: World, controller: Controller, ring: Ring, version: int) -> None:
+def turn(found: SlinkyClusters, controller: Controller, ring: Ring, version: int) -> None:
     name = f"{controller.metadata.name}-auth-slurm-ring"
-    put(found.secrets, Secret(metadata=meta(name, version), data=ring.data))
+    put(found.caches.secrets, Secret(metadata=meta(name, version), data=ring.data))
 
 
 def test_a_changed_key_restarts_nobody_by_itself() -> None:
     """slurmctld's pod keeps the mark of the key that it was made with, and gets a file instead."""
-    found, (controller,) = world("a")
+    found, (controller,) = clusters("a")
     turn(found, controller, RING, 1)
     before = found.declared(controller)
     assert (before.slurm_key_hash, before.clients_key_hash) == ("former", "former")
@@ -74,21 +74,21 @@ def test_a_changed_key_restarts_nobody_by_itself() -> None:
 
 
 def test_an_outside_slurmctld_has_no_ring_and_neither_has_a_key_that_is_absent() -> None:
-    found, (controller,) = world("a")
+    found, (controller,) = clusters("a")
     turn(found, controller, RING, 1)
     spec = msgspec.structs.replace(controller.spec, external=True)
     assert found.ring(msgspec.structs.replace(controller, spec=spec)) is None
-    put(found.secrets, Secret(metadata=meta("own", 2), data={}))
+    put(found.caches.secrets, Secret(metadata=meta("own", 2), data={}))
     assert found.declared(controller).slurm_key_hash == ""
 
 
 def test_slurmdbd_goes_along_with_all_clusters_that_have_its_key() -> None:
-    found, every = world("b", "a")
-    put(found.controllers, made(Controller, "other", accountingRef={"name": "records"}))
+    found, every = clusters("b", "a")
+    put(found.caches.controllers, made(Controller, "other", accountingRef={"name": "records"}))
     records = made(Accounting, "records", slurmKeyRef=KEY)
-    assert [one.metadata.name for one in found.rings_of(records)] == ["a", "b"]
-    assert found.rings_of(made(Accounting, "records")) == []
+    assert [one.metadata.name for one in sharing_key(records, found.caches.store)] == ["a", "b"]
+    assert sharing_key(made(Accounting, "records"), found.caches.store) == []
     ring = Secret(metadata=meta(f"{every[0].metadata.name}-auth-slurm-ring"))
-    put(found.accountings, records)
-    assert accountings_using_secret(ring, found.caches) == ["slurm/records"]
-    assert controllers_using_secret(ring, found.caches) == ["slurm/b"]
+    put(found.caches.accountings, records)
+    assert accountings_using_secret(ring, found.caches.store) == ["slurm/records"]
+    assert controllers_using_secret(ring, found.caches.store) == ["slurm/b"]

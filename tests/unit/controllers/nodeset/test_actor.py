@@ -49,7 +49,7 @@ def declare_anew(scene: Stage) -> None:
     """Somebody has changed the NodeSet since it was looked at."""
     meta = scene.nodeset.metadata
     later = msgspec.structs.replace(meta, generation=meta.generation + 1)
-    put(scene.world.nodesets, msgspec.structs.replace(scene.nodeset, metadata=later))
+    put(scene.caches.nodesets, msgspec.structs.replace(scene.nodeset, metadata=later))
 
 
 def drained(scene: Stage, name: str = "compute-0") -> Pod:

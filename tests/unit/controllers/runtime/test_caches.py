@@ -22,12 +22,11 @@ from penstock.controllers.slinky.nodeset import worker_caches
 from penstock.render.config.content import content_hash
 from penstock.translate.slinky.worker_set import worker_set
 from support import nodesets
-from unit.controllers.stage import put, world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import new_clusters, put
 
 
 def test_namesakes_are_pods_of_a_nodeset_s_form_that_it_does_not_control():
-    world, wanted = world_of(FakeApi()), nodesets.nodeset()
+    caches, wanted = new_clusters().caches, nodesets.nodeset()
     own, odd = nodesets.pod(0), nodesets.pod(name="compute-extra")
     former = OwnerReference(kind="NodeSet", name="compute", uid="former", controller=True)
     others = [nodesets.pod(7), nodesets.pod(8), nodesets.pod(name="other-1")]
@@ -37,11 +36,11 @@ def test_namesakes_are_pods_of_a_nodeset_s_form_that_it_does_not_control():
         )
         for pod, owners in zip(others, ((), (former,), ()), strict=True)
     ]
-    put(world.pods, own, odd, others[2])
-    assert worker_caches(world).conflicting_pods(worker_set(wanted)) == ()
-    put(world.pods, *others)
+    put(caches.pods, own, odd, others[2])
+    assert worker_caches(caches).conflicting_pods(worker_set(wanted)) == ()
+    put(caches.pods, *others)
     assert [
-        pod.metadata.name for pod in worker_caches(world).conflicting_pods(worker_set(wanted))
+        pod.metadata.name for pod in worker_caches(caches).conflicting_pods(worker_set(wanted))
     ] == [
         "compute-7",
         "compute-8",
@@ -50,14 +49,14 @@ def test_namesakes_are_pods_of_a_nodeset_s_form_that_it_does_not_control():
 
 @pytest.mark.parametrize("content", [b"\xff\x00script", "d\u00fcr".encode()])
 def test_the_hash_of_a_binary_file_is_that_of_its_bytes(content: bytes):
-    world = world_of(FakeApi())
+    clusters = new_clusters()
     encoded = {"prolog": base64.b64encode(content).decode()}
     meta = ObjectMeta(name="files", namespace="slurm")
-    put(world.config_maps, ConfigMap(metadata=meta, data={"a": "x"}, binary_data=encoded))
+    put(clusters.caches.config_maps, ConfigMap(metadata=meta, data={"a": "x"}, binary_data=encoded))
     refs = (LocalObjectReference(name="files"),)
     owner = ObjectMeta(name="slurm", namespace="slurm")
     controller = Controller(metadata=owner, spec=ControllerSpec(config_file_refs=refs))
-    found = world.config_data(controller)["files"]
+    found = clusters.config_data(controller)["files"]
     sums = [
         f"{hashlib.sha256(one).hexdigest()}  {name}\n"
         for name, one in (("a", b"x"), ("prolog", content))
@@ -81,7 +80,7 @@ def test_owners_match_by_group_and_kind():
             "v1",
         )
     )
-    lookup = world_of(FakeApi()).caches
+    lookup = new_clusters().caches.store
     for key_of in (owner_of(NODESETS), owners_of(NODESETS)):
         assert key_of(KubeObject(metadata=ours), lookup) == ["slurm/worker"]
         assert key_of(KubeObject(metadata=former), lookup) == ["slurm/worker"]

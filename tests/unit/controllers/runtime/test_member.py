@@ -13,13 +13,12 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.restapi import RestApi
 from penstock.controllers.observed.references import controllers_using_config_map
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.slinky import missing
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.render.slinky.config.config_maps import config_hash
 from penstock.render.slinky.inputs import ClusterInputs
-from unit.controllers.stage import put, world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import new_clusters, put
 
 JWKS: dict[str, Any] = {"jwksKeyRef": {"name": "keys", "key": "jwks.json"}}
 
@@ -29,13 +28,13 @@ def made(kind: type[Any], spec: dict[str, Any]) -> Any:
     return msgspec.convert({"metadata": meta, "spec": spec}, kind)
 
 
-def world(spec: dict[str, Any]) -> tuple[World, Controller, RestApi]:
-    found = world_of(FakeApi())
+def clusters(spec: dict[str, Any]) -> tuple[SlinkyClusters, Controller, RestApi]:
+    found = new_clusters()
     controller = made(Controller, spec)
-    put(found.controllers, controller)
+    put(found.caches.controllers, controller)
     for name in ("slurm", "jwt"):
         meta = ObjectMeta(name=f"slurm-auth-{name}", namespace="slurm")
-        put(found.secrets, Secret(metadata=meta, data={f"{name}.key": "a2V5"}))
+        put(found.caches.secrets, Secret(metadata=meta, data={f"{name}.key": "a2V5"}))
     return found, controller, made(RestApi, {"controllerRef": {"name": "slurm"}})
 
 
@@ -45,12 +44,12 @@ def files(version: int, **data: str) -> ConfigMap:
 
 
 def test_a_member_follows_a_controller_that_is_right() -> None:
-    found, _, restapi = world({})
+    found, _, restapi = clusters({})
     assert isinstance(require_cluster(found, restapi), ClusterInputs)
 
 
 def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
-    found, _, restapi = world({"slurmctld": {"env": "A=b"}})
+    found, _, restapi = clusters({"slurmctld": {"env": "A=b"}})
     told = require_cluster(found, restapi)
     assert isinstance(told, Finding)
     assert (told.ok, told.reason) == (None, "ControllerInvalid")
@@ -58,35 +57,37 @@ def test_a_member_does_not_follow_a_controller_that_is_wrong() -> None:
 
 
 def test_the_file_of_outside_keys_is_missed_until_it_has_its_key() -> None:
-    found, controller, _ = world(JWKS)
+    found, controller, _ = clusters(JWKS)
     assert found.absent_config_maps(controller) == ["keys"]
-    put(found.config_maps, files(1, other="{}"))
+    put(found.caches.config_maps, files(1, other="{}"))
     assert found.absent_config_maps(controller) == ["keys"]
-    put(found.config_maps, files(2, **{"jwks.json": "{}"}))
+    put(found.caches.config_maps, files(2, **{"jwks.json": "{}"}))
     assert found.absent_config_maps(controller) == []
 
 
 def test_a_jwks_file_that_is_not_utf8_is_named_and_nothing_is_made_of_it() -> None:
     """The rest of what runs goes on with the former file."""
-    found, controller, _ = world(JWKS)
+    found, controller, _ = clusters(JWKS)
     broken = base64.b64encode(b'{"keys": ["\xff"]}').decode()
     keys = msgspec.structs.replace(files(1), binary_data={"jwks.json": broken})
-    put(found.config_maps, keys)
+    put(found.caches.config_maps, keys)
     (told,) = missing.prerequisite_findings(found, controller, found.cluster(controller))
     assert (told.ok, told.reason) == (False, "JwksUnreadable")
     assert "key jwks.json of ConfigMap keys is not UTF-8" in told.message
     assert found.absent_config_maps(controller) == ["keys"]
     text = base64.b64encode(b"{}").decode()
-    put(found.config_maps, msgspec.structs.replace(files(2), binary_data={"jwks.json": text}))
+    put(
+        found.caches.config_maps, msgspec.structs.replace(files(2), binary_data={"jwks.json": text})
+    )
     assert missing.prerequisite_findings(found, controller, found.cluster(controller)) == []
 
 
 def test_outside_keys_are_part_of_the_configuration_that_is_handed_over() -> None:
     """D17, feature row 11."""
-    found, controller, _ = world(JWKS)
+    found, controller, _ = clusters(JWKS)
     keys = files(3, **{"jwks.json": "{}"})
-    put(found.config_maps, keys)
-    assert controllers_using_config_map(keys, found.caches) == ["slurm/slurm"]
+    put(found.caches.config_maps, keys)
+    assert controllers_using_config_map(keys, found.caches.store) == ["slurm/slurm"]
     before = config_hash(found.cluster(controller))
-    put(found.config_maps, files(4, **{"jwks.json": '{"keys": []}'}))
+    put(found.caches.config_maps, files(4, **{"jwks.json": '{"keys": []}'}))
     assert config_hash(found.cluster(controller)) != before

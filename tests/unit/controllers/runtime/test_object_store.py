@@ -16,7 +16,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.kube import Applied, Applier, Client, Recorder
 from penstock.kube.cache.store import Entry
 from support import nodesets
-from unit.controllers.stage import world_of
+from unit.controllers.stage import new_clusters
 from unit.kube.fake_api import FakeApi
 
 
@@ -30,8 +30,8 @@ class Stage:
 
     def __init__(self) -> None:
         api = FakeApi()
-        client, self._world = Client(api), world_of(api)
-        self._objects = ObjectStore(client, self._world)
+        client, self._caches = Client(api), new_clusters().caches
+        self._objects = ObjectStore(client, self._caches)
         self._events = Events(Recorder(client, "test", "test"), NODESETS)
 
     async def ensure(self, manifests: list[Json]) -> None:
@@ -41,7 +41,7 @@ class Stage:
         live = manifest()
         live["metadata"] |= {"uid": uid, "resourceVersion": version}
         raw = msgspec.json.encode(live)
-        self._world.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
+        self._caches.services._store.put(Entry(msgspec.json.decode(raw, type=SERVICES.type), raw))
 
 
 async def test_what_was_found_as_asked_is_compared_again_only_when_one_of_the_two_changes(

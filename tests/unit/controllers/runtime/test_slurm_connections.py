@@ -16,7 +16,7 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.kubernetes.spec_parts import ServiceSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
-from penstock.controllers.runtime.caches import World
+from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.runtime.slurm_connections import (
     LIFETIME_S,
@@ -34,8 +34,7 @@ from penstock.slurm.known import Known, Unknown
 from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest.http import exchange
 from support import nodesets
-from unit.controllers.stage import drop, put, world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import drop, new_clusters, put
 
 KEY, OTHER_KEY = b"k" * 64, b"o" * 64
 CONTROLLER = Controller(
@@ -71,13 +70,16 @@ class Cluster:
 
     def __init__(self, rest: SimulatedSlurmrestd) -> None:
         self.rest = rest
-        self.world: World = world_of(FakeApi())
+        self.caches = new_clusters().caches
+        secrets = SecretReader(self.caches.secrets)
         self.asked: list[str] = []
         self.told: list[str] = []
         signals = Signals()
         signals.on(SLURM, lambda key, _: self.told.append(key))
-        self.links = SlurmConnections(self.world, signals, self._url, SystemClock(), exchange)
-        put(self.world.controllers, CONTROLLER)
+        self.links = SlurmConnections(
+            self.caches, secrets, signals, self._url, SystemClock(), exchange
+        )
+        put(self.caches.controllers, CONTROLLER)
 
     def _url(self, restapi: RestApi) -> str:
         self.asked.append(restapi.metadata.name)
@@ -118,8 +120,8 @@ def has_answered(at: Cluster) -> bool:
 
 async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accepts():
     async with cluster() as at:
-        put(at.world.restapis, restapi())
-        put(at.world.secrets, secret(KEY))
+        put(at.caches.restapis, restapi())
+        put(at.caches.secrets, secret(KEY))
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
@@ -133,8 +135,8 @@ async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accept
 async def test_nothing_was_asked_before_there_is_somebody_to_ask():
     async with cluster() as at:
         assert not has_answered(at)
-        put(at.world.restapis, restapi())
-        put(at.world.secrets, secret(KEY))
+        put(at.caches.restapis, restapi())
+        put(at.caches.secrets, secret(KEY))
         await at.links.reconcile("slurm/slurm")
         assert not has_answered(at)
         await at.look()
@@ -154,13 +156,13 @@ async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
 
 async def test_a_restapi_that_goes_takes_the_knowledge_with_it():
     async with cluster() as at:
-        put(at.world.restapis, restapi())
-        put(at.world.secrets, secret(KEY))
+        put(at.caches.restapis, restapi())
+        put(at.caches.secrets, secret(KEY))
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
         await link.mirror.poll()
-        drop(at.world.restapis, restapi())
+        drop(at.caches.restapis, restapi())
         await at.look()
         assert link.client is None
         assert isinstance(link.mirror.snapshot.nodes, Unknown)
@@ -169,7 +171,7 @@ async def test_a_restapi_that_goes_takes_the_knowledge_with_it():
 
 async def test_without_a_key_no_token_is_made_up():
     async with cluster() as at:
-        put(at.world.restapis, restapi())
+        put(at.caches.restapis, restapi())
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
@@ -182,21 +184,21 @@ async def test_without_a_key_no_token_is_made_up():
 async def test_a_changed_key_signs_the_tokens_from_then_on():
     """Feature row 67."""
     async with cluster(OTHER_KEY) as at:
-        put(at.world.restapis, restapi())
-        put(at.world.secrets, secret(KEY))
+        put(at.caches.restapis, restapi())
+        put(at.caches.secrets, secret(KEY))
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
         assert isinstance((await link.mirror.poll()).nodes, Unknown)
-        put(at.world.secrets, secret(OTHER_KEY, 2))
+        put(at.caches.secrets, secret(OTHER_KEY, 2))
         await at.look()
         assert isinstance((await link.mirror.poll()).nodes, Known)
 
 
 async def test_a_look_that_finds_nothing_new_leaves_the_connection_as_it_is():
     async with cluster() as at:
-        put(at.world.restapis, restapi())
-        put(at.world.secrets, secret(KEY))
+        put(at.caches.restapis, restapi())
+        put(at.caches.secrets, secret(KEY))
         await at.look()
         link = at.links.of(NODESET)
         assert link is not None
@@ -211,7 +213,7 @@ async def test_the_link_ends_with_its_controller():
         link = at.links.of(NODESET)
         assert link is not None
         assert link.tasks
-        drop(at.world.controllers, CONTROLLER)
+        drop(at.caches.controllers, CONTROLLER)
         await at.look()
         assert at.links.of(NODESET) is None
         await asyncio.wait(link.tasks, timeout=10)

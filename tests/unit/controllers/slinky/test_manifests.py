@@ -12,8 +12,7 @@ from penstock.api.penstock import group as penstock
 from penstock.api.slinky import group as slinky
 from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.runtime.settings import WEBHOOKS, parse
-from unit.controllers.stage import world_of
-from unit.kube.fake_api import FakeApi
+from unit.controllers.stage import new_clusters
 
 FOUND: list[dict[str, Any]] = list(
     yaml.safe_load_all((Path(__file__).parents[4] / "deploy" / "operator.yaml").read_text())
@@ -72,7 +71,7 @@ def test_service_port_path_and_names_fit_what_the_operator_serves():
     assert (port["port"], port["targetPort"]) == (443, "webhook")
     labels = named("Deployment", "penstock-operator")["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    paths = Admission(world_of(FakeApi())).handlers
+    paths = Admission(new_clusters()).handlers
     for hook in HOOKS:
         where = hook["clientConfig"]["service"]
         assert (where["namespace"], where["name"]) == (settings.namespace, settings.webhooks.name)

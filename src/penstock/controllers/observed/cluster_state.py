@@ -1,0 +1,25 @@
+"""State of one Controller that differs from what is declared, for those who render its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class PartitionOverrides:
+    """Partitions that slurm.conf has otherwise than declared. `partition.changes` owns it."""
+
+    kept: frozenset[str] = frozenset()
+    """Partitions that stay as they are in `slurm_conf`."""
+    slurm_conf: str = ""
+    freed: frozenset[str] = frozenset()
+    """Partitions that may leave slurm.conf, as no job is in them."""
+
+
+@dataclass(slots=True)
+class RejectedFiles:
+    """The files that slurmctld rejected last. `slinky.controller` owns it."""
+
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """All of them, as they are at /etc/slurm."""
