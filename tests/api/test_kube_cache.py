@@ -112,9 +112,9 @@ async def test_own_writes_are_expected_until_the_cache_shows_them(api_node: Node
         expected = Expectations(cache, client.clock)
         for number in range(20):
             made = await client.create(CONFIG_MAPS, config_map(namespace, f"c{number}"))
-            expected.wrote("owner", made)
-            if not expected.satisfied("owner"):
-                await until(cache, lambda: expected.satisfied("owner"))
+            expected.wrote(made)
+            if not expected.satisfied():
+                await until(cache, lambda: expected.satisfied())
             assert len(cache) == number + 1
             assert cache.get(made.metadata.key) is not None
 

@@ -10,7 +10,7 @@ from penstock.api import registry
 from penstock.api.admission import Registry
 from penstock.api.cluster.marks import ROLLED_BACK, SAME_REVISIONS
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import CLAIMS, NODES, PODS, REVISIONS, ControllerRevision
+from penstock.api.kubernetes.kinds import CLAIMS, NODES, PODS, ControllerRevision
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
@@ -26,7 +26,7 @@ from penstock.controllers.registry import RECONCILERS
 from penstock.controllers.runtime.reconciler import StatusWriter
 from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
-from penstock.controllers.workers.caches import WorkerCaches, own_stems, owner_uids, stems
+from penstock.controllers.workers.caches import WorkerCaches, own_stems, stems
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.observed.view import ControllerState
 from penstock.kube import Result
@@ -53,13 +53,7 @@ def _cluster_of(crew: Crew, _: Lookup | None = None) -> list[str]:
     return [f"{crew.metadata.namespace}/{crew.spec.cluster}"]
 
 
-def _owners(obj: Any) -> list[str]:
-    return owner_uids(obj)
-
-
 CREWS_BY_CLUSTER = IndexBy(CREWS, _cluster_of)
-PODS_BY_OWNER = IndexBy(PODS, _owners)
-REVISIONS_BY_OWNER = IndexBy(REVISIONS, _owners)
 PODS_BY_STEM = IndexBy(PODS, stems)
 PODS_BY_OWN_STEM = IndexBy(PODS, own_stems)
 PVCS_BY_CREW = IndexBy(
@@ -213,20 +207,18 @@ class CrewReconciler(StatusWriter[Crew]):
         self._context, caches = context, context.caches.store
         found = WorkerCaches(
             pods=caches.of(PODS),
-            pods_of=caches.index(PODS_BY_OWNER),
+            pods_of=context.caches.pods_of,
             pods_named=caches.index(PODS_BY_STEM),
             own_pods_named=caches.index(PODS_BY_OWN_STEM),
             pvcs=caches.of(CLAIMS),
             pvcs_of=caches.index(PVCS_BY_CREW),
             nodes=caches.of(NODES),
-            revisions_of=caches.index(REVISIONS_BY_OWNER),
+            revisions_of=context.caches.revisions_of,
         )
-        own = self.lifetimes
-        self._engine = WorkerSetEngine(context, found, self.events, context.connections, own)
+        self._engine = WorkerSetEngine(context, CREWS, found, self.events, context.connections)
 
     async def reconcile(self, key: str) -> Result:
         crew = self._context.caches.store.get(CREWS, key)
-        self.lifetimes.observe(key, crew)
         if crew is None:
             return Result()
         outcome = await self._engine.run(CrewSource(crew, self._context))

@@ -27,7 +27,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import ObjectMeta, OwnerReference
 from penstock.api.slinky.labels import COMPONENT, REVISION_HASH, SCALING_MODE
 from penstock.api.slinky.names import node_pod_name
-from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
+from penstock.api.slinky.nodeset import NODESETS, NodeSet, NodeSetSpec
 from penstock.base import times
 from penstock.decide.nodeset.observation import observe
 from penstock.decide.observed.slurm_view import SlurmSnapshot
@@ -113,7 +113,13 @@ def pod(
             creation_timestamp=times.write(created),
             deletion_timestamp=times.write(NOW - 1) if deleted else None,
             owner_references=(
-                OwnerReference(kind="NodeSet", name="compute", uid="nodeset-uid", controller=True),
+                OwnerReference(
+                    api_version=NODESETS.api_version,
+                    kind="NodeSet",
+                    name="compute",
+                    uid="nodeset-uid",
+                    controller=True,
+                ),
             ),
         ),
         spec=PodSpec(

@@ -14,7 +14,8 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
+from penstock.controllers.caches.owners import owned_by
 from penstock.decide.observed.pod import slurm_node_name
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
@@ -207,12 +208,13 @@ def _workloads(run: SimulatedRun) -> Iterator[Workload]:
 
 def _workers(live: ClusterCopy, run: SimulatedRun, nodeset: NodeSet) -> Workers:
     meta = nodeset.metadata
-    pods = sorted(run.clusters.caches.pods_of.get(meta.uid), key=lambda pod: pod.metadata.name)
+    caches = run.clusters.caches
+    pods = sorted(caches.workers_of(nodeset), key=lambda pod: pod.metadata.name)
     there = live.objects[PODS]
     key = f"{meta.namespace}/{nodeset.spec.controller_ref.name}"
     drained = run.drained.get(key, frozenset[str]())
     revision = declared_revision(nodeset)
-    records = run.clusters.caches.revisions_of.get(meta.uid)
+    records = caches.revisions_of.get(owned_by(NODESETS, nodeset))
     known = live_conf.equal_revisions(
         revision, (recorded_revision(nodeset, one) for one in records)
     )

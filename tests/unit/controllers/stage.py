@@ -26,9 +26,10 @@ from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.slinky.nodeset import worker_caches
 from penstock.controllers.slinky.worker_source import NodeSetSource
 from penstock.controllers.workers.source import WorkerSource
-from penstock.kube import Cache, Client, Expectations, Manager, Recorder
+from penstock.kube import Cache, Client, Manager, Recorder
 from penstock.kube.cache.store import Entry
 from penstock.kube.runtime.state import StateByUid
+from penstock.model.worker_set import WorkerSet
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
@@ -100,6 +101,10 @@ class Stage:
     nodeset: NodeSet
 
     @property
+    def workers(self) -> WorkerSet:
+        return worker_set(self.nodeset)
+
+    @property
     def slurm(self) -> SimulatedSlurmctld:
         return self.rest.slurmctld
 
@@ -140,8 +145,8 @@ async def stage(nodeset: NodeSet, *nodes: str) -> AsyncGenerator[Stage]:
     client = Client(api)
     caches = SlinkyCaches(CacheStore(Manager(client)))
     events = Events(Recorder(client, "test", "test"), NODESETS)
-    written = Expectations(caches.pods, client.clock)
-    actor = Actor(client, worker_caches(caches), events, written)
+    put(caches.nodesets, nodeset)
+    actor = Actor(client, caches.nodesets, worker_caches(caches), events)
     async with SimulatedSlurmrestd() as rest:
         for name in nodes:
             rest.slurmctld.register(name)

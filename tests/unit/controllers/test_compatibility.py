@@ -11,6 +11,8 @@ from fault_plans.plan import Layout
 from fault_plans.world import GROUP, SPACE, World
 from penstock.api.kubernetes.kinds import ControllerRevision, PodCondition
 from penstock.api.kubernetes.meta import Json, ObjectMeta, OwnerReference
+from penstock.api.slinky.nodeset import NODESETS
+from penstock.controllers.caches.owners import owned_by
 from penstock.decide.action import SetPodConditions
 from penstock.render.parts import ssh_host_keys as hostkeys
 from penstock.simulation.apiserver.patches import strategic
@@ -81,12 +83,18 @@ def test_no_host_keys_are_made_while_a_login_has_some(
 def test_revisions_are_found_by_their_owner_though_nothing_selects_them() -> None:
     """D19: upstream's lack the labels of its own selector, so that it never finds them again."""
     caches = new_clusters().caches
-    owner = OwnerReference(kind="NodeSet", name="compute", uid="nodeset-uid", controller=True)
+    owner = OwnerReference(
+        api_version=NODESETS.api_version,
+        kind="NodeSet",
+        name="compute",
+        uid="nodeset-uid",
+        controller=True,
+    )
     other = msgspec.structs.replace(owner, uid="another")
     for number, owners in enumerate(((owner,), (owner,), (other,), ())):
         meta = ObjectMeta(
             name=f"compute-{number}", namespace="slurm", uid=f"{number}", owner_references=owners
         )
         put(caches.revisions, ControllerRevision(metadata=meta, revision=number))
-    found = caches.revisions_of.get("nodeset-uid")
+    found = caches.revisions_of.get(owned_by(NODESETS, nodesets.nodeset()))
     assert [one.metadata.name for one in found] == ["compute-0", "compute-1"]

@@ -38,16 +38,15 @@ async def watching() -> AsyncGenerator[World]:
 
 
 async def test_who_has_written_nothing_may_reconcile() -> None:
-    assert World().expected.satisfied("owner")
+    assert World().expected.satisfied()
 
 
 async def test_a_create_is_waited_for() -> None:
     async with watching() as world:
-        world.expected.wrote("owner", await world.create())
-        assert not world.expected.satisfied("owner")
-        assert world.expected.satisfied("somebody else")
+        world.expected.wrote(await world.create())
+        assert not world.expected.satisfied()
         await settle()
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()
 
 
 async def test_an_update_is_waited_for() -> None:
@@ -55,10 +54,10 @@ async def test_an_update_is_waited_for() -> None:
         await world.create()
         await settle()
         new = await world.client.patch(CONFIG_MAPS, "a", "x", {"data": {"k": "2"}})
-        world.expected.wrote("owner", new)
-        assert not world.expected.satisfied("owner")
+        world.expected.wrote(new)
+        assert not world.expected.satisfied()
         await settle()
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()
 
 
 async def test_a_delete_is_waited_for() -> None:
@@ -66,20 +65,20 @@ async def test_a_delete_is_waited_for() -> None:
         made = await world.create()
         await settle()
         await world.client.delete(CONFIG_MAPS, "a", "x")
-        world.expected.deleted("owner", made)
-        assert not world.expected.satisfied("owner")
+        world.expected.deleted(made)
+        assert not world.expected.satisfied()
         await settle()
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()
 
 
 async def test_an_object_that_only_begins_to_go_is_deleted_enough() -> None:
     async with watching() as world:
         made = await world.create()
-        world.expected.deleted("owner", made)
+        world.expected.deleted(made)
         meta = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"]}
         world.api.put(f"{A}/x", metadata=meta)
         await settle()
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()
 
 
 async def test_an_object_that_somebody_deleted_before_we_saw_it_is_not_waited_for() -> None:
@@ -88,12 +87,12 @@ async def test_an_object_that_somebody_deleted_before_we_saw_it_is_not_waited_fo
         world.api.cut_watches()
         await settle()
         made = await world.create()
-        world.expected.wrote("owner", made)
+        world.expected.wrote(made)
         world.api.remove(f"{A}/x")
         world.api.compact()
-        assert not world.expected.satisfied("owner")
+        assert not world.expected.satisfied()
         await world.clock.advance(5)
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()
 
 
 async def test_an_object_made_again_by_another_does_not_hide_our_delete() -> None:
@@ -101,25 +100,18 @@ async def test_an_object_made_again_by_another_does_not_hide_our_delete() -> Non
         made = await world.create()
         await settle()
         await world.client.delete(CONFIG_MAPS, "a", "x")
-        world.expected.deleted("owner", made)
+        world.expected.deleted(made)
         world.api.put(f"{A}/x")
         await settle()
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()
 
 
 async def test_a_write_whose_trace_never_comes_expires() -> None:
     """D32."""
     async with watching() as world:
         world.api.stall_watches()
-        world.expected.wrote("owner", await world.create())
+        world.expected.wrote(await world.create())
         await world.clock.advance(59)
-        assert not world.expected.satisfied("owner")
+        assert not world.expected.satisfied()
         await world.clock.advance(2)
-        assert world.expected.satisfied("owner")
-
-
-async def test_an_owner_that_is_gone_is_forgotten() -> None:
-    async with watching() as world:
-        world.expected.wrote("owner", await world.create())
-        world.expected.forget("owner")
-        assert world.expected.satisfied("owner")
+        assert world.expected.satisfied()

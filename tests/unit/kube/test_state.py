@@ -41,28 +41,11 @@ def test_the_state_of_an_object_that_is_gone_is_not_kept() -> None:
     assert states.of(late) == []
 
 
-BY_KEY = {
-    "auth/rejected_key.py",
-    "nodeset/actor.py",
-    "nodeset/engine.py",
-    "partition/changes.py",
-    "partition/verification.py",
-    "rollout/maintenance.py",
-    "rollout/rollback.py",
-    "runtime/lifetimes.py",
-    "slinky/nodeset.py",
-    "slurm_node/drift.py",
-    "slurm_node/registration.py",
-    "slurm_node/rejections.py",
-}
-"""Files below controllers with state by `namespace/name`, which `Lifetimes` drops. Add none."""
-
-
-def test_no_other_controller_keeps_state_by_name() -> None:
+def test_no_controller_keeps_state_by_name() -> None:
     below = Path(controllers.__file__).parent
     found = {
         str(path.relative_to(below))
         for path in below.rglob("*.py")
         if re.search(r"by_key\(|def forget\(self, key: str", path.read_text())
     }
-    assert found <= BY_KEY, "StateByUid drops the state of an object with it"
+    assert found == set(), "StateByUid drops the state of an object with it"

@@ -6,6 +6,7 @@ stands in the object.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.api.kubernetes.meta import Json, KubeObject
@@ -13,7 +14,13 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.advice.overridden_fields import set_back, told
-from penstock.kube.runtime.state import gone
+from penstock.kube.runtime.state import StateByUid
+
+
+@dataclass(slots=True)
+class _State:
+    seen: Json | None = None
+    """Metadata and spec of the last version."""
 
 
 class OverriddenFieldDetector:
@@ -23,22 +30,20 @@ class OverriddenFieldDetector:
         self._client = context.client
         self._cache = cache = context.caches.store.of(resource, raw=True)
         self._events = Events(context.recorder, resource)
-        self._seen: dict[str, Json] = {}
-        """By uid the last version of each object."""
+        self._states = StateByUid(cache, _State)
         cache.subscribe(self._look)
 
-    def _look(self, old: KubeObject | None, new: KubeObject | None) -> None:
-        if (one := gone(old, new)) is not None:
-            self._seen.pop(one.metadata.uid, None)
+    def _look(self, _: KubeObject | None, new: KubeObject | None) -> None:
         if new is None:
             return
-        before = self._seen.get(new.metadata.uid)
+        state = self._states.of(new)
+        before = state.seen
         if before is not None and before["metadata"].get("generation") == new.metadata.generation:
             return
         now = self._cache.raw(new.metadata.key)
         if now is None:
             return
-        self._seen[new.metadata.uid] = {"metadata": now["metadata"], "spec": now.get("spec", {})}
+        state.seen = {"metadata": now["metadata"], "spec": now.get("spec", {})}
         found = set_back(before, now) if before is not None else ()
         leads = self._client.guard is None or self._client.guard()
         if found and leads and not new.metadata.deleting:

@@ -152,7 +152,7 @@ class KeyRotation:
 
     def _workers(self, controller: Controller) -> Iterable[Pod]:
         for nodeset in self._caches.nodesets_of.get(controller.metadata.key):
-            yield from self._caches.pods_of.get(nodeset.metadata.uid)
+            yield from self._caches.workers_of(nodeset)
 
     def _unable(self, controller: Controller) -> list[str]:
         every = [*self._clusters.slurmctld_pods(controller), *self._workers(controller)]

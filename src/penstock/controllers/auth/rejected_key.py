@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import PODS, Pod
-from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
@@ -41,34 +43,35 @@ class _Read:
     refusal: Refusal | None
 
 
-class RejectedKeyDetector:
-    """What was read, by the key of the object that is told of it."""
+@dataclass(slots=True)
+class _State:
+    read: _Read | None = None
 
-    def __init__(self, context: SlinkyContext) -> None:
+
+class RejectedKeyDetector:
+    """The last log that was read for each object of a resource."""
+
+    def __init__(self, context: SlinkyContext, resource: Resource[Any]) -> None:
         self._client = context.client
         self._clusters = context.clusters
         self._secrets = context.secrets
         self._restarter = PodRestarter(context.client)
-        self._read: dict[str, _Read] = {}
+        self._states = context.states(resource, _State)
 
-    def forget(self, key: str) -> None:
-        """The object is gone."""
-        self._read.pop(key, None)
-
-    async def observe(self, key: str, pod: Pod | None) -> Refusal | None:
-        """What slurmd of a worker that does not register says of its key."""
-        now = self._client.clock.monotonic()
+    async def observe(self, obj: KubeObject, pod: Pod | None) -> Refusal | None:
+        """How slurmctld rejected the key of a worker that does not register, by slurmd's log."""
+        state, now = self._states.of(obj), self._client.clock.monotonic()
         if pod is None:
-            self.forget(key)
+            state.read = None
             return None
-        read = self._read.get(key)
+        read = state.read
         if read is None or read.uid != pod.metadata.uid or now - read.at >= AGAIN_S:
             meta = pod.metadata
             try:
                 log = await self._client.log(meta.namespace, meta.name, "slurmd", LINES)
             except KubeError:
                 log = ""
-            read = self._read[key] = _Read(meta.uid, now, refused_key.refusal(pod, log))
+            read = state.read = _Read(meta.uid, now, refused_key.refusal(pod, log))
         return read.refusal
 
     async def refresh(self, pods: Sequence[Pod], key_hash: str) -> None:
@@ -78,11 +81,11 @@ class RejectedKeyDetector:
                 await self._restarter.annotate(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
 
     async def findings(
-        self, key: str, cluster: ClusterInputs, pods: Sequence[Pod]
+        self, obj: KubeObject, cluster: ClusterInputs, pods: Sequence[Pod]
     ) -> list[Finding]:
         """What is told of workers of a slurmctld that is inside. Raises KubeError."""
         waiting = refused_key.late(pods, self._client.clock.time())
-        refused = await self.observe(key, waiting[0] if waiting else None)
+        refused = await self.observe(obj, waiting[0] if waiting else None)
         if refused is None:
             return []
         meta = waiting[0].metadata
@@ -111,9 +114,9 @@ class RejectedKeyDetector:
         except KubeError:
             return ""
 
-    def requeue_after(self, key: str, pods: Sequence[Pod]) -> float | None:
+    def requeue_after(self, obj: KubeObject, pods: Sequence[Pod]) -> float | None:
         """Seconds until a log is to be read; None while no worker starts."""
-        if self._read.get(key) is not None:
+        if self._states.of(obj).read is not None:
             return AGAIN_S
         return refused_key.late_in(pods, self._client.clock.time())
 

@@ -21,13 +21,16 @@ from penstock.api.kubernetes.kinds import (
     ConfigMap,
     Pod,
 )
-from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
+from penstock.controllers.caches.owners import controlling_owner
 from penstock.controllers.caches.store import CacheStore
 
 
 class KubernetesCaches:
-    """Typed access to the store. An API adds the caches of its kinds in a subclass of its own."""
+    """Typed access to the store. An API adds the caches of its kinds in a subclass of its own.
+
+    `pods_of`, `revisions_of` and `secrets_of` find by `owned_by`.
+    """
 
     def __init__(self, store: CacheStore) -> None:
         self.store = store
@@ -42,10 +45,10 @@ class KubernetesCaches:
         self.budgets = store.of(BUDGETS, raw=True)
         self.revisions = store.of(REVISIONS)
         self.monitors = store.of(SERVICE_MONITORS, raw=True)
-        self.pods_of = self.pods.index(_owner_uid)
+        self.pods_of = self.pods.index(controlling_owner)
         self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
-        self.revisions_of = self.revisions.index(_owner_uid)
-        self.secrets_of = self.secrets.index(_owner_uid)
+        self.revisions_of = self.revisions.index(controlling_owner)
+        self.secrets_of = self.secrets.index(controlling_owner)
 
     def config_map(self, key: str) -> ConfigMap | None:
         """One of ours by `namespace/name`, as it was seen or as our last write left it."""
@@ -76,8 +79,3 @@ def files_of(config_map: ConfigMap) -> Mapping[str, str]:
         for name, value in config_map.binary_data.items()
     }
     return binary | (config_map.data or {})
-
-
-def _owner_uid(obj: KubeObject) -> list[str]:
-    owner = obj.metadata.controller
-    return [owner.uid] if owner is not None else []

@@ -40,7 +40,7 @@ class ExternalCluster:
         self._connections = connections
         self._caches = context.caches
         self._port_probe = context.port_probe
-        self.keys = RejectedKeyDetector(context)
+        self.keys = RejectedKeyDetector(context, CONTROLLERS)
         self._states = context.states(CONTROLLERS, _State)
 
     def heard(self, controller: Controller) -> bool:
@@ -67,7 +67,7 @@ class ExternalCluster:
         said = snapshot.jobs if snapshot is not None else UNCONNECTED
         pods = self._workers(controller)
         starts = refused_key.starting(pods)
-        refusal = await self.keys.observe(controller.metadata.key, starts)
+        refusal = await self.keys.observe(controller, starts)
         if refusal is not None:
             await self.keys.refresh(pods, cluster.slurm_key_hash)
         declared = translated(controller, cluster.accounting)
@@ -86,7 +86,7 @@ class ExternalCluster:
     def _workers(self, controller: Controller) -> list[Pod]:
         found: list[Pod] = []
         for nodeset in self._caches.nodesets_of.get(controller.metadata.key):
-            found += self._caches.pods_of.get(nodeset.metadata.uid)
+            found += self._caches.workers_of(nodeset)
         return sorted(found, key=lambda pod: pod.metadata.name)
 
     async def _way(self, controller: Controller, said: Fact[object]) -> End:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.render.slinky.cluster import metrics_monitor as render
@@ -18,22 +20,28 @@ AGAIN_S = 30.0
 """How often it is looked whether the definition came."""
 
 
+@dataclass(slots=True)
+class _State:
+    has_no_metrics: bool = False
+    """Whether its slurmctld is of a release without metrics."""
+
+
 class ServiceMonitors:
     """Makes it, and takes it away again."""
 
     def __init__(self, context: Context) -> None:
         self._objects = context.objects
         self._cache = context.caches.monitors
-        self._unserved: set[str] = set()
-        """Uids of Controllers whose slurmctld has no metrics."""
+        self._states = context.states(CONTROLLERS, _State)
 
     async def apply(
         self, controller: Controller, cluster: ClusterInputs, events: Events
     ) -> list[Finding]:
         """What is to be told of it: a cluster without the definition runs all the same."""
-        self._unserved.discard(controller.metadata.uid)
+        state = self._states.of(controller)
+        state.has_no_metrics = False
         if controller.spec.metrics.enabled and not has_metrics(cluster):
-            self._unserved.add(controller.metadata.uid)
+            state.has_no_metrics = True
             told = (
                 f"spec.metrics: slurmctld {release.running(cluster)} has no metrics; use an image "
                 f"of Slurm {METRICS_SINCE} or later"
@@ -59,5 +67,6 @@ class ServiceMonitors:
 
     def outdated(self, controller: Controller) -> frozenset[str]:
         """The condition goes with the wish."""
-        told = render.requested(controller) is not None or controller.metadata.uid in self._unserved
+        unserved = self._states.of(controller).has_no_metrics
+        told = render.requested(controller) is not None or unserved
         return frozenset() if told else frozenset({MONITORED})

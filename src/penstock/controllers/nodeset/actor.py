@@ -13,8 +13,8 @@ from typing import Any
 
 import structlog
 
-from penstock.api.kubernetes.kinds import PODS
-from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.kubernetes.kinds import PODS, Pod
+from penstock.api.kubernetes.meta import Json
 from penstock.controllers.nodeset.pvc import PvcWriter
 from penstock.controllers.rollout.maintenance import Reservations
 from penstock.controllers.runtime.concurrency import AT_ONCE, gather, of_kind
@@ -46,7 +46,15 @@ from penstock.decide.action import (
 )
 from penstock.decide.drain.deletion_guard import can_delete
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.kube import AlreadyExistsError, Client, Expectations, NotFoundError, NotOursError
+from penstock.kube import (
+    AlreadyExistsError,
+    Cache,
+    Client,
+    Expectations,
+    NotFoundError,
+    NotOursError,
+)
+from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 
 NEEDS_NO_SLURM = frozenset(
@@ -63,22 +71,21 @@ class Actor:
     """Carries out the actions of plans."""
 
     def __init__(
-        self, client: Client, caches: WorkerCaches, events: Events, written: Expectations[Any]
+        self, client: Client, objects: Cache[Any], caches: WorkerCaches, events: Events
     ) -> None:
         self._client = client
         self._caches = caches
         self._events = events
-        self._written = written
+        self._written = StateByUid(objects, lambda: Expectations[Pod](caches.pods, client.clock))
         self._claims = PvcWriter(client, caches, events)
-        self.rejections = Rejections(client.clock)
+        self.rejections = Rejections(objects, client.clock)
         self._slurm = SlurmActor(self.rejections)
-        self.reservations = Reservations(client.clock)
-        self.registrations = NodeRegistrations(client.clock)
+        self.reservations = Reservations(objects, client.clock)
+        self.registrations = NodeRegistrations(objects, client.clock)
 
-    def forget(self, key: str) -> None:
-        """That object is gone."""
-        for one in (self.rejections, self.reservations, self.registrations):
-            one.forget(key)
+    def has_seen_own_writes(self, workers: WorkerSet) -> bool:
+        """Whether the cache shows all that was written for a worker set."""
+        return self._written.of(workers).satisfied()
 
     async def act(
         self,
@@ -108,7 +115,8 @@ class Actor:
         is_orphaned: bool,
     ) -> bool:
         done: list[bool] = []
-        meta = source.workers.metadata
+        workers = source.workers
+        meta = workers.metadata
         if added := [one.finalizer for one in of_kind(actions, AddFinalizer)]:
             await self._finalizers(source, (*meta.finalizers, *added))
         records = of_kind(actions, DeleteNodeRecord)
@@ -121,14 +129,14 @@ class Actor:
             for one in of_kind(actions, CreatePvcs):
                 await self._claims.make(source, one.slot)
         await gather(self._claims.own(source, one) for one in of_kind(actions, SetPvcOwners))
-        await gather(self._patch(meta, one, batch) for one in of_kind(actions, PatchPod))
+        await gather(self._patch(workers, one, batch) for one in of_kind(actions, PatchPod))
         conditions = of_kind(actions, SetPodConditions)
-        await gather((self._conditions(meta, one) for one in conditions), BESIDE)
+        await gather((self._conditions(workers, one) for one in conditions), BESIDE)
         if connection is not None and connection.client is not None:
             client = connection.client
             done += await self._slurm.update_nodes(source, connection, client, actions, batch)
             lost = [one for one in actions if isinstance(one, RegisterNode | RemoveStandIns)]
-            await self.registrations.apply(meta.key, connection, client, lost, batch)
+            await self.registrations.apply(workers, connection, client, lost, batch)
         deletes = of_kind(actions, DeletePod)
         done += await self._delete(source, connection, deletes, batch, is_orphaned=is_orphaned)
         if connection is not None and connection.client is not None:
@@ -138,7 +146,7 @@ class Actor:
             planned = [
                 one for one in actions if isinstance(one, SetReservation | DeleteReservation)
             ]
-            done += await self.reservations.apply(meta.key, connection, client, planned, batch)
+            done += await self.reservations.apply(workers, connection, client, planned, batch)
         if ended := of_kind(actions, RemoveFinalizer):
             for one in ended:
                 batch.normal(one.why.reason, one.why.message, "Finalize")
@@ -192,9 +200,9 @@ class Actor:
                 ) from None
         else:
             batch.normal("SuccessfulCreate", f"Created pod {meta['name']}", "Create")
-        self._written.wrote(workers.metadata.key, pod)
+        self._written.of(workers).wrote(pod)
 
-    async def _patch(self, meta: ObjectMeta, action: PatchPod, batch: EventBatch) -> None:
+    async def _patch(self, workers: WorkerSet, action: PatchPod, batch: EventBatch) -> None:
         metadata: Json = {"uid": action.uid}
         if action.resource_version:
             # What the user did to the pod meanwhile must be seen before it is marked as ours.
@@ -205,15 +213,15 @@ class Actor:
             metadata["annotations"] = dict(action.annotations)
         try:
             pod = await self._client.patch(
-                PODS, meta.namespace, action.name, {"metadata": metadata}
+                PODS, workers.metadata.namespace, action.name, {"metadata": metadata}
             )
         except NotFoundError:
             return
-        self._written.wrote(meta.key, pod)
+        self._written.of(workers).wrote(pod)
         if action.why is not None:
             batch.normal(action.why.reason, action.why.message, "Cordon")
 
-    async def _conditions(self, meta: ObjectMeta, action: SetPodConditions) -> None:
+    async def _conditions(self, workers: WorkerSet, action: SetPodConditions) -> None:
         changes: list[Json] = [
             {
                 "type": one.type,
@@ -228,7 +236,7 @@ class Actor:
         try:
             pod = await self._client.patch(
                 PODS,
-                meta.namespace,
+                workers.metadata.namespace,
                 action.name,
                 body,
                 kind="strategic",
@@ -236,7 +244,7 @@ class Actor:
             )
         except NotFoundError:
             return
-        self._written.wrote(meta.key, pod)
+        self._written.of(workers).wrote(pod)
 
     async def _delete(
         self,
@@ -256,7 +264,7 @@ class Actor:
                 # It may be wanted again.
                 return [*done, False]
             calls = (
-                self._delete_one(source.workers.metadata, one, now, batch, is_orphaned=is_orphaned)
+                self._delete_one(source.workers, one, now, batch, is_orphaned=is_orphaned)
                 for one in lot
             )
             done += await gather(calls)
@@ -276,14 +284,14 @@ class Actor:
 
     async def _delete_one(
         self,
-        meta: ObjectMeta,
+        workers: WorkerSet,
         action: DeletePod,
         now: SlurmSnapshot,
         batch: EventBatch,
         *,
         is_orphaned: bool,
     ) -> bool:
-        space = meta.namespace
+        space = workers.metadata.namespace
         pod = self._caches.pods.get(f"{space}/{action.name}")
         if pod is None or pod.metadata.uid != action.uid:
             return True
@@ -305,7 +313,7 @@ class Actor:
         except NotFoundError:
             return True
         POD_DELETES.labels(verdict.ground.value).inc()
-        self._written.deleted(meta.key, pod)
+        self._written.of(workers).deleted(pod)
         note = f"Deleted pod {action.name}: {verdict.why.message}"
         batch.normal("SuccessfulDelete", note, "Delete")
         return True

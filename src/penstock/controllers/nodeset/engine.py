@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node, PersistentVolumeClaim, Pod
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.nodeset.actor import Actor
 from penstock.controllers.rollout.revision_history import EqualRevisions, record_revisions
 from penstock.controllers.rollout.rollback import Rollbacks
-from penstock.controllers.runtime.lifetimes import Lifetimes
 from penstock.controllers.runtime.reconciler import REFUSED, Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import (
@@ -23,7 +25,7 @@ from penstock.controllers.runtime.slurm_connections import (
     SlurmConnections,
 )
 from penstock.controllers.slurm_node.drift import NodeDrifts
-from penstock.controllers.workers.caches import WorkerCaches
+from penstock.controllers.workers.caches import WorkerCaches, owner_of
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide import drift, scale
 from penstock.decide.advice import pod_security
@@ -31,7 +33,7 @@ from penstock.decide.nodeset.plan import plan
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.rollout import maintenance
-from penstock.kube import Expectations
+from penstock.kube.runtime.state import StateByUid, gone
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.slurm.versions import RESERVATION_CALLS_SINCE
@@ -64,27 +66,27 @@ class WorkerSetEngine:
     def __init__(
         self,
         context: Context,
+        resource: Resource[Any],
         caches: WorkerCaches,
         events: Events,
         connections: SlurmConnections,
-        lifetimes: Lifetimes,
     ) -> None:
         self._client = context.client
         self._settings = context.settings
         self._caches = caches
         self._connections = connections
-        self._written = lifetimes.owner(Expectations[Pod](caches.pods, context.client.clock))
-        self._plans = lifetimes.by_key(dict[str, PlanCache]())
-        self._actor = lifetimes.owner(Actor(context.client, caches, events, self._written))
-        self._nodes = lifetimes.owner(NodeDrifts(context.client, events))
-        self._rollbacks = lifetimes.owner(Rollbacks(context.client, caches, events))
-        lifetimes.add(lambda _, uid: connections.need_reservations(uid, needs=False))
+        client, objects = context.client, context.caches.store.of(resource)
+        self._plans = StateByUid(objects, PlanCache)
+        self._actor = Actor(client, objects, caches, events)
+        self._nodes = NodeDrifts(client, objects, events)
+        self._rollbacks = Rollbacks(client, objects, caches, events)
+        objects.subscribe(self._changed)
 
     async def run(self, source: WorkerSource) -> Outcome:
         """Bring the workers closer to their spec. Raises KubeError."""
         workers = source.workers
         meta = workers.metadata
-        if not self._written.satisfied(meta.key):
+        if not self._actor.has_seen_own_writes(workers):
             # The cache does not show our own writes yet; acting on it could do them twice.
             return Outcome(requeue_after=SOON_S)
         connection = source.connection()
@@ -97,10 +99,10 @@ class WorkerSetEngine:
             return Outcome(requeue_after=SOON_S)
         blocked = source.creation_blocked()
         equal = EqualRevisions()
-        exists = source.is_cluster_ready or self._caches.pods_of.get(meta.uid)
+        exists = source.is_cluster_ready or self._caches.pods_of.get(owner_of(workers))
         # An object that waits for its first pod writes nothing yet.
         if exists and not meta.deleting:
-            fixed = self._actor.rejections.gres(meta.key)
+            fixed = self._actor.rejections.gres(workers)
             equal = await record_revisions(self._client, self._caches, source, fixed)
         if _is_active(source):
             await source.apply_shared_objects()
@@ -109,7 +111,7 @@ class WorkerSetEngine:
             return Outcome(requeue_after=AT_ONCE_S)
         connection = source.connection()
         view = self._view(source, connection, blocked, equal)
-        planned = plan(view, self._plans.setdefault(meta.key, PlanCache()))
+        planned = plan(view, self._plans.of(workers))
         findings = [*source.problems, *planned.findings, *self._rollbacks.findings(workers)]
         findings += scale.cost_findings(workers.marks, view.pods)
         rejected: Exception | None = None
@@ -129,12 +131,16 @@ class WorkerSetEngine:
         delays = [
             planned.requeue_after,
             None if done else REPEAT_S,
-            self._actor.registrations.requeue_after(meta.key),
+            self._actor.registrations.requeue_after(workers),
             self._nodes.requeue_after(workers),
             source.requeue_after(view),
         ]
         soonest = min(filter(None, delays), default=None)
         return Outcome(findings, planned.status, rejected, soonest)
+
+    def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if (one := gone(old, new)) is not None:
+            self._connections.need_reservations(one.metadata.uid, needs=False)
 
     async def _drift_findings(
         self, source: WorkerSource, view: WorkerSetView, connection: SlurmConnection | None
@@ -157,8 +163,7 @@ class WorkerSetEngine:
         equal: EqualRevisions,
     ) -> WorkerSetView:
         workers = source.workers
-        meta = workers.metadata
-        pods = self._caches.pods_of.get(meta.uid)
+        pods = self._caches.pods_of.get(owner_of(workers))
         snapshot = connection.mirror.snapshot if connection is not None else None
         return WorkerSetView(
             workers=workers,
@@ -176,11 +181,11 @@ class WorkerSetEngine:
             creation_blocked=blocked,
             propagated_conditions=self._settings.propagated_node_conditions,
             reservations=connection.reservations.records if connection else UNCONNECTED,
-            rejected_reservation=self._actor.reservations.rejected(meta.key),
-            cannot_register=self._actor.registrations.unable(meta.key),
+            rejected_reservation=self._actor.reservations.rejected(workers),
+            cannot_register=self._actor.registrations.unable(workers),
             external=source.external(),
             no_reservations=_no_reservations(connection),
-            rejected_topologies=self._actor.rejections.of(meta.key, pods),
+            rejected_topologies=self._actor.rejections.of(workers, pods),
         )
 
     def _pvcs(self, workers: WorkerSet) -> dict[str, PersistentVolumeClaim]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from penstock.api.kubernetes.kinds import Pod
 from penstock.api.penstock.partition import PARTITIONS
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.api.slinky.loginset import LOGINSETS
-from penstock.api.slinky.nodeset import NODESETS
+from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.api.slinky.restapi import RESTAPIS
 from penstock.api.slinky.token import TOKENS
 from penstock.controllers.caches.kubernetes import KubernetesCaches
+from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import (
     LOGINSETS_BY_CLUSTER,
@@ -43,3 +45,7 @@ class SlinkyCaches(KubernetesCaches):
     def controller_of(self, member: ClusterMember) -> Controller | None:
         """The Controller that a NodeSet, RestApi or LoginSet refers to, if it exists."""
         return next(filter(None, map(self.controllers.get, cluster_keys(member))), None)
+
+    def workers_of(self, nodeset: NodeSet) -> tuple[Pod, ...]:
+        """The pods that a NodeSet controls."""
+        return self.pods_of.get(owned_by(NODESETS, nodeset))

@@ -18,7 +18,6 @@ from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.membership import mark
 from penstock.controllers.partition.state import AppliedPartitions, Refusal, State, Told
-from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.partition.worker_labels import workers
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_PENDING
@@ -82,61 +81,58 @@ class PartitionChanges:
         self._connections = connections
         self._clock = clock
         self._signals = signals
-        self._states: dict[str, State] = {}
-        self._judged: set[str] = set()
+        self._states = StateByUid(clusters.caches.controllers, State)
         self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
         """Whether what somebody changed of a partition in Slurm is to be declared so."""
         self.reads: Callable[[Controller], bool] = lambda _: False
         """Whether slurmctld is about to read its files: what it is told now would be lost."""
-        self._proof = PartitionVerifier()
 
-    def refusals(self, key: str) -> Mapping[str, str]:
+    def refusals(self, controller: Controller) -> Mapping[str, str]:
         """Slurmctld's words by partition."""
-        return {name: one.words for name, one in self._state(key).refused.items()}
+        return {name: one.words for name, one in self._states.of(controller).refused.items()}
 
-    def sent_names(self, key: str) -> frozenset[str]:
+    def sent_names(self, controller: Controller) -> frozenset[str]:
         """Partitions of which slurmctld was told what the file does not show yet."""
-        return frozenset(self._state(key).sent)
+        return frozenset(self._states.of(controller).sent)
 
-    def has_compared(self, key: str) -> bool:
+    def has_compared(self, controller: Controller) -> bool:
         """Whether this process has compared what is declared with the file once."""
-        self._state(key)
-        return key in self._judged
+        return self._states.of(controller).has_compared
 
     def under_way(self, controller: Controller) -> frozenset[str] | None:
         """Partitions that slurmctld does not have as declared for our own part.
 
         None while this process has not compared what is declared with the file.
         """
-        key, old = controller.metadata.key, self._clusters.slurm_conf(controller)
-        if old is None or not self.has_compared(key):
+        state, old = self._states.of(controller), self._clusters.slurm_conf(controller)
+        if old is None or not state.has_compared:
             return None
         text = slurm_conf(self._clusters.cluster(controller))
         differing = frozenset(one.name for one in partition_changes(old, text))
-        return differing | self._state(key).sent.keys() | self._proof.waits(key)
+        return differing | state.sent.keys() | state.verifier.waiting
 
-    def expect(self, key: str, real: Version, alias: Version) -> None:
+    def expect(self, controller: Controller, real: Version, alias: Version) -> None:
         """Slurmctld is to have the real configuration, and had the alias before."""
-        self._state(key)
-        if real != alias or self._proof.waits(key):
-            self._proof.expect(key, real.hash, _conf(real), _conf(alias))
+        verifier = self._states.of(controller).verifier
+        if real != alias or verifier.waiting:
+            verifier.expect(real.hash, _conf(real), _conf(alias))
 
     async def prove(self, controller: Controller, cluster: ClusterInputs, events: Events) -> None:
         """See that slurmctld, which runs with its file by now, still has what it was told."""
-        key = controller.metadata.key
+        key, verifier = controller.metadata.key, self._states.of(controller).verifier
         text, link = self._clusters.slurm_conf(controller), self._connections.get(key)
-        if text is None or link is None or not self._proof.waits(key):
+        if text is None or link is None or not verifier.waiting:
             return
 
         async def revert(name: str, found: tuple[Difference, ...]) -> str:
             return await self.revert(cluster, link, name, found)
 
         members = self.members(cluster, link)
-        back = await self._proof.verify(key, text, link, members, revert)
+        back = await verifier.verify(text, link, members, revert)
         if back:
             words = f"slurmctld had read its files meanwhile: told again of {', '.join(back)}"
             events.normal(controller, "PartitionUpdated", words, "Configure")
-        if self._proof.waits(key):
+        if verifier.waiting:
             self._requeue(key, SOON_S)
         self._signals.emit(PARTITIONS_APPLIED, key)
 
@@ -186,15 +182,9 @@ class PartitionChanges:
             if render.marked(model, one) and one.name not in cluster.rejected_partitions
         }
 
-    def file_only_reason(self, key: str) -> str:
+    def file_only_reason(self, controller: Controller) -> str:
         """Why the last change did not go by slurmrestd; empty when it did."""
-        return self._state(key).by_file
-
-    def forget(self, key: str) -> None:
-        """That Controller is gone, or another one has its name."""
-        self._states.pop(key, None)
-        self._proof.forget(key)
-        self._judged.discard(key)
+        return self._states.of(controller).by_file
 
     async def apply(self, controller: Controller, events: Events) -> AppliedPartitions:
         """Change slurmctld's partitions to what is declared, as far as it takes them.
@@ -203,7 +193,7 @@ class PartitionChanges:
         partition was told to slurmctld, or is as it was.
         """
         key, clusters = controller.metadata.key, self._clusters
-        state, overrides = self._state(key), self._overrides.of(controller)
+        state, overrides = self._states.of(controller), self._overrides.of(controller)
         overrides.freed = state.freed
         cluster = replace(clusters.cluster(controller), rejected_partitions=frozenset[str]())
         invalid = render.invalid(cluster.model)
@@ -236,7 +226,7 @@ class PartitionChanges:
             overrides.kept, overrides.slurm_conf = names, old
             self._requeue(key, SOON_S)
             return self._keeping(controller, cluster, old, overrides)
-        self._judged.add(key)
+        state.has_compared = True
         if changed and live_only(old, wanted) and self._reads_soon(controller):
             names = invalid | state.refused.keys() | {one.name for one in changed}
             overrides.kept, overrides.slurm_conf = names, state.base(old)
@@ -283,7 +273,7 @@ class PartitionChanges:
         asked anew. Returns whether one is gone.
         """
         key, (old, wanted) = controller.metadata.key, texts
-        state, now = self._state(key), self._clock.monotonic()
+        state, now = self._states.of(controller), self._clock.monotonic()
         waiting = {
             name
             for name in retained_partitions(cluster) - render.invalid(cluster.model)
@@ -350,7 +340,7 @@ class PartitionChanges:
     def held(self, controller: Controller) -> Finding | None:
         """What is told of partitions that nobody declares and that stay for their jobs."""
         key = controller.metadata.key
-        link, state = self._connections.get(key), self._state(key)
+        link, state = self._connections.get(key), self._states.of(controller)
         cluster = self._clusters.cluster(controller)
         found = retained_partitions(cluster) - render.invalid(cluster.model)
         jobs = link.mirror.snapshot.jobs if link is not None else UNCONNECTED
@@ -367,7 +357,7 @@ class PartitionChanges:
         """The cluster with what is kept; slurmctld was told all if it was told each difference."""
         kept, base = overrides.kept, overrides.slurm_conf
         found = replace(cluster, rejected_partitions=kept, slurm_conf=base if kept else "")
-        text, sent = slurm_conf(found), self._state(controller.metadata.key).sent
+        text, sent = slurm_conf(found), self._states.of(controller).sent
         live = live_only(old, text) and all(
             one.name in sent and sent[one.name] == one.new for one in partition_changes(old, text)
         )
@@ -379,18 +369,9 @@ class PartitionChanges:
         owned = {one.slurm_name for one in self._caches.partitions_of.get(key)}
         return [
             refused_finding(words, CONFIG_APPLIED)
-            for name, words in sorted(self.refusals(key).items())
+            for name, words in sorted(self.refusals(controller).items())
             if name not in owned
         ]
-
-    def _state(self, key: str) -> State:
-        found = self._caches.controllers.get(key)
-        uid = found.metadata.uid if found is not None else ""
-        state = self._states.get(key)
-        if state is None or state.uid != uid:
-            self.forget(key)
-            state = self._states[key] = State(uid)
-        return state
 
     def _changes(self, state: State, old: str, wanted: str) -> list[Change]:
         """What slurmctld has to be told: against the file, and against what it was told since."""

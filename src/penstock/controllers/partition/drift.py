@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.api.penstock.partition import Partition
@@ -20,6 +21,7 @@ from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_to
 from penstock.decide.partition.drift import told
 from penstock.kube import Client, Recorder
 from penstock.kube.runtime.declaration import Signals
+from penstock.kube.runtime.state import StateByUid
 from penstock.render.config.content import content_hash
 from penstock.render.slinky.config.config_maps import mounted
 from penstock.render.slinky.inputs import ClusterInputs
@@ -34,6 +36,12 @@ from penstock.translate.penstock.adopted_spec import into_partition
 
 Owner: TypeAlias = Controller | NodeSet | Partition
 """What declares a partition; a Controller has those of its extraConf and those of nobody."""
+
+
+@dataclass(slots=True)
+class _State:
+    watch: Watch | None = None
+    """Differences of the partitions; None while slurmctld was not asked for them."""
 
 
 class PartitionDrift:
@@ -55,13 +63,9 @@ class PartitionDrift:
         self._changes = changes
         self._signals = signals
         self._recorder = recorder
-        self._watches: dict[str, Watch] = {}
+        self._states = StateByUid(clusters.caches.controllers, _State)
         changes.adopts = self._adopts
         signals.on(PARTITIONS_POLLED, lambda key, _: self.heard(key))
-
-    def forget(self, uid: str) -> None:
-        """Drop the differences of a Controller that is gone."""
-        self._watches.pop(uid, None)
 
     def heard(self, key: str) -> None:
         """Slurmctld was asked for its partitions."""
@@ -70,11 +74,12 @@ class PartitionDrift:
             return
         if controller.spec.external:
             # Its partitions are its own, and nothing here says what they should be.
-            self._watches.pop(controller.metadata.uid, None)
+            self._states.of(controller).watch = None
             return
         if not isinstance(link.partitions.records, Known):
             return
-        watch = self._watches.setdefault(controller.metadata.uid, Watch())
+        state = self._states.of(controller)
+        watch = state.watch = state.watch or Watch()
         nodes = link.mirror.snapshot.nodes
         as_of = link.partitions.records.as_of
         if isinstance(nodes, Known):
@@ -91,9 +96,9 @@ class PartitionDrift:
     def _events(self, owner: Owner) -> Events:
         return Events(self._recorder, resource_of(owner))
 
-    def rejected(self, key: str) -> Mapping[str, str]:
+    def rejected(self, controller: Controller) -> Mapping[str, str]:
         """By partition the words with which slurmctld rejects its declaration."""
-        return self._changes.refusals(key)
+        return self._changes.refusals(controller)
 
     async def resolve(
         self, owner: Owner, cluster: ClusterInputs, chosen: Choice
@@ -103,7 +108,7 @@ class PartitionDrift:
         None while that is not known. Raises KubeError.
         """
         key = cluster.controller.metadata.key
-        watch, link = self._watches.get(cluster.controller.metadata.uid), self._connections.get(key)
+        watch, link = self._states.of(cluster.controller).watch, self._connections.get(key)
         found = watch.found if watch is not None else None
         if watch is None or found is None or cluster.controller.spec.external:
             return None

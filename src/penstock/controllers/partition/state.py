@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.api.slinky.controller import Controller
+from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.runtime.report import Events
 from penstock.render.config.sections import with_partitions_of
 from penstock.render.slinky.inputs import ClusterInputs
@@ -40,9 +41,11 @@ class Told:
 
 @dataclass(slots=True)
 class State:
-    """What is remembered of one cluster, as long as its Controller is that very object."""
+    """State of one cluster that outlives a reconcile of its Controller."""
 
-    uid: str = ""
+    verifier: PartitionVerifier = field(default_factory=PartitionVerifier)
+    has_compared: bool = False
+    """Whether this process has compared what is declared with the file once."""
     refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
     sent: dict[str, PartitionLine | None] = field(default_factory=dict[str, PartitionLine | None])
     """What slurmctld was told and the file does not show yet."""

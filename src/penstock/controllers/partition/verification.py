@@ -38,17 +38,17 @@ class _Expected:
 
 
 class PartitionVerifier:
-    """Of all clusters the partitions that are to be looked at."""
+    """The partitions of one cluster that are to be compared."""
 
     def __init__(self) -> None:
-        self._expected: dict[str, _Expected] = {}
+        self._expected: _Expected | None = None
 
-    def expect(self, key: str, config: str, text: str, before: str) -> None:
+    def expect(self, config: str, text: str, before: str) -> None:
         """Slurmctld is to have the configuration of that hash, with this slurm.conf.
 
         `before` is the last slurm.conf that it was seen to have.
         """
-        old = self._expected.get(key)
+        old = self._expected
         if old is not None and old.config == config:
             return
         known = (*old.earlier, old.text) if old and old.tries else ()
@@ -56,20 +56,15 @@ class PartitionVerifier:
         names = [one.name for other in earlier for one in partition_changes(other, text)]
         tries = (old.tries if old else {}) | dict.fromkeys(names, 0)
         if tries:
-            self._expected[key] = _Expected(config, text, earlier, tries)
+            self._expected = _Expected(config, text, earlier, tries)
 
-    def waits(self, key: str) -> frozenset[str]:
-        """The partitions of a cluster that were not looked at yet."""
-        found = self._expected.get(key)
-        return frozenset(found.tries if found else ())
-
-    def forget(self, key: str) -> None:
-        """That Controller is gone."""
-        self._expected.pop(key, None)
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The partitions that were not compared yet."""
+        return frozenset(self._expected.tries if self._expected else ())
 
     async def verify(
         self,
-        key: str,
         text: str,
         link: SlurmConnection,
         members: Mapping[str, frozenset[str]],
@@ -80,7 +75,7 @@ class PartitionVerifier:
         Those that could not be looked at or put back wait for the next time. What is neither as it
         was in any file since nor as it is declared was changed by somebody, and is left.
         """
-        expected, client = self._expected.get(key), link.client
+        expected, client = self._expected, link.client
         if expected is None or not expected.tries or client is None:
             return []
         waiting = expected.tries

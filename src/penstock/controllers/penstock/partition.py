@@ -82,11 +82,7 @@ class PartitionReconciler(Reconciler[Partition]):
         controller, link = self._caches.controller_of(obj), self._connections.of(obj)
         if controller is None:
             return True
-        if (
-            link is None
-            or not link.has_answered
-            or not self._changes.has_compared(controller.metadata.key)
-        ):
+        if link is None or not link.has_answered or not self._changes.has_compared(controller):
             return False
         return link.client is None or link.partitions.records != Unknown(NOT_ASKED)
 
@@ -125,9 +121,9 @@ class PartitionReconciler(Reconciler[Partition]):
             name=name,
             conflict=conflict,
             missing=tuple(render.missing(model, declared_here)),
-            refused=self._changes.refusals(key).get(name, ""),
+            refused=self._changes.refusals(cluster.controller).get(name, ""),
             live=live,
-            by_file=self._changes.file_only_reason(key),
+            by_file=self._changes.file_only_reason(cluster.controller),
             absent=tuple(absent),
         )
         return [*findings(view), *drift_finding(drift, obj.status.conditions, always=True)]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import USER, SlurmConnection
 from penstock.decide.action import DeleteReservation, RejectedReservation, SetReservation
+from penstock.kube import Cache
 from penstock.kube.client.clock import Clock
+from penstock.kube.runtime.state import StateByUid
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import SlurmError
 from penstock.slurm.rest.reservation import WantedReservation, reserved
@@ -16,31 +21,32 @@ AGAIN_S = 30.0
 """Pause before a reservation that slurmctld rejected is requested again."""
 
 
+@dataclass(slots=True)
+class _State:
+    rejected: RejectedReservation | None = None
+
+
 class Reservations:
     """Those of all worker sets of one kind, and how slurmctld rejected them."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, objects: Cache[Any], clock: Clock) -> None:
         self._clock = clock
-        self._refused: dict[str, RejectedReservation] = {}
+        self._states = StateByUid(objects, _State)
 
-    def rejected(self, key: str) -> RejectedReservation | None:
-        """The last reservation of an object, if slurmctld rejected it."""
-        return self._refused.get(key)
-
-    def forget(self, key: str) -> None:
-        """That object is gone."""
-        self._refused.pop(key, None)
+    def rejected(self, workers: WorkerSet) -> RejectedReservation | None:
+        """The last reservation of a worker set, if slurmctld rejected it."""
+        return self._states.of(workers).rejected
 
     async def apply(
         self,
-        key: str,
+        workers: WorkerSet,
         connection: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[SetReservation | DeleteReservation],
         batch: EventBatch,
     ) -> list[bool]:
         """Do them; whether each was done."""
-        done = [await self._one(key, client, one, batch) for one in actions]
+        done = [await self._one(workers, client, one, batch) for one in actions]
         if actions:
             # The next plan must read the state after these changes.
             connection.mirror.poll_soon()
@@ -49,11 +55,12 @@ class Reservations:
 
     async def _one(
         self,
-        key: str,
+        workers: WorkerSet,
         client: Slurmrestd,
         one: SetReservation | DeleteReservation,
         batch: EventBatch,
     ) -> bool:
+        state = self._states.of(workers)
         try:
             if isinstance(one, SetReservation):
                 await client.update_reservation(_wanted(one))
@@ -62,12 +69,12 @@ class Reservations:
         except SlurmError as error:
             if error.is_rejection:
                 again = self._clock.time() + AGAIN_S
-                self._refused[key] = RejectedReservation(str(error), again)
+                state.rejected = RejectedReservation(str(error), again)
                 batch.warning(
                     "SlurmRefused", f"Reservation {one.name}: {error}", type(one).__name__
                 )
             return False
-        self._refused.pop(key, None)
+        state.rejected = None
         batch.normal(one.why.reason, one.why.message, type(one).__name__)
         return True
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from penstock.api.cluster.marks import SAME_REVISIONS
 from penstock.api.kubernetes.kinds import REVISIONS
-from penstock.controllers.workers.caches import WorkerCaches
+from penstock.controllers.workers.caches import WorkerCaches, owner_of
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.rollout.revision_history import history
 from penstock.decide.slurm_node import parameters
@@ -40,8 +40,8 @@ async def record_revisions(
     """
     workers, wanted = source.workers, source.revision()
     meta = workers.metadata
-    records = [source.recorded(one) for one in caches.revisions_of.get(meta.uid)]
-    found = history(workers, wanted.hash, records, caches.pods_of.get(meta.uid))
+    records = [source.recorded(one) for one in caches.revisions_of.get(owner_of(workers))]
+    found = history(workers, wanted.hash, records, caches.pods_of.get(owner_of(workers)))
     notes = {SAME_REVISIONS: ",".join(found.equal_hashes)} if found.equal_hashes else {}
     if not found.exists:
         manifest = source.revision_manifest(found.number)

@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import msgspec
 
 from penstock.api.cluster.marks import ROLLBACK
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.workers.caches import WorkerCaches
+from penstock.controllers.workers.caches import WorkerCaches, owner_of
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.rollout.rollback import Rollback, requested, rollback
 from penstock.kube import (
     BadRequestError,
+    Cache,
     Client,
     ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
 )
+from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 
 ROLLED_BACK = "RolledBack"
 
 
+@dataclass(slots=True)
+class _State:
+    done: tuple[str, Finding] | None = None
+    """The last value of the annotation and what came of it."""
+
+
 class Rollbacks:
     """Does each requested rollback once, and reports what came of it."""
 
-    def __init__(self, client: Client, caches: WorkerCaches, events: Events) -> None:
+    def __init__(
+        self, client: Client, objects: Cache[Any], caches: WorkerCaches, events: Events
+    ) -> None:
         self._client = client
         self._caches = caches
         self._events = events
-        self._done: dict[str, tuple[str, str, Finding]] = {}
-        """By key of an object its uid, the last value and what came of it."""
+        self._states = StateByUid(objects, _State)
 
     async def run(self, source: WorkerSource) -> bool:
         """Whether one was requested, so that the object has another version now.
@@ -43,7 +55,7 @@ class Rollbacks:
         value = requested(workers)
         if value is None:
             return False
-        every = self._caches.revisions_of.get(workers.metadata.uid)
+        every = self._caches.revisions_of.get(owner_of(workers))
         records = [source.recorded(one) for one in every]
         back = rollback(workers, value, source.revision(), records)
         if not back.why:
@@ -63,19 +75,10 @@ class Rollbacks:
 
     def findings(self, workers: WorkerSet) -> list[Finding]:
         """What came of it, for the status; the condition of a former process stays."""
-        meta = workers.metadata
-        uid, value, finding = self._done.get(meta.key, ("", "", None))
-        if (
-            finding is None
-            or uid != meta.uid
-            or value != meta.annotations.get(ROLLBACK, "").strip()
-        ):
+        done = self._states.of(workers).done
+        if done is None or done[0] != workers.metadata.annotations.get(ROLLBACK, "").strip():
             return []
-        return [finding]
-
-    def forget(self, key: str) -> None:
-        """That object is gone."""
-        self._done.pop(key, None)
+        return [done[1]]
 
     async def _write(self, source: WorkerSource, back: Rollback) -> None:
         meta = source.workers.metadata
@@ -95,5 +98,4 @@ class Rollbacks:
             note = f"The template of {which} is declared again, {asks}"
             self._events.normal(source.object, "RolledBack", note, "Rollback")
             finding = Finding(True, "Done", note, type=ROLLED_BACK)
-        meta = source.workers.metadata
-        self._done[meta.key] = meta.uid, back.value, finding
+        self._states.of(source.workers).done = back.value, finding

@@ -18,7 +18,6 @@ from penstock.api.kubernetes.spec_parts import Status
 from penstock.controllers.caches.kubernetes import KubernetesCaches
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.runtime.connectivity import PortProbe
-from penstock.controllers.runtime.lifetimes import Lifetimes
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.report import Events, build_conditions, internal_error, invalid
 from penstock.controllers.runtime.settings import Settings
@@ -79,7 +78,6 @@ class StatusWriter(ABC, Generic[T]):
         self.objects = context.objects
         self.events = Events(context.recorder, self.resource)
         self._cache: Cache[T] = context.caches.store.of(self.resource)
-        self.lifetimes = Lifetimes()
 
     async def write(self, obj: T, findings: list[Finding], new: Status) -> None:
         """Write status and conditions if they changed; an event when it got worse."""
@@ -152,7 +150,6 @@ class Reconciler(StatusWriter[T]):
         it. Raises KubeError; what the API server refuses is told in the conditions first.
         """
         obj = self._cache.get(key)
-        self.lifetimes.observe(key, obj)
         if obj is None or obj.metadata.deleting:
             return Result()
         findings = invalid(obj)

@@ -178,13 +178,10 @@ class ControllerReconciler(Reconciler[Controller]):
         self._rejected_files = context.rejected_files
         OverriddenFieldDetector(context, self.resource)
         connections, partitions, drift = context.connections, context.changes, context.drift
-        own = self.lifetimes
-        self.partitions = own.owner(partitions)
+        self.partitions = partitions
         self.drift = drift
-        own.add(lambda _, uid: drift.forget(uid))
         self.anew = PodRestarter(context.client)
         self.outside = ExternalCluster(context, connections)
-        own.owner(self.outside.keys)
         self.monitor = ServiceMonitors(context)
         self.backups = Backups(context, connections)
         self.configuration = ConfigTransaction(context)
@@ -203,7 +200,6 @@ class ControllerReconciler(Reconciler[Controller]):
         back.
         """
         obj = self._caches.controllers.get(key)
-        self.lifetimes.observe(key, obj)
         told = obj is not None and obj.spec.external and obj.status.observed_generation
         if obj is not None and told and not self.outside.heard(obj):
             return Result(requeue_after=1.0)
@@ -310,7 +306,7 @@ class ControllerReconciler(Reconciler[Controller]):
     ) -> None:
         """See whether slurmctld has the partitions of its file, before the alias says so."""
         if view.startup is not None and view.last_known_good is not None:
-            self.partitions.expect(obj.metadata.key, view.startup, view.last_known_good)
+            self.partitions.expect(obj, view.startup, view.last_known_good)
         if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
             await self.partitions.prove(obj, cluster, self.events)
 
@@ -360,7 +356,7 @@ class ControllerReconciler(Reconciler[Controller]):
         if view.startup is None or decision.startup is None:
             return
         texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
-        told_of = self.partitions.sent_names(obj.metadata.key)
+        told_of = self.partitions.sent_names(obj)
         partition_gone.tell(self._caches, self.events, obj, texts, but=told_of)
 
     def _noted(self, obj: Controller) -> tuple[Trigger, ...]:

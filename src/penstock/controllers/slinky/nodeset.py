@@ -15,7 +15,6 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
-from penstock.controllers.auth.rejected_key import RejectedKeyDetector
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
 from penstock.controllers.observed.members import (
     NODESETS_BY_CLUSTER,
@@ -84,17 +83,13 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         super().__init__(context)
         self._caches = context.caches
         OverriddenFieldDetector(context, self.resource)
-        own = self.lifetimes
         caches = worker_caches(context.caches)
-        self._engine = WorkerSetEngine(context, caches, self.events, context.connections, own)
-        self._shares_cgroup_conf = own.by_key(set[str]())
-        keys = own.owner(RejectedKeyDetector(context))
-        self._services = NodeSetServices(context, self.events, keys, self._shares_cgroup_conf)
+        self._engine = WorkerSetEngine(context, NODESETS, caches, self.events, context.connections)
+        self._services = NodeSetServices(context, self.events)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one NodeSet; a deleted one is drained before it goes."""
         nodeset = self._caches.nodesets.get(key)
-        self.lifetimes.observe(key, nodeset)
         if nodeset is None:
             return Result()
         outcome = await self._engine.run(NodeSetSource(nodeset, self._services))
@@ -108,7 +103,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
     def outdated(self, obj: NodeSet) -> frozenset[str]:
         """Conditions about something that is no longer declared."""
         goes = {
-            cgroups.SHARED: obj.metadata.key not in self._shares_cgroup_conf,
+            cgroups.SHARED: not self._services.states.of(obj).shares_cgroup_conf,
             maintenance.CREATED: not maintenance.is_scheduled(worker_set(obj)),
             ROLLED_BACK: ROLLBACK not in obj.metadata.annotations,
         }

@@ -11,9 +11,11 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS, SERVICES, Pod
 from penstock.api.slinky.accounting import ACCOUNTINGS
 from penstock.api.slinky.controller import CONTROLLERS
+from penstock.api.slinky.nodeset import NODESETS
 from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.base.text import list_some
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
+from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.observed.members import RESTAPIS_BY_CLUSTER, cluster_keys
 from penstock.controllers.observed.references import (
@@ -90,7 +92,8 @@ class RestApiReconciler(Reconciler[RestApi]):
             return Result()
         nodesets = (one for of in cluster_keys(obj) for one in self._caches.nodesets_of.get(of))
         staffed = [
-            (worker_set(one), self._caches.pods_of.count(one.metadata.uid)) for one in nodesets
+            (worker_set(one), self._caches.pods_of.count(owned_by(NODESETS, one)))
+            for one in nodesets
         ]
         kept = needed_for(obj.metadata.deletion_timestamp, staffed, self.client.clock.time())
         if kept is None:

@@ -15,6 +15,7 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.token import TOKENS, Token
 from penstock.base import times
+from penstock.controllers.caches.owners import owned_by
 from penstock.controllers.observed.references import (
     is_generated_key,
     tokens_in_namespace,
@@ -174,7 +175,7 @@ class TokenReconciler(Reconciler[Token]):
 
     async def _tidy(self, obj: Token, name: str) -> None:
         """Take away what was made under another name."""
-        for one in self._caches.secrets_of.get(obj.metadata.uid):
+        for one in self._caches.secrets_of.get(owned_by(TOKENS, obj)):
             if one.metadata.name != name:
                 await self.objects.remove(obj, self.events, "Secret", one.metadata.name)
 

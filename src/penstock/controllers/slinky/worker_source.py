@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.api.kubernetes.conditions import Finding
@@ -37,16 +38,18 @@ from penstock.translate.slinky import recorded_spec
 from penstock.translate.slinky.worker_set import worker_set
 
 
+@dataclass(slots=True)
+class NodeSetState:
+    """What outlives one reconcile of a NodeSet."""
+
+    shares_cgroup_conf: bool = False
+    """Whether hosts outside Kubernetes use its cgroup.conf as well."""
+
+
 class NodeSetServices:
     """What the sources of all NodeSets have in common."""
 
-    def __init__(
-        self,
-        context: ClusterContext,
-        events: Events,
-        keys: RejectedKeyDetector,
-        shares_cgroup_conf: set[str],
-    ) -> None:
+    def __init__(self, context: ClusterContext, events: Events) -> None:
         self.client = context.client
         self.caches = context.caches
         self.secrets = context.secrets
@@ -55,9 +58,8 @@ class NodeSetServices:
         self.events = events
         self.connections = context.connections
         self.drift = context.drift
-        self.keys = keys
-        self.shares_cgroup_conf = shares_cgroup_conf
-        """Keys of NodeSets whose cgroup.conf external machines use as well."""
+        self.keys = RejectedKeyDetector(context, NODESETS)
+        self.states = context.states(NODESETS, NodeSetState)
 
 
 class NodeSetSource(WorkerSource):
@@ -202,7 +204,7 @@ class NodeSetSource(WorkerSource):
 
     def partition_findings(self) -> list[Finding]:
         """That slurmctld rejects its own partition, in slurmctld's words."""
-        rejected = self._services.drift.rejected(self._ready_cluster.controller.metadata.key)
+        rejected = self._services.drift.rejected(self._ready_cluster.controller)
         words = rejected.get(names.partition_name(self._nodeset), "")
         return [refused(words)] if words and worker_findings.has_partition(self._nodeset) else []
 
@@ -220,30 +222,29 @@ class NodeSetSource(WorkerSource):
         found = worker_findings.findings(self._nodeset, view, cluster, connection)
         found += self._cgroups(cluster, connection)
         if not cluster.controller.spec.external:
-            key = self._nodeset.metadata.key
-            found += await self._services.keys.findings(key, cluster, _not_ready(view))
+            keys = self._services.keys
+            found += await keys.findings(self._nodeset, cluster, _not_ready(view))
         return found
 
     def requeue_after(self, view: WorkerSetView) -> float | None:
         """When logs of workers are to be read again."""
-        return self._services.keys.requeue_after(self._nodeset.metadata.key, _not_ready(view))
+        return self._services.keys.requeue_after(self._nodeset, _not_ready(view))
 
     def _cgroups(self, cluster: ClusterInputs, connection: SlurmConnection | None) -> list[Finding]:
         """A warning about the cgroup.conf that pods and machines have in common."""
-        controller, key = cluster.controller, self._nodeset.metadata.key
-        shares = self._services.shares_cgroup_conf
+        controller, state = cluster.controller, self._services.states.of(self._nodeset)
         if controller.spec.external:
             nodes = connection.mirror.snapshot.nodes if connection is not None else UNCONNECTED
             if isinstance(nodes, Unknown):
                 # The condition stays as it is.
-                shares.add(key)
+                state.shares_cgroup_conf = True
                 return []
             beside = self._caches.nodesets_of.get(controller.metadata.key)
-            pods = (pod for one in beside for pod in self._caches.pods_of.get(one.metadata.uid))
+            pods = (pod for one in beside for pod in self._caches.workers_of(one))
             found = cgroups.outside(cgroups.machines(nodes.value, pods))
         else:
             found = cgroups.shared(controller.spec.extra_conf, cgroup_conf(cluster))
-        (shares.discard if found is None else shares.add)(key)
+        state.shares_cgroup_conf = found is not None
         return [found] if found is not None else []
 
 

@@ -72,8 +72,7 @@ class SlurmActor:
             done += await gather(
                 self._change(workers.marks, client, one, now, batch) for one in changes
             )
-        key = workers.metadata.key
-        done += await gather(self._place(client, key, one, batch) for one in places)
+        done += await gather(self._place(client, workers, one, batch) for one in places)
         done += await gather(self._comment(workers, client, one, batch) for one in comments)
         done += await gather(give_features(client, one, batch) for one in features)
         # The next plan must read the state of Slurm after these changes.
@@ -146,22 +145,22 @@ class SlurmActor:
             return await change_gres(workers.marks, client, action.node, wanted)
         except SlurmError as error:
             if error.is_rejection:
-                self._rejections.gres_rejected(workers.metadata.key, wanted)
+                self._rejections.gres_rejected(workers, wanted)
                 note = f"Node {action.node} keeps its GRES until it has another pod: {error}"
                 batch.warning("SlurmRefused", note, "UpdateNode")
             return False
 
     async def _place(
-        self, client: Slurmrestd, key: str, action: SetNodeTopology, batch: EventBatch
+        self, client: Slurmrestd, workers: WorkerSet, action: SetNodeTopology, batch: EventBatch
     ) -> bool:
         """A rejection is reported by a condition of the object while it lasts."""
         try:
             await client.update_node(action.node, topology=action.topology)
         except SlurmError as error:
             if error.is_rejection:
-                self._rejections.rejected(key, action.node, action.topology, str(error))
+                self._rejections.rejected(workers, action.node, action.topology, str(error))
             return False
-        self._rejections.accepted(key, action.node)
+        self._rejections.accepted(workers, action.node)
         batch.normal(action.why.reason, action.why.message, "UpdateNode")
         return True
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
@@ -13,7 +15,8 @@ from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_t
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import drift as decide
 from penstock.decide.slurm_node.drift import NodeDrift
-from penstock.kube import Client
+from penstock.kube import Cache, Client
+from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.rest.client import Slurmrestd
@@ -23,23 +26,24 @@ from penstock.slurm.state import Node
 AT_ONCE = 16
 
 
+@dataclass(slots=True)
+class _State:
+    watch: Watch = field(default_factory=Watch)
+    compared: tuple[tuple[float, int], NodeDrift] | None = None
+    """Time of the answer and generation that were compared last, and what came of it."""
+
+
 class NodeDrifts:
     """The nodes of all worker sets of one kind."""
 
-    def __init__(self, client: Client, events: Events) -> None:
+    def __init__(self, client: Client, objects: Cache[Any], events: Events) -> None:
         self._client = client
         self._events = events
-        self._watches: dict[str, tuple[str, Watch]] = {}
-        self._last: dict[str, tuple[tuple[float, int], NodeDrift]] = {}
-
-    def forget(self, key: str) -> None:
-        """That object is gone."""
-        self._watches.pop(key, None)
-        self._last.pop(key, None)
+        self._states = StateByUid(objects, _State)
 
     def requeue_after(self, workers: WorkerSet) -> float | None:
         """Seconds until they are to be compared again; None when a change triggers that."""
-        watch = self._watch(workers)
+        watch = self._states.of(workers).watch
         return CONFIRM_S / 2 if watch.waits else AGAIN_S if watch.found else None
 
     async def resolve(
@@ -54,7 +58,7 @@ class NodeDrifts:
         None while that is not known. Raises KubeError.
         """
         workers = view.workers
-        watch = self._watch(workers)
+        watch = self._states.of(workers).watch
         if isinstance(view.nodes, Unknown):
             return None
         drifted = self._compared(view, view.nodes)
@@ -78,21 +82,13 @@ class NodeDrifts:
 
     def _compared(self, view: WorkerSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
         """Thousands of nodes are compared once for each answer of slurmctld."""
-        meta = view.workers.metadata
-        when = (nodes.as_of, meta.generation)
-        last = self._last.get(meta.key)
+        state = self._states.of(view.workers)
+        when = (nodes.as_of, view.workers.metadata.generation)
+        last = state.compared
         if last is None or last[0] != when:
             found = decide.drift(view.workers, view.pods, nodes.value, view.parameters_by_revision)
-            last = self._last[meta.key] = when, found
+            last = state.compared = when, found
         return last[1]
-
-    def _watch(self, workers: WorkerSet) -> Watch:
-        meta = workers.metadata
-        uid, watch = self._watches.get(meta.key, ("", Watch()))
-        if uid != meta.uid:
-            watch = Watch()
-            self._watches[meta.key] = meta.uid, watch
-        return watch
 
     async def _revert(
         self,

@@ -7,15 +7,19 @@ longer and longer pauses. A process that starts asks once more.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import structlog
 
 from penstock.controllers.runtime.event_batch import EventBatch
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.action import RegisterNode, RemoveStandIns
+from penstock.kube import Cache
 from penstock.kube.client.clock import Clock
+from penstock.kube.runtime.state import StateByUid
+from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Known
 from penstock.slurm.mirror.snapshot import Snapshot
 from penstock.slurm.rest.client import Slurmrestd
@@ -41,32 +45,33 @@ class Attempt:
     again_at: float
 
 
+@dataclass(slots=True)
+class _State:
+    attempts: dict[str, Attempt] = field(default_factory=dict[str, Attempt])
+    """By name of the Slurm node."""
+    unable: str | None = None
+
+
 class NodeRegistrations:
-    """The attempts of all worker sets of one kind, by the key of their object."""
+    """The attempts of all worker sets of one kind."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, objects: Cache[Any], clock: Clock) -> None:
         self._clock = clock
-        self._tried: dict[str, dict[str, Attempt]] = {}
-        self._unable: dict[str, str] = {}
+        self._states = StateByUid(objects, _State)
 
-    def unable(self, key: str) -> str | None:
-        """Why the Slurm of an object cannot have workers register again; None when it can."""
-        return self._unable.get(key)
+    def unable(self, workers: WorkerSet) -> str | None:
+        """Why the Slurm of a worker set cannot have nodes register again; None when it can."""
+        return self._states.of(workers).unable
 
-    def requeue_after(self, key: str) -> float | None:
+    def requeue_after(self, workers: WorkerSet) -> float | None:
         """Seconds until a node may be led to register again."""
         now = self._clock.monotonic()
-        waits = [one.again_at - now for one in self._tried.get(key, {}).values()]
+        waits = [one.again_at - now for one in self._states.of(workers).attempts.values()]
         return max(0.1, min(waits)) if waits else None
-
-    def forget(self, key: str) -> None:
-        """That object is gone."""
-        self._tried.pop(key, None)
-        self._unable.pop(key, None)
 
     async def apply(
         self,
-        key: str,
+        workers: WorkerSet,
         connection: SlurmConnection,
         client: Slurmrestd,
         actions: Sequence[RegisterNode | RemoveStandIns],
@@ -78,10 +83,11 @@ class NodeRegistrations:
                 await self._sweep(connection, client)
         wanted = [one for one in actions if isinstance(one, RegisterNode)]
         names = {one.node for one in wanted}
-        tried = {node: one for node, one in self._tried.get(key, {}).items() if node in names}
-        self._tried[key] = tried
+        state = self._states.of(workers)
+        tried = {node: one for node, one in state.attempts.items() if node in names}
+        state.attempts = tried
         if not wanted:
-            self.forget(key)
+            state.unable = None
         due = [one for one in wanted if self._is_due(tried.get(one.node))]
         if not due and len(wanted) == len(actions):
             return
@@ -90,7 +96,7 @@ class NodeRegistrations:
         async with connection.registering:
             await self._remove_left(connection, client)
             if due:
-                await self._register(key, connection, client, due[:AT_ONCE], batch)
+                await self._register(state, connection, client, due[:AT_ONCE], batch)
 
     async def _sweep(self, connection: SlurmConnection, client: Slurmrestd) -> None:
         """Remove stand-ins that are FUTURE still: no list shows them, and they take room.
@@ -123,7 +129,7 @@ class NodeRegistrations:
 
     async def _register(
         self,
-        key: str,
+        state: _State,
         connection: SlurmConnection,
         client: Slurmrestd,
         due: Sequence[RegisterNode],
@@ -137,21 +143,21 @@ class NodeRegistrations:
         try:
             await register(client, addresses, partial(self._wait, connection))
         except UnsupportedError as error:
-            self._unable[key] = str(error)
+            state.unable = str(error)
         except SlurmError as error:
             # One whose answer was cut off may have made stand-ins.
             connection.swept = None
             note = f"Nodes {', '.join(one.node for one in due)} cannot register again: {error}"
             batch.warning("SlurmRefused", note, "RegisterNode")
         else:
-            self._unable.pop(key, None)
+            state.unable = None
         there = _records(await connection.mirror.poll())
         for one in due:
             if one.node in there:
-                self._tried[key].pop(one.node, None)
+                state.attempts.pop(one.node, None)
                 batch.normal(one.why.reason, one.why.message, "RegisterNode")
             else:
-                self._tried[key][one.node] = self._later(self._tried[key].get(one.node))
+                state.attempts[one.node] = self._later(state.attempts.get(one.node))
 
     def _is_due(self, last: Attempt | None) -> bool:
         return last is None or last.again_at <= self._clock.monotonic()

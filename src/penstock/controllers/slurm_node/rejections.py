@@ -6,52 +6,61 @@ They are not written anywhere: a new process tries once more and gets the same a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.action import TopologyRejection
+from penstock.kube import Cache
 from penstock.kube.client.clock import Clock
+from penstock.kube.runtime.state import StateByUid
+from penstock.model.worker_set import WorkerSet
 
 AGAIN_S = 30.0
 """Pause before it is asked again: a changed topology.yaml may have made it right."""
 
 
+@dataclass(slots=True)
+class _State:
+    topologies: Mapping[str, TopologyRejection] = field(
+        default_factory=dict[str, TopologyRejection]
+    )
+    """By name of the Slurm node."""
+    gres: frozenset[str] = frozenset()
+
+
 class Rejections:
-    """Those of all worker sets of one kind, by the key of their object."""
+    """Those of all worker sets of one kind."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, objects: Cache[Any], clock: Clock) -> None:
         self._clock = clock
-        self._found: dict[str, dict[str, TopologyRejection]] = {}
-        self._gres: dict[str, frozenset[str]] = {}
+        self._states = StateByUid(objects, _State)
 
-    def of(self, key: str, pods: Iterable[Pod]) -> Mapping[str, TopologyRejection]:
+    def of(self, workers: WorkerSet, pods: Iterable[Pod]) -> Mapping[str, TopologyRejection]:
         """Those of a worker set that has these pods now."""
-        found = self._found.get(key)
-        if not found:
+        state = self._states.of(workers)
+        if not state.topologies:
             return {}
         nodes = {pod.host for pod in pods}
-        left = {name: one for name, one in found.items() if name in nodes}
-        self._found[key] = left
-        return left
+        state.topologies = {name: one for name, one in state.topologies.items() if name in nodes}
+        return state.topologies
 
-    def rejected(self, key: str, node: str, topology: str, words: str) -> None:
+    def rejected(self, workers: WorkerSet, node: str, topology: str, words: str) -> None:
         """Slurmctld rejected it, in these words."""
-        refusal = TopologyRejection(topology, words, self._clock.time() + AGAIN_S)
-        self._found[key] = {**self._found.get(key, {}), node: refusal}
+        state = self._states.of(workers)
+        rejection = TopologyRejection(topology, words, self._clock.time() + AGAIN_S)
+        state.topologies = {**state.topologies, node: rejection}
 
-    def accepted(self, key: str, node: str) -> None:
+    def accepted(self, workers: WorkerSet, node: str) -> None:
         """Slurmctld accepted it."""
-        if node in self._found.get(key, {}):
-            self._found[key] = {n: r for n, r in self._found[key].items() if n != node}
+        state = self._states.of(workers)
+        if node in state.topologies:
+            state.topologies = {n: r for n, r in state.topologies.items() if n != node}
 
-    def gres_rejected(self, key: str, gres: str) -> None:
+    def gres_rejected(self, workers: WorkerSet, gres: str) -> None:
         """Slurmctld does not change a running node to these counts of generic resources."""
-        self._gres[key] = self._gres.get(key, frozenset()) | {gres}
+        self._states.of(workers).gres |= {gres}
 
-    def gres(self, key: str) -> frozenset[str]:
+    def gres(self, workers: WorkerSet) -> frozenset[str]:
         """The counts of generic resources that its nodes get by another pod only."""
-        return self._gres.get(key, frozenset())
-
-    def forget(self, key: str) -> None:
-        """That object is gone."""
-        self._found.pop(key, None)
-        self._gres.pop(key, None)
+        return self._states.of(workers).gres

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import ControllerRevision, Node, PersistentVolumeClaim, Pod
-from penstock.api.kubernetes.meta import KubeObject
+from penstock.controllers.caches.owners import controlling_owner, owned_by_kind
 from penstock.kube import Cache, Index
 from penstock.model.worker_set import WorkerSet
 
@@ -16,9 +16,9 @@ _DIGITS = "0123456789"
 class WorkerCaches:
     """Pods and PVCs by the labels of an API, and what else workers depend on.
 
-    `pods_of` and `revisions_of` find by the uid of the controlling owner, `pvcs_of` by
-    `namespace/name` of the worker set. `pods_named` finds pods by namespace and name without the
-    digits at its end, and `own_pods_named` by the owner's uid besides; see `stems` and `own_stems`.
+    `pods_of` and `revisions_of` find by `owner_of` a worker set, `pvcs_of` by its `namespace/name`.
+    `pods_named` finds pods by namespace and name without the digits at its end, and
+    `own_pods_named` by the owner besides; see `stems` and `own_stems`.
     """
 
     pods: Cache[Pod]
@@ -32,15 +32,15 @@ class WorkerCaches:
 
     def conflicting_pods(self, workers: WorkerSet) -> tuple[Pod, ...]:
         """Pods with names of the form of a worker set's that it does not control."""
-        meta = workers.metadata
-        stem = f"{meta.namespace}/{workers.names.pod_prefix}".rstrip(_DIGITS)
+        own = owner_of(workers)
+        stem = f"{workers.metadata.namespace}/{workers.names.pod_prefix}".rstrip(_DIGITS)
         # Nearly always there are none, and thousands of its own.
-        if self.pods_named.count(stem) == self.own_pods_named.count(f"{stem} {meta.uid}"):
+        if self.pods_named.count(stem) == self.own_pods_named.count(f"{stem} {own}"):
             return ()
         return tuple(
             pod
             for pod in self.pods_named.get(stem)
-            if (owner := pod.metadata.controller) is None or owner.uid != meta.uid
+            if own not in controlling_owner(pod)
             if workers.names.ordinal_of(pod.metadata.name) is not None
         )
 
@@ -51,11 +51,10 @@ def stems(pod: Pod) -> list[str]:
 
 
 def own_stems(pod: Pod) -> list[str]:
-    """The same with the uid of its controlling owner."""
-    return [f"{stem} {uid}" for stem in stems(pod) for uid in owner_uids(pod)]
+    """The same with its controlling owner."""
+    return [f"{stem} {owner}" for stem in stems(pod) for owner in controlling_owner(pod)]
 
 
-def owner_uids(obj: KubeObject) -> list[str]:
-    """The uid of the controlling owner, if there is one."""
-    owner = obj.metadata.controller
-    return [owner.uid] if owner is not None else []
+def owner_of(workers: WorkerSet) -> str:
+    """The value under which indexes have the objects that a worker set controls."""
+    return owned_by_kind(workers.api_version, workers.kind, workers.metadata.uid)

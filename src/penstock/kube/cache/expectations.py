@@ -33,7 +33,7 @@ class _Write:
 
 
 class Expectations(Generic[T]):
-    """Own writes by owner key, each until the cache shows it or `expiry` seconds have passed.
+    """Own writes for one owner, each until the cache shows it or `expiry` seconds have passed.
 
     Expiry is the last resort for a write whose trace never comes; it is logged.
     """
@@ -42,42 +42,32 @@ class Expectations(Generic[T]):
         self._cache = cache
         self._clock = clock
         self._expiry = expiry
-        self._writes: dict[str, dict[str, _Write]] = {}
+        self._writes: dict[str, _Write] = {}
 
-    def wrote(self, owner: str, obj: KubeObject) -> None:
+    def wrote(self, obj: KubeObject) -> None:
         """`obj` is what the API server answered to a create, an apply or a patch."""
-        self._note(owner, obj, gone=False)
+        self._note(obj, gone=False)
 
-    def deleted(self, owner: str, obj: KubeObject) -> None:
+    def deleted(self, obj: KubeObject) -> None:
         """`obj` was deleted: the cache must show it deleting, gone, or replaced."""
-        self._note(owner, obj, gone=True)
+        self._note(obj, gone=True)
 
-    def satisfied(self, owner: str) -> bool:
-        """Whether the cache shows every own write of that owner.
+    def satisfied(self) -> bool:
+        """Whether the cache shows every own write.
 
         If not, return `Result(requeue_after=1.0)`; events from the watch requeue the key as well.
         """
-        writes = self._writes.get(owner)
-        if not writes:
-            return True
-        for uid, write in list(writes.items()):
+        for uid, write in list(self._writes.items()):
             if self._seen(write):
-                del writes[uid]
+                del self._writes[uid]
             elif self._clock.monotonic() >= write.until:
-                log.warning("write never seen in the cache", owner=owner, key=write.key)
-                del writes[uid]
-        if writes:
-            return False
-        del self._writes[owner]
-        return True
+                log.warning("write never seen in the cache", key=write.key)
+                del self._writes[uid]
+        return not self._writes
 
-    def forget(self, owner: str) -> None:
-        """The owner is gone."""
-        self._writes.pop(owner, None)
-
-    def _note(self, owner: str, obj: KubeObject, *, gone: bool) -> None:
+    def _note(self, obj: KubeObject, *, gone: bool) -> None:
         meta = obj.metadata
-        self._writes.setdefault(owner, {})[meta.uid] = _Write(
+        self._writes[meta.uid] = _Write(
             key=meta.key,
             namespace=meta.namespace,
             uid=meta.uid,

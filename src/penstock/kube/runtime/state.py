@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.meta import KubeObject, ObjectMeta
 from penstock.kube.cache.cache import Cache
 
 S = TypeVar("S")
 T = TypeVar("T", bound=KubeObject)
+
+
+class Identified(Protocol):
+    """An object of the API server, or data that was made of one."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """With the uid of the object."""
+        ...
 
 
 class StateByUid(Generic[S]):
@@ -24,7 +33,7 @@ class StateByUid(Generic[S]):
         self._states: dict[str, S] = {}
         cache.subscribe(self._changed)
 
-    def of(self, obj: KubeObject) -> S:
+    def of(self, obj: Identified) -> S:
         """The state of an object. That of an object which is gone meanwhile is not kept."""
         uid = obj.metadata.uid
         found = self._states.get(uid)

@@ -294,24 +294,24 @@ async def test_records_of_many_nodes_are_deleted_and_a_busy_one_stays():
 async def test_a_topology_that_slurm_refuses_is_remembered_until_it_takes_another():
     async with stage(nodesets.nodeset(), "compute-0", "compute-1") as scene:
         scene.slurm.topologies = {"tree"}
-        key, pods = scene.nodeset.metadata.key, [nodesets.pod(0), nodesets.pod(1)]
+        pods = [nodesets.pod(0), nodesets.pod(1)]
         good = SetNodeTopology("compute-1", "tree:s1", WHY)
         assert not await scene.act(SetNodeTopology("compute-0", "nosuch:s1", WHY), good)
         assert scene.slurm.nodes["compute-1"].topology == "tree:s1"
-        refusals = scene.actor.rejections.of(key, pods)
+        refusals = scene.actor.rejections.of(scene.workers, pods)
         assert [(name, one.topology) for name, one in refusals.items()] == [
             ("compute-0", "nosuch:s1")
         ]
         assert "topology configuration is not available" in refusals["compute-0"].words
         assert await scene.act(SetNodeTopology("compute-0", "tree:s2", WHY))
-        assert scene.actor.rejections.of(key, pods) == {}
+        assert scene.actor.rejections.of(scene.workers, pods) == {}
 
 
 async def test_a_slurm_that_does_not_answer_has_refused_nothing():
     async with stage(nodesets.nodeset(), "compute-0") as scene:
         scene.rest.fault = Fault.REFUSE
         assert not await scene.act(SetNodeTopology("compute-0", "tree:s1", WHY))
-        assert scene.actor.rejections.of(scene.nodeset.metadata.key, [nodesets.pod(0)]) == {}
+        assert scene.actor.rejections.of(scene.workers, [nodesets.pod(0)]) == {}
 
 
 async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():
@@ -321,7 +321,7 @@ async def test_resources_that_slurm_does_not_change_leave_the_node_as_it_is():
         assert not await scene.act(given)
         found = scene.slurm.nodes["compute-0"]
         assert (found.comment, found.features, found.weight) == ("", [], 1)
-        assert scene.actor.rejections.gres(scene.nodeset.metadata.key) == {"gpu:1"}
+        assert scene.actor.rejections.gres(scene.workers) == {"gpu:1"}
         scene.slurm.fixed_gres = False
         assert await scene.act(given)
         assert (found.comment, found.gres, found.weight) == ("comment", "gpu:1", 3)
@@ -369,4 +369,4 @@ async def test_resources_that_a_job_has_just_taken_are_left_and_the_node_goes_on
         assert "DRAIN" not in scene.slurm.nodes["compute-0"].flags
         assert "DRAIN" in scene.slurm.nodes["compute-1"].flags
         assert scene.slurm.nodes["compute-1"].reason == "a user's"
-        assert scene.actor.rejections.gres(scene.nodeset.metadata.key) == frozenset()
+        assert scene.actor.rejections.gres(scene.workers) == frozenset()

@@ -56,7 +56,7 @@ async def _back(proof: PartitionVerifier, text: str, *found: Partition) -> list[
         return ""
 
     link = cast("SlurmConnection", cast("Any", _Link(_Rest(list(found)))))
-    return await proof.verify("slurm/slurm", text, link, {}, revert)
+    return await proof.verify(text, link, {}, revert)
 
 
 @pytest.mark.parametrize(
@@ -69,22 +69,22 @@ async def test_a_partition_is_put_back_that_a_file_between_two_did_not_have(
 ) -> None:
     proof = PartitionVerifier()
     for number, text in enumerate(files[1:]):
-        proof.expect("slurm/slurm", f"hash-{number}", text, files[0])
+        proof.expect(f"hash-{number}", text, files[0])
     assert await _back(proof, files[-1]) == ["compute"]
-    assert proof.waits("slurm/slurm") == frozenset()
+    assert proof.waiting == frozenset()
 
 
 async def test_what_no_file_since_said_is_left_to_those_who_look_for_drift() -> None:
     proof = PartitionVerifier()
-    proof.expect("slurm/slurm", "hash", WITH, DRAINED)
+    proof.expect("hash", WITH, DRAINED)
     assert await _back(proof, WITH) == []
-    assert proof.waits("slurm/slurm") == frozenset()
+    assert proof.waiting == frozenset()
 
 
 async def test_files_from_before_slurmctld_was_seen_with_all_of_them_count_no_more() -> None:
     proof = PartitionVerifier()
-    proof.expect("slurm/slurm", "hash-1", WITH, WITHOUT)
+    proof.expect("hash-1", WITH, WITHOUT)
     await _back(proof, WITH, _compute())
-    assert proof.waits("slurm/slurm") == frozenset()
-    proof.expect("slurm/slurm", "hash-2", DRAINED, WITH)
+    assert proof.waiting == frozenset()
+    proof.expect("hash-2", DRAINED, WITH)
     assert await _back(proof, DRAINED) == []

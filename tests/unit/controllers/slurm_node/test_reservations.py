@@ -23,7 +23,7 @@ def made(*nodes: str, start: int = 3600, end: int = 7200) -> SetReservation:
 
 
 def refused(scene: Stage) -> str:
-    found = scene.actor.reservations.rejected(scene.nodeset.metadata.key)
+    found = scene.actor.reservations.rejected(scene.workers)
     return found.words if found is not None else ""
 
 

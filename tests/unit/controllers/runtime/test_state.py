@@ -10,7 +10,6 @@ from fault_plans.plan import Layout
 from fault_plans.world import GROUP, SPACE
 from penstock.api.kubernetes.meta import KubeObject, ObjectMeta
 from penstock.controllers import operator as operators
-from penstock.controllers.runtime.lifetimes import Lifetimes
 from penstock.kube import Cache, Controller
 from penstock.kube.runtime.state import gone
 from penstock.simulation.event_loop import simulate
@@ -31,21 +30,6 @@ NOT_BY_OBJECT = {
 
 def obj(uid: str, name: str = "slurm") -> KubeObject:
     return KubeObject(metadata=ObjectMeta(name=name, namespace="a", uid=uid))
-
-
-def test_an_object_is_forgotten_once_it_is_gone_or_another_one_has_its_name() -> None:
-    """Not before, and once only."""
-    forgotten: list[tuple[str, str]] = []
-    lifetimes = Lifetimes(lambda key, uid: forgotten.append((key, uid)))
-    lifetimes.observe("a/slurm", None)
-    lifetimes.observe("a/slurm", obj("1"))
-    lifetimes.observe("a/slurm", obj("1"))
-    assert forgotten == []
-    lifetimes.observe("a/slurm", obj("2"))
-    assert forgotten == [("a/slurm", "1")]
-    lifetimes.observe("a/slurm", None)
-    lifetimes.observe("a/slurm", None)
-    assert forgotten == [("a/slurm", "1"), ("a/slurm", "2")]
 
 
 def test_a_change_that_shows_another_object_of_the_name_took_the_former_one() -> None:
