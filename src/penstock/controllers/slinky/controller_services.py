@@ -1,0 +1,43 @@
+"""What the slurmctld inside and the one outside have in common, and the state of a Controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.api.kubernetes.conditions import find
+from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.controllers.cluster.accounting_registration import Registrations
+from penstock.controllers.cluster.backups import Backups
+from penstock.controllers.cluster.metrics_monitor import ServiceMonitors
+from penstock.controllers.partition.context import ClusterContext
+from penstock.controllers.runtime.report import Events
+from penstock.decide.config.conditions import APPLIED
+from penstock.decide.config.transaction import ConfigStep
+from penstock.decide.config.triggers import TriggerStep
+
+
+@dataclass(slots=True)
+class ControllerState:
+    """What a reconcile decided, for its status and until the next one."""
+
+    decision: ConfigStep | None = None
+    refused: str = ""
+    """Why Slurm rejects the declared configuration, while something else is on its way."""
+    triggered: TriggerStep | None = None
+
+
+class ControllerServices:
+    """Parts that each Controller has, wherever its slurmctld is."""
+
+    def __init__(self, context: ClusterContext, events: Events) -> None:
+        self.context = context
+        self.events = events
+        self.monitor = ServiceMonitors(context)
+        self.backups = Backups(context, context.connections)
+        self.registrations = Registrations(context, context.connections)
+        self.states = context.states(CONTROLLERS, ControllerState)
+
+
+def has_worked(controller: Controller) -> bool:
+    """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
+    return find(controller.status.conditions, APPLIED) is not None

@@ -1,0 +1,281 @@
+"""A slurmctld of ours: its configuration on the way to it, its objects and its status."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from penstock.api.cluster.trigger import Trigger
+from penstock.api.kubernetes.conditions import Finding, find
+from penstock.api.kubernetes.meta import Json
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller, ControllerStatus
+from penstock.base.times import write
+from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.cluster import claim_templates
+from penstock.controllers.cluster import release as releases
+from penstock.controllers.cluster.release import Releases
+from penstock.controllers.config.transaction import ConfigTransaction
+from penstock.controllers.config.triggers import Triggers
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
+from penstock.controllers.partition import removed_keys as partition_gone
+from penstock.controllers.partition.state import AppliedPartitions
+from penstock.controllers.runtime import chart_labels
+from penstock.controllers.slinky import missing
+from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
+from penstock.controllers.slinky.slurmctld_pods import SlurmctldPods
+from penstock.decide.accounting import conditions as accounting
+from penstock.decide.config import conditions as config_findings
+from penstock.decide.config import files as config_files
+from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
+from penstock.decide.config.triggers import TriggerStep, initial_triggers, is_pending
+from penstock.decide.drift import choice
+from penstock.decide.drift import findings as drift_finding
+from penstock.decide.pod.workload import workload
+from penstock.render.config.content import Contents
+from penstock.render.slinky.cluster import slurmctld as render
+from penstock.render.slinky.config.config_maps import (
+    declared,
+    files,
+    mounted,
+    partition_record,
+)
+from penstock.render.slinky.config.slurm_conf import retained_partitions
+from penstock.render.slinky.inputs import ClusterInputs
+from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.translate.slinky.cluster import MARKS, accounting_link
+from penstock.translate.slinky.image_sources import image_sources
+
+_REFUSED = frozenset({Stage.REJECTED, Stage.ROLLED_BACK})
+
+
+class InternalSlurmctld:
+    """Those of all Controllers."""
+
+    def __init__(self, services: ControllerServices) -> None:
+        context = services.context
+        self._client = context.client
+        self._caches = context.caches
+        self._clusters = context.clusters
+        self._objects = context.objects
+        self._rejected_files = context.rejected_files
+        self._partitions = context.changes
+        self._drift = context.drift
+        self._events = services.events
+        self._monitor = services.monitor
+        self._backups = services.backups
+        self._registrations = services.registrations
+        self._states = services.states
+        self._configuration = ConfigTransaction(context)
+        context.changes.reads = self._configuration.reads
+        self._triggers = Triggers(context)
+        self._pods = SlurmctldPods(services, self._configuration)
+        self._releases = Releases(context, context.connections, self._configuration)
+
+    async def reconcile(
+        self, obj: Controller, brought: AppliedPartitions, keys: list[Finding]
+    ) -> list[Finding]:
+        """A slurmctld of ours: its configuration, its objects, and what is said of them."""
+        cluster = brought.cluster
+        pods, runs, late = await self._pods.observe(obj, cluster)
+        serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
+        asked = is_pending(MARKS, obj.metadata.annotations, self._noted(obj))
+        manifest = render.stateful_set(cluster)
+        pod = hold.inspect(
+            self._objects, obj, [manifest], render.declared_pods(cluster), asked=asked
+        )
+        trial = releases.trial(manifest)
+        view, decision = await self._configuration.evaluate(
+            obj,
+            cluster,
+            worked=has_worked(obj) or pod.is_foreign,
+            runs=serves,
+            ask=asked,
+            live=brought.live,
+            held=pod.keeps_pods,
+            parser=self._releases.parser(obj.metadata.key),
+            other_release=bool(trial),
+        )
+        self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
+        self._note(obj, cluster, view, decision)
+        await self._prove(obj, cluster, view, decision)
+        refused, kept = await self._make(obj, cluster, decision, pod)
+        self._releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
+        await self._hand_over(obj, view, decision)
+        await chart_labels.label(self._client, obj, pods)
+        monitored = await self._monitor.apply(obj, cluster, self._events)
+        if asked and has_worked(obj):
+            self._states.of(obj).triggered = await self._triggers.advance(obj, self._events, view)
+        settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
+        of_config = [
+            *accounting.findings(
+                accounting_link(obj, cluster.accounting), has_worked=has_worked(obj)
+            ),
+            *self._told(obj, cluster, view, decision),
+        ]
+        drifted = await self._drifted(obj, cluster)
+        recorded = await self._registrations.reconcile(obj, cluster, self._events, settled=settled)
+        users = await self._pods.deliver_sssd_conf(obj, pods)
+        draining = filter(None, [self._partitions.held(obj)])
+        return [
+            *(*late, *refused, runs, *of_config, *recorded, *trial),
+            *(*users, *self._partitions.findings(obj), *kept, *keys, *draining),
+            *config_files.hidden_files(missing.of_user(cluster)),
+            *(*monitored, *drifted, *pod.findings),
+        ]
+
+    async def _prove(
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
+    ) -> None:
+        """See whether slurmctld has the partitions of its file, before the alias says so."""
+        if view.startup is not None and view.last_known_good is not None:
+            self._partitions.expect(obj, view.startup, view.last_known_good)
+        if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
+            await self._partitions.prove(obj, cluster, self._events)
+
+    async def _make(
+        self,
+        obj: Controller,
+        cluster: ClusterInputs,
+        decision: ConfigStep,
+        pod: hold.WorkloadAdoption,
+    ) -> tuple[list[Finding], list[Finding]]:
+        """Write slurmctld's objects; what is left out of them, and what could not be changed."""
+        # With its state in the pod slurmctld would lose every job: that is for somebody to decide.
+        stays = pod.keeps_pods and not (decision.stage is Stage.TRYING and obj.spec.persistent)
+        candidate = declared(cluster).candidate
+        contents = Contents(
+            decision.startup, decision.last_known_good, candidate, decision.rejected
+        )
+        manifests = replace(pod, manifests=tuple(render.objects(cluster, contents)))
+        if obj.spec.persistent and self._clusters.served(obj) and decision.startup is not None:
+            # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
+            record = partition_record(cluster, decision.startup)
+            await self._objects.apply(obj, self._events, [record])
+        written, refused = self._releases.withhold(obj, cluster, manifests.apply(stays=stays))
+        return refused, await self._ensure(obj, written)
+
+    async def _hand_over(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
+        """Tell of what went, replace outdated standbys, and have slurmctld read its files."""
+        self._tell_gone(obj, view, decision)
+        await self._backups.only(obj)
+        if decision.stage is Stage.EFFECTIVE:
+            await self._backups.retire(obj, self._events)
+        await self._pods.deliver(obj, view, decision)
+
+    def _note(
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
+    ) -> None:
+        """Keep what was decided and what Slurm refuses, for whoever looks next."""
+        state = self._states.of(obj)
+        waits = cluster.controller is not obj or decision.stage is Stage.TRYING
+        state.refused = self._clusters.refused(obj) if waits else ""
+        state.decision = decision
+        if decision.stage in _REFUSED and cluster.controller is obj:
+            self._rejected_files.of(obj).files = mounted(cluster, view.candidate.data)
+
+    def _tell_gone(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
+        """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
+        if view.startup is None or decision.startup is None:
+            return
+        texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
+        told_of = self._partitions.sent_names(obj)
+        partition_gone.tell(self._caches, self._events, obj, texts, but=told_of)
+
+    def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
+        """What was done of what annotations ask for, those included that slurmctld began with."""
+        done = obj.status.triggers
+        if has_worked(obj):
+            return done
+        now = write(self._client.clock.time())
+        noted = initial_triggers(MARKS, obj.metadata.annotations, done, now)
+        if noted != done:
+            self._states.of(obj).triggered = TriggerStep(noted)
+        return noted
+
+    async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
+        """Make the objects; a claim template that cannot be changed keeps nothing else back."""
+        key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
+        told: list[Finding] = []
+        for manifest in manifests:
+            if manifest["kind"] == "StatefulSet":
+                manifest, told = claim_templates.keep(manifest, self._caches.stateful_sets.raw(key))
+            await self._objects.apply(obj, self._events, [manifest])
+        return told
+
+    async def _drifted(self, obj: Controller, cluster: ClusterInputs) -> list[Finding]:
+        """What was changed in Slurm of partitions that are nobody else's."""
+        chosen, wrong = choice(obj.metadata.annotations)
+        words = await self._drift.resolve(obj, cluster, chosen)
+        return [*wrong, *drift_finding(words, obj.status.conditions)]
+
+    def _told(
+        self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
+    ) -> list[Finding]:
+        """How the configuration is doing; a refusal is told until something else is taken."""
+        words = self._states.of(obj).refused
+        refused = words or decision.stage in _REFUSED
+        held = retained_partitions(cluster) if refused else frozenset[str]()
+        if not words:
+            return config_findings.findings(decision, view.candidate.data, held)
+        valid = find(obj.status.conditions, config_findings.VALID)
+        tried = valid is not None and valid.status == "True"
+        if decision.stage in _REFUSED:
+            words += f"; and without the Controller's changed lines: {decision.words}"
+        found = files(self._clusters.declared(obj))
+        return config_findings.rejected_findings(words, found, held, tried=tried)
+
+    def requeue_after(self, obj: Controller) -> float | None:
+        """Soon while an answer of the reconfigure container is waited for."""
+        waits = (
+            self._requeue_after(obj),
+            self._monitor.requeue_after(obj),
+            self._backups.requeue_after(obj),
+            self._registrations.requeue_after(obj),
+        )
+        return min((one for one in waits if one is not None), default=None)
+
+    def _requeue_after(self, obj: Controller) -> float | None:
+        decision = self._states.of(obj).decision
+        triggered = self._states.of(obj).triggered
+        if triggered is not None and triggered.is_waiting:
+            return 0.5
+        if decision is None or (
+            decision.stage is Stage.STARTING and not _serves(self._clusters, obj)
+        ):
+            declared = self._clusters.declared(obj)
+            return accounting.requeue_after(accounting_link(obj, declared.accounting))
+        if decision.stage in _REFUSED and not self._clusters.refused(obj):
+            # The status tells of it from now on: then the rest goes on without it.
+            return 0.2
+        return self._configuration.requeue_after(obj, decision.stage)
+
+    def status(self, obj: Controller, wanted: str) -> ControllerStatus:
+        """The hashes of the wanted configuration and of that which slurmctld runs with."""
+        old, state = obj.status, self._states.of(obj)
+        decision, triggered = state.decision, state.triggered
+        if decision is None:
+            return msgspec.structs.replace(old, config_hash=wanted)
+        words = state.refused
+        if decision.stage in _REFUSED:
+            words = words or decision.words
+        learned = self._releases.learned(obj)
+        since = old.config_since
+        if decision.active != old.effective_config_hash:
+            since = write(self._client.clock.time()) if decision.active else ""
+        return msgspec.structs.replace(
+            old,
+            config_hash=wanted,
+            effective_config_hash=decision.active,
+            config_since=since,
+            last_error=words,
+            slurm_image=learned.image,
+            slurm_version=learned.version,
+            state_version=learned.state,
+            triggers=triggered.status if triggered is not None else old.triggers,
+        )
+
+
+def _serves(clusters: SlinkyClusters, controller: Controller) -> bool:
+    return bool(workload("slurmctld", 1, clusters.slurmctld_pods(controller)[:1]).ok)

@@ -1,0 +1,104 @@
+"""slurmctld's pods: what they wait for, and how changed files come to them."""
+
+from __future__ import annotations
+
+from penstock.api.cluster import marks
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import (
+    Pod,
+)
+from penstock.api.slinky import labels as slinky_labels
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.controllers.config.transaction import ConfigTransaction
+from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
+from penstock.controllers.slinky.prerequisites import sssd_conf_hash
+from penstock.decide.accounting import conditions as accounting
+from penstock.decide.config.transaction import ConfigStep, ConfigView
+from penstock.decide.pod.workload import stuck, workload
+from penstock.render.slinky.inputs import ClusterInputs
+from penstock.translate.slinky.cluster import accounting_link
+from penstock.translate.slinky.image_sources import image_sources
+
+
+class SlurmctldPods:
+    """Those of all Controllers."""
+
+    def __init__(self, services: ControllerServices, configuration: ConfigTransaction) -> None:
+        context = services.context
+        self._client = context.client
+        self._caches = context.caches
+        self._clusters = context.clusters
+        self._secrets = context.secrets
+        self._events = services.events
+        self._backups = services.backups
+        self._configuration = configuration
+        self._restarter = PodRestarter(context.client)
+
+    async def observe(
+        self, obj: Controller, cluster: ClusterInputs
+    ) -> tuple[tuple[Pod, ...], Finding, list[Finding]]:
+        """Slurmctld's pods, the one that works first; whether all run, and what they wait for."""
+        pods = self._clusters.slurmctld_pods(obj)
+        runs = workload("slurmctld", obj.spec.replicas, pods, image_sources(obj))
+        late = await self._late_slurmdbd(obj, cluster, pods) if not runs.ok else []
+        if obj.spec.replicas > 1:
+            await self._backups.reconcile(obj, cluster, self._events)
+            pods = self._clusters.slurmctld_pods(obj)
+            late += [] if runs.ok else await self._backups.claim(obj)
+        return pods, runs, late
+
+    async def _late_slurmdbd(
+        self, controller: Controller, cluster: ClusterInputs, pods: tuple[Pod, ...]
+    ) -> list[Finding]:
+        """What slurmctld waits for at its first start; when that is there it waits no longer."""
+        found = accounting_link(controller, cluster.accounting)
+        if found is None or not found.exists:
+            return []
+        pod = accounting.in_vain(found, pods, self._client.clock.time())
+        if pod is not None and not _has_state_in_pod(controller):
+            note = f"{pod.metadata.name} is made anew: slurmdbd, for which it waited, is there"
+            await self._restarter.restart(controller, self._events, pod, note)
+        return accounting.waits(found)
+
+    async def deliver_sssd_conf(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Finding]:
+        """Have a changed sssd.conf come to slurmctld's pods at once; say that it is missing."""
+        found = sssd_conf_hash(self._secrets, obj.metadata.namespace, obj.spec.sssd_conf_ref)
+        if isinstance(found, Finding):
+            return [found]
+        for pod in pods if found else ():
+            await self._restarter.annotate(pod, found, slinky_labels.SSSD_CONF_HASH)
+        return []
+
+    async def deliver(self, controller: Controller, view: ConfigView, decision: ConfigStep) -> None:
+        """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
+
+        A slurmctld that ended on the former configuration is not kept waiting for the kubelet's
+        back-off: its pod is made anew, unless that would take the state with it.
+        """
+        workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
+        found = self._caches.stateful_sets.get(workload)
+        revision = found.status.update_revision if found is not None else None
+        handed = decision.marks.get(marks.CONFIG_HASH, "")
+        for pod in self._clusters.slurmctld_pods(controller):
+            meta = pod.metadata
+            if not meta.deleting and stuck(pod, "slurmctld", revision):
+                note = f"{meta.name} could not start; it is made anew as it is declared now"
+                await self._restarter.restart(controller, self._events, pod, note)
+                return
+            if handed and not _has_state_in_pod(controller):
+                anew = await self._restarter.restart_if_crashed(
+                    controller, self._events, pod, "slurmctld", handed
+                )
+                if anew:
+                    return
+        if decision.restart or decision.recreate:
+            await self._configuration.restart(controller, self._events, decision)
+        else:
+            await self._configuration.mark(controller, self._events, view, decision)
+
+
+def _has_state_in_pod(controller: Controller) -> bool:
+    """Whether slurmctld has worked and keeps its state, with all jobs, where its pod ends."""
+    return has_worked(controller) and not controller.spec.persistent
