@@ -281,7 +281,7 @@ def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
     async def restart(self: ConfigTransaction, *given: Any) -> None:
         controller, events, view, decision = given
         handed = decision.marks.get(CONFIG_HASH)
-        for pod in self._world.slurmctld_pods(controller):
+        for pod in self._clusters.slurmctld_pods(controller):
             had = pod.metadata.annotations.get(CONFIG_HASH)
             if had is not None and had != handed and not pod.metadata.deleting:
                 meta = pod.metadata

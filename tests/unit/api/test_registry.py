@@ -135,13 +135,13 @@ def test_users_of_a_deleted_object_are_found_in_all_groups():
 
 
 def test_a_deleted_cluster_names_the_node_sets_that_stay_but_not_itself():
-    world = world_of(FakeApi())
+    clusters = new_clusters()
     cluster, nodes = nebius.manifest("slurmcluster-5.0-0"), nebius.manifest("nodesets-5.0-0")
-    put(world.cache(SLURM_CLUSTERS), convert(SLURM_CLUSTERS, cluster))
+    put(clusters.caches.store.of(SLURM_CLUSTERS), convert(SLURM_CLUSTERS, cluster))
     gone = {"operation": "DELETE", "oldObject": cluster}
-    assert ask(world, VALIDATE, SLURM_CLUSTERS, **gone).warnings == ()
-    put(world.cache(NODE_SETS), convert(NODE_SETS, nodes))
-    (warning,) = ask(world, VALIDATE, SLURM_CLUSTERS, **gone).warnings
+    assert ask(clusters, VALIDATE, SLURM_CLUSTERS, **gone).warnings == ()
+    put(clusters.caches.store.of(NODE_SETS), convert(NODE_SETS, nodes))
+    (warning,) = ask(clusters, VALIDATE, SLURM_CLUSTERS, **gone).warnings
     assert warning.startswith("NodeSet worker-cpu belong to this SlurmCluster")
 
 

@@ -81,6 +81,7 @@ class Source(NodeSetSource):
     ) -> None:
         self._nodeset = nodeset
         self._caches = caches
+        self._secrets = SecretReader(caches.secrets)
         self._cluster = cluster or Finding(None, "ControllerNotFound")
         self.object = nodeset
         self.resource = NODESETS

@@ -69,6 +69,7 @@ class NodeSetSource(WorkerSource):
         self._nodeset = nodeset
         self._services = services
         self._caches = services.caches
+        self._secrets = services.secrets
         self._cluster = require_cluster(services.clusters, nodeset)
         self.object = nodeset
         self.resource = NODESETS
@@ -112,7 +113,7 @@ class NodeSetSource(WorkerSource):
 
     def _sssd_conf_hash(self) -> str | Finding:
         meta, ref = self._nodeset.metadata, self._nodeset.spec.workers_sssd_conf_ref
-        return sssd_conf_hash(self._services.secrets, meta.namespace, ref)
+        return sssd_conf_hash(self._secrets, meta.namespace, ref)
 
     def pod(self, slot: WorkerSlot) -> Json:
         """The pod of an ordinal, or of a Kubernetes node in DaemonSet mode."""

@@ -185,11 +185,11 @@ def clusters() -> SlinkyClusters:
     found = new_clusters()
     meta = {"name": "files", "namespace": "slurm"}
     files = msgspec.convert({"metadata": meta, "data": {"topology.yaml": YAML}}, ConfigMap)
-    put(found.caches.store.config_maps, files)
+    put(found.caches.config_maps, files)
     spec = {"configFileRefs": [{"name": "files"}]}
-    put(found.caches.store.controllers, stored("Controller", spec, "slurm"))
-    put(found.caches.store.pods, worker())
-    put(found.caches.store.nodes, machine("t:s1"))
+    put(found.caches.controllers, stored("Controller", spec, "slurm"))
+    put(found.caches.pods, worker())
+    put(found.caches.nodes, machine("t:s1"))
     return found
 
 

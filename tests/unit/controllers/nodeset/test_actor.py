@@ -48,7 +48,9 @@ def delete(pod: Pod, ground: DeletionGround = DeletionGround.DRAINED) -> DeleteP
 def declare_anew(scene: Stage) -> None:
     """Somebody has changed the NodeSet since it was looked at."""
     meta = scene.nodeset.metadata
-    later = msgspec.structs.replace(meta, generation=meta.generation + 1)
+    later = msgspec.structs.replace(
+        meta, generation=meta.generation + 1, resource_version="1000000"
+    )
     put(scene.caches.nodesets, msgspec.structs.replace(scene.nodeset, metadata=later))
 
 
