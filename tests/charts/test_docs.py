@@ -12,23 +12,39 @@ import pytest
 from penstock.api.kubernetes.meta import Json
 from support.charts import at, defaults, resolved, schema
 
-PAGE = Path(__file__).parents[2] / "docs" / "helm.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {
+    "slurm": DOCS / "helm.md",
+    "slurm-operator": DOCS / "helm.md",
+    "slurm-cluster": DOCS / "helm-slurmcluster.md",
+}
 BEGIN = "<!-- values of {}: written by PENSTOCK_WRITE_DOCS=1 pytest tests/charts/test_docs.py -->\n"
 END = "<!-- end -->"
-PARTS = ("container", "podSpec", "service", "metadata", "resources", "image", "conf", "external")
+PARTS = (
+    "container",
+    "podSpec",
+    "service",
+    "metadata",
+    "resources",
+    "image",
+    "conf",
+    "external",
+    "sidecar",
+)
+
 """Shapes that stand in many places: their fields are told once."""
 ENTRIES = ("loginset", "nodeset")
 
 
-@pytest.mark.parametrize("chart", ["slurm", "slurm-operator"])
+@pytest.mark.parametrize("chart", PAGES)
 def test_the_page_lists_every_value(chart: str) -> None:
-    begin = BEGIN.format(chart)
-    before, _, rest = PAGE.read_text().partition(begin)
+    page, begin = PAGES[chart], BEGIN.format(chart)
+    before, _, rest = page.read_text().partition(begin)
     _, _, after = rest.partition(END)
     wanted = f"{before}{begin}{table(chart)}{END}{after}"
     if os.environ.get("PENSTOCK_WRITE_DOCS"):
-        PAGE.write_text(wanted)
-    assert PAGE.read_text() == wanted
+        page.write_text(wanted)
+    assert page.read_text() == wanted
 
 
 def table(chart: str) -> str:
@@ -36,7 +52,11 @@ def table(chart: str) -> str:
     lines = ["| Value | Default | Meaning |", "| --- | --- | --- |"]
     lines += rows(whole, whole, usual, ())
     for part in PARTS:
-        if chart == "slurm" and part in whole["$defs"] and "properties" in whole["$defs"][part]:
+        if (
+            chart in ("slurm", "slurm-cluster")
+            and part in whole["$defs"]
+            and "properties" in whole["$defs"][part]
+        ):
             lines += rows(whole["$defs"][part], whole, {}, (f"*{part}*",))
     return "\n".join(lines) + "\n"
 

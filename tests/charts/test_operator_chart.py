@@ -222,7 +222,7 @@ def test_kustomize_and_the_folder_list_the_same_files() -> None:
 
 def test_charts_have_the_version_of_the_project() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    for name in ("slurm", "slurm-operator", "slurm-operator-crds"):
+    for name in sorted(path.name for path in charts.CHARTS.iterdir()):
         told: Json = yaml.safe_load((charts.CHARTS / name / "Chart.yaml").read_text())
         assert (told["name"], told["version"]) == (name, version)
         assert told["kubeVersion"] == ">= 1.29.0-0"

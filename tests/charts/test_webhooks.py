@@ -6,7 +6,6 @@ Covers feature rows 62 to 64, slinky 11.6 (names, failurePolicy), D33 (the same 
 from __future__ import annotations
 
 import re
-import shutil
 
 import pytest
 import yaml
@@ -14,7 +13,7 @@ import yaml
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.runtime.settings import Settings, parse
 from penstock.local.charts import CHARTS
-from support.charts import rejection, render
+from support.charts import copy_with_notes, notes, rejection, render
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
 pytestmark = pytest.mark.timeout(1800)
@@ -231,31 +230,15 @@ def test_no_template_asks_the_cluster_or_draws_random_values() -> None:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A copy of the chart whose notes are an object: Helm shows notes only to a cluster."""
-    folder = tmp_path_factory.mktemp("notes") / "slurm-operator"
-    shutil.copytree(CHARTS / "slurm-operator", folder)
-    text = (folder / "templates" / "NOTES.txt").read_text()
-    (folder / "templates" / "notes.yaml").write_text(
-        f'{{{{- define "notes" }}}}{text}{{{{ end -}}}}\n'
-        "apiVersion: v1\nkind: Notes\nmetadata: {name: notes}\n"
-        'text: {{ include "notes" . | toJson }}\n'
-    )
-    return str(folder)
-
-
-def notes(told: str, values: Json) -> str:
-    """What Helm tells after an install."""
-    return render(values, chart=told, release="slurm-operator", namespace="slinky")["Notes notes"][
-        "text"
-    ]
+    return copy_with_notes("slurm-operator", tmp_path_factory.mktemp("notes"))
 
 
 def test_the_notes_list_values_without_effect(told: str) -> None:
-    usual = notes(told, {})
+    usual = notes(told, {}, "slinky")
     assert "made and renewed by the operator" in usual
     assert "without effect" not in usual
     assert "Fail is not set" not in usual
     idle: Json = {"replicas": 0, "pdb": {"enabled": True}, "nodeSelector": {"a": "b"}}
-    said = notes(told, {"webhook": {**idle, "mutating": {"failurePolicy": "Fail"}}})
+    said = notes(told, {"webhook": {**idle, "mutating": {"failurePolicy": "Fail"}}}, "slinky")
     assert "webhook.replicas, webhook.nodeSelector, webhook.pdb: without effect" in said
     assert "Fail is not set" in said

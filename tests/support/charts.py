@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "charts"
 FILES = sorted(path.name for path in FIXTURES.glob("*.yaml"))
 EVERYTHING = "f21-everything.yaml"
 REGISTRY = "registry.example.com/penstock"
+IMAGES = ("slurm-operator", "slurm-cluster", "soperator")
+"""Charts whose objects name images always."""
 
 
 def values(name: str) -> Json:
@@ -42,11 +45,9 @@ def render(
 ) -> dict[str, Json]:
     """The objects of a release, by `Kind name`; the second of a name has its namespace as well.
 
-    The operator's chart needs a registry: it gets one where the values have no `global`.
+    Charts that name images need a registry: they get one where the values have no `global`.
     """
-    needed: Json = (
-        {"global": {"imageRegistry": REGISTRY}} if Path(chart).name == "slurm-operator" else {}
-    )
+    needed: Json = {"global": {"imageRegistry": REGISTRY}} if Path(chart).name in IMAGES else {}
     found = objects(_rendered(chart, release, namespace, json.dumps({**needed, **(given or {})})))
     named: dict[str, Json] = {}
     for one in found:
@@ -72,6 +73,25 @@ def rejection(given: Mapping[str, Any], *, chart: str = "slurm") -> str:
     with pytest.raises(LocalError) as refused:
         render(given, chart=chart)
     return str(refused.value)
+
+
+def copy_with_notes(chart: str, folder: Path) -> str:
+    """A copy of a chart whose notes are an object: Helm shows notes only to a cluster."""
+    made = folder / chart
+    shutil.copytree(CHARTS / chart, made)
+    text = (made / "templates" / "NOTES.txt").read_text()
+    (made / "templates" / "notes.yaml").write_text(
+        f'{{{{- define "notes" }}}}{text}{{{{ end -}}}}\n'
+        "apiVersion: v1\nkind: Notes\nmetadata: {name: notes}\n"
+        'text: {{ include "notes" . | toJson }}\n'
+    )
+    return str(made)
+
+
+def notes(chart: str, given: Mapping[str, Any], namespace: str) -> str:
+    """Helm's output after an install, from a chart of `copy_with_notes`."""
+    found = render(given, chart=chart, release=Path(chart).name, namespace=namespace)
+    return found["Notes notes"]["text"]
 
 
 def lint(chart: str, *arguments: str) -> str:

@@ -1,0 +1,312 @@
+"""The chart `slurm-cluster` renders the SlurmCluster that the original chart renders."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, cast
+
+import msgspec
+import pytest
+import yaml
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.local import charts
+from support.charts import FIXTURES, REGISTRY, at, copy_with_notes, notes, put, rejection, render
+from support.lossless import lost_fields
+
+# The first test that needs Helm compiles it, on a machine where everything else compiles as well.
+pytestmark = pytest.mark.timeout(1800)
+
+CHART = "slurm-cluster"
+VALUES = FIXTURES / CHART
+OBJECTS = FIXTURES.parent / "nebius"
+SHAPES = {"seed": "written-slurmcluster-1.23.yaml", "today": "written-slurmcluster-5.0.yaml"}
+"""Objects of the original charts by the values that make them."""
+WRONG = sorted((VALUES / "wrong").glob("*.yaml"))
+TRUE = "true\n"
+
+
+def values(name: str) -> Json:
+    return yaml.safe_load((VALUES / f"{name}.yaml").read_text())
+
+
+def chart(given: Json | None = None, release: str = "my-cluster") -> dict[str, Json]:
+    return render(given, chart=CHART, release=release, namespace="ml")
+
+
+def cluster(given: Json | None = None) -> Json:
+    return next(one for one in chart(given).values() if one["kind"] == "SlurmCluster")
+
+
+def without_own(node: Any) -> Any:
+    """A spec without images and without commands of probes and sidecars: each chart has its own."""
+    if isinstance(node, list):
+        return [without_own(one) for one in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    own = {"image", "exec", "args", "crVersion"}
+    return {key: without_own(one) for key, one in cast("Json", node).items() if key not in own}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_object_equals_that_of_the_original_chart(name: str) -> None:
+    wanted: Json = yaml.safe_load((OBJECTS / SHAPES[name]).read_text())
+    if name == "seed":
+        # 500 is 0764, so that jobs of users cannot run a script.
+        wanted["spec"]["volumeSources"][0]["configMap"]["defaultMode"] = 0o755
+        wanted["spec"]["slurmNodes"]["rest"]["rest"]["imagePullPolicy"] = "IfNotPresent"
+    found = cluster(values(name))
+    assert without_own(found["spec"]) == without_own(wanted["spec"])
+    assert found["metadata"]["name"] == wanted["metadata"]["name"]
+
+
+@pytest.mark.parametrize("given", [{}, values("seed"), values("today"), values("everything")])
+def test_the_kind_knows_every_field(given: Json) -> None:
+    found = cluster(given)
+    assert lost_fields(found, msgspec.convert(found, SlurmCluster)) == []
+
+
+def test_defaults_make_a_cluster_that_fits_any_kubernetes() -> None:
+    """Defect 2: a filter was missing, and labels and storage classes were of one cloud."""
+    spec: Json = cluster()["spec"]
+    names = {one["name"] for one in spec["k8sNodeFilters"]}
+    used = {node["k8sNodeFilterName"] for node in spec["slurmNodes"].values()}
+    used |= {spec["populateJail"]["k8sNodeFilterName"]}
+    used |= {spec["sConfigController"]["node"]["k8sNodeFilterName"]}
+    assert used <= names
+    assert not any("affinity" in one or "nodeSelector" in one for one in spec["k8sNodeFilters"])
+    spool = spec["slurmNodes"]["controller"]["volumes"]["spool"]["volumeClaimTemplateSpec"]
+    assert "storageClassName" not in spool
+    assert "slurm-scripts" not in {one["name"] for one in spec["volumeSources"]}
+
+
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        (["cpu"], {"login": "cpu", "sConfigController": "cpu", "populateJail": "cpu"}),
+        (["a", "cpu"], {"login": "cpu", "sConfigController": "cpu", "populateJail": "cpu"}),
+        (
+            ["cpu", "no-gpu", "system", "gpu"],
+            {"login": "no-gpu", "sConfigController": "system", "populateJail": "gpu"},
+        ),
+    ],
+)
+def test_a_component_without_a_filter_goes_where_the_controller_goes(
+    filters: list[str], wanted: dict[str, str]
+) -> None:
+    """The seeds name a filter for controller, workers and logins only."""
+    spec: Json = cluster(
+        {
+            "k8sNodeFilters": [{"name": one} for one in filters],
+            "slurmNodes": {"controller": {"k8sNodeFilterName": "cpu"}},
+        }
+    )["spec"]
+    found = {
+        "login": spec["slurmNodes"]["login"]["k8sNodeFilterName"],
+        "sConfigController": spec["sConfigController"]["node"]["k8sNodeFilterName"],
+        "populateJail": spec["populateJail"]["k8sNodeFilterName"],
+    }
+    assert found == wanted
+
+
+def test_the_paths_of_the_seeds_upgrade_work() -> None:
+    """Ten workers, and slurmctld with 2Gi by a path that no other chart has."""
+    text = charts.helm(
+        "template",
+        "my-cluster",
+        str(charts.CHARTS / CHART),
+        *("--set", f"global.imageRegistry={REGISTRY}"),
+        *("--set", "slurmNodes.worker.size=10"),
+        *("--set", "slurmNodes.controller.resources.memory=2Gi"),
+    )
+    nodes: Json = next(o for o in charts.objects(text) if o["kind"] == "SlurmCluster")["spec"][
+        "slurmNodes"
+    ]
+    assert nodes["worker"]["size"] == 10
+    assert nodes["controller"]["slurmctld"]["resources"] == {
+        "cpu": "1000m",
+        "memory": "2Gi",
+        "ephemeral-storage": "20Gi",
+    }
+    assert "resources" not in nodes["controller"]
+
+
+def test_workers_can_be_scaled_to_none() -> None:
+    assert (
+        cluster(put(values("seed"), ["slurmNodes", "worker", "size"], 0))["spec"]["slurmNodes"][
+            "worker"
+        ]["size"]
+        == 0
+    )
+
+
+def test_images_are_of_one_registry_unless_named() -> None:
+    spec: Json = cluster(
+        {
+            "global": {"imageRegistry": "r.example.com/p", "imageVersion": "7"},
+            "images": {"munge": "m:1"},
+        }
+    )["spec"]
+    controller = spec["slurmNodes"]["controller"]
+    assert controller["slurmctld"]["image"] == "r.example.com/p/jail-slurmctld:26.05-7"
+    assert controller["munge"]["image"] == "m:1"
+    assert spec["populateJail"]["image"] == "r.example.com/p/populate-jail:7"
+
+
+@pytest.mark.parametrize(
+    ("images", "more", "wanted"),
+    [
+        ({"populateJailTag": "1"}, {"cudaVersion": "12.9.0"}, "r/jail:1-cuda12.9.0"),
+        ({"populateJailTag": "1"}, {}, "r/jail:1"),
+        (
+            {"populateJailTag": "1", "populateJailCudaVersions": {"13": "13.0.2"}},
+            {"cudaMajorVersion": 13},
+            "r/jail:1-cuda13.0.2",
+        ),
+        ({"populateJailTag": "1", "populateJail": "whole:2"}, {}, "whole:2"),
+    ],
+)
+def test_the_jails_image_may_be_given_in_parts(images: Json, more: Json, wanted: str) -> None:
+    given = {"images": {"populateJailRepository": "r/jail", **images}, **more}
+    assert cluster(given)["spec"]["populateJail"]["image"] == wanted
+
+
+def test_scripts_count_only_where_their_text_was_brought() -> None:
+    """A prolog that is not there would drain every node."""
+    given = values("today")
+    bare: Json = cluster(put(given, ["slurmScripts"], {}))["spec"]
+    assert {"prolog", "taskProlog", "epilog"}.isdisjoint(bare["slurmConfig"])
+    assert "healthCheckConfig" not in bare
+    assert (
+        "customMounts" not in bare["slurmNodes"]["login"]["volumes"]
+        or not bare["slurmNodes"]["login"]["volumes"]["customMounts"]
+    )
+    own = put(given, ["slurmConfig"], {"prolog": "/own/prolog", "epilog": None})
+    assert cluster(put(own, ["slurmScripts"], {}))["spec"]["slurmConfig"]["prolog"] == "/own/prolog"
+    check: Json = {"customContent": TRUE, "customConfig": {"name": "disk"}}
+    scripts: Json = {
+        "prolog.sh": TRUE,
+        "builtIn": {"disk.sh": check},
+        "extra": {"x.sh": {"content": TRUE, "config": '{"name": "x"}'}},
+    }
+    found = chart(put(given, ["slurmScripts"], scripts))["ConfigMap soperator-slurm-scripts"][
+        "data"
+    ]
+    assert set(found) == {"prolog.sh", "disk.sh", "x.sh", "checks.json"}
+    assert yaml.safe_load(found["checks.json"]) == [{"name": "disk"}, {"name": "x"}]
+
+
+def test_volumes_that_the_chart_makes_stay_when_the_release_goes() -> None:
+    found = chart(values("seed"))
+    jail = found["PersistentVolumeClaim jail-pvc"]
+    assert jail["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert jail["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert jail["spec"]["storageClassName"] == "standard"
+    assert jail["spec"]["resources"]["requests"]["storage"] == "2Gi"
+    assert set(found) >= {"PersistentVolumeClaim controller-spool-pvc"}
+    assert "PersistentVolumeClaim jail-pvc" not in chart({})
+
+
+def test_no_class_of_a_daemon_is_below_that_of_workers() -> None:
+    """Defect 10: the original's numbers let workers displace logins."""
+    found = {
+        name: one["value"]
+        for name, one in chart(values("seed")).items()
+        if one["kind"] == "PriorityClass"
+    }
+    prefix = "PriorityClass correct-cpu-cluster-slurm-"
+    assert found[f"{prefix}worker"] == 1000000 == min(found.values())
+    assert len(found) == len(set(found.values())) == 9
+    older = chart({**values("seed"), "priorityClasses": {"values": {"login": 100002}}})
+    assert older[f"{prefix}login"]["value"] == 100002
+    none = chart({"priorityClasses": {"create": False}})
+    assert "PriorityClass" not in {one["kind"] for one in none.values()}
+
+
+def test_accounts_and_rights_have_the_names_of_the_original_chart() -> None:
+    found = chart(values("today"))
+    assert {name for name in found if name.startswith(("ServiceAccount", "Role"))} == {
+        "ServiceAccount soperator-slurm-controller",
+        "ServiceAccount soperator-sconfigcontroller",
+        "ServiceAccount soperator-exporter-sa",
+        "Role soperator-slurm-controller",
+        "Role soperator-sconfigcontroller",
+        "Role soperator-exporter-role",
+        "RoleBinding soperator-slurm-controller",
+        "RoleBinding soperator-sconfigcontroller",
+        "RoleBinding soperator-exporter-role-binding",
+    }
+    for one in found.values():
+        for rule in one.get("rules", ()):
+            assert "*" not in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+    own = put(
+        values("today"), ["sConfigController", "serviceAccount"], {"create": False, "name": "mine"}
+    )
+    found = chart(own)
+    assert "ServiceAccount soperator-sconfigcontroller" not in found
+    assert found["RoleBinding soperator-sconfigcontroller"]["subjects"][0]["name"] == "mine"
+    assert cluster(own)["spec"]["sConfigController"]["serviceAccountName"] == "mine"
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
+def test_a_fault_is_named_with_its_path(path: Any) -> None:
+    """One file for each fault; its first line has the words that Helm must print."""
+    text = path.read_text()
+    assert text.splitlines()[0].removeprefix("# ") in rejection(yaml.safe_load(text), chart=CHART)
+
+
+def test_without_a_registry_no_image_is_guessed() -> None:
+    assert "set global.imageRegistry" in rejection({"global": {}}, chart=CHART)
+
+
+def test_notes_list_values_without_effect(tmp_path: Any) -> None:
+    copied = copy_with_notes(CHART, tmp_path)
+    assert "Without effect" not in notes(copied, values("today"), "ml")
+    given = copy.deepcopy(values("today"))
+    given["clusterType"] = "gpu"
+    given["slurmNodes"]["exporter"] = {"munge": {"port": 1}}
+    given["slurmScripts"] = {"builtIn": {"disk.sh": {"enabled": True}}}
+    text = notes(copied, given, "ml")
+    for words in (
+        "clusterType: is of",
+        "exporter.munge: is not read",
+        "no prolog.sh",
+        "builtIn.disk.sh: has no",
+    ):
+        assert words in text
+
+
+def test_the_same_values_give_the_same_bytes() -> None:
+    """Argo CD renders without a cluster and compares text."""
+    drawn = {"lookup", "genCA", "genSignedCert", "genPrivateKey", "randAlphaNum", "uuidv4", "now"}
+    for path in (charts.CHARTS / CHART / "templates").iterdir():
+        words = set(path.read_text().replace("(", " ").split())
+        assert not words & drawn, path.name
+
+
+def test_helm_lint_agrees() -> None:
+    out = charts.helm(
+        "lint",
+        str(charts.CHARTS / CHART),
+        "--set",
+        f"global.imageRegistry={REGISTRY}",
+        "-f",
+        str(VALUES / "seed.yaml"),
+    )
+    assert "0 chart(s) failed" in out
+
+
+def test_every_place_of_a_volume_is_checked() -> None:
+    given = values("seed")
+    for path in (
+        ["login", "volumes", "jail"],
+        ["worker", "volumes", "spool"],
+        ["controller", "volumes", "jail"],
+    ):
+        wrong = put(given, ["slurmNodes", *path], {"volumeSourceName": "nowhere"})
+        assert (
+            f'slurmNodes.{".".join(path)}.volumeSourceName: volumeSources has no entry "nowhere"'
+            in rejection(wrong, chart=CHART)
+        )
+    assert at(given, ["slurmNodes", "login", "volumes"]) is None
