@@ -30,7 +30,8 @@ def kubectl(api_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     infos = [*SLINKY.kinds, *INFOS]
     items = [crd.definition(info) for info in infos]
     whole = {"apiVersion": "v1", "kind": "List", "items": items}
-    command("apply", "--server-side", "-f", "-", manifest=whole)
+    # Other tests of the same API server applied some of them under other field managers.
+    command("apply", "--server-side", "--force-conflicts", "-f", "-", manifest=whole)
     names = [f"crd/{info.resource.plural}.{info.resource.group}" for info in infos]
     command("wait", "--for=condition=Established", "--timeout=30s", *names)
     for space in SPACES:

@@ -352,9 +352,9 @@ def until(
             return None
         one = condition(obj, of)
         current = one.get("observedGeneration") == obj["metadata"]["generation"]
-        message = one["message"]
-        if not current or one["reason"] != reason or words not in message:
+        if not current or one["reason"] != reason or words not in one["message"]:
             return None
+        message = one["message"]
         return None if without and without in message else message
 
     told: str = cluster.until(PLURALS[kind], found, f"{kind} says {reason} {words}", SECONDS)
