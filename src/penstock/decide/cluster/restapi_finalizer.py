@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
 from penstock.model.worker_set import WorkerSet
 
@@ -26,7 +27,7 @@ def needed_for(
     `deleted_at` is the deletion timestamp of the RestApi. `worker_sets` are those of its cluster,
     each with its number of pods. `now` is Unix seconds.
     """
-    staffed = [one for one, pods in worker_sets if pods and one.last.external is not None]
+    staffed = [one for one, pods in worker_sets if one.last.external and (pods or _is_ending(one))]
     draining = sorted(one.metadata.name for one in staffed if one.metadata.deleting)
     if draining:
         return AGAIN_S, ", ".join(draining)
@@ -35,3 +36,8 @@ def needed_for(
     if staffed and 0 < left <= GRACE_S:
         return left, ""
     return None
+
+
+def _is_ending(workers: WorkerSet) -> bool:
+    """Whether a deleted worker set without pods may still have records in slurmctld."""
+    return workers.metadata.deleting and DRAIN_FINALIZER in workers.metadata.finalizers
