@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock.api.cluster.labels import selector_text
 from penstock.api.kubernetes.kinds import NodeTerm, Taint
 from penstock.api.kubernetes.meta import KubeStruct, ObjectMeta, OwnerReference
 from penstock.model.image_sources import ImageSources
@@ -119,4 +120,4 @@ class WorkerSet:
     @property
     def selector_text(self) -> str:
         """`selector` as kubectl's option `-l` takes it."""
-        return ",".join(f"{key}={self.selector[key]}" for key in sorted(self.selector))
+        return selector_text(self.selector)

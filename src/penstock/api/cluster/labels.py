@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 APP_NAME: Final = "app.kubernetes.io/name"
@@ -18,12 +19,23 @@ COMPONENTS: Final = {
 STATEFUL_SET_POD: Final = "statefulset.kubernetes.io/pod-name"
 """Kubernetes' own, on each pod of a StatefulSet."""
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 CHART_LABELS: Final = ("helm.sh/chart", "app.kubernetes.io/version")
 """Labels that change with each release of a chart. A pod has them, its template does not."""
 HELM_POLICY: Final = "helm.sh/resource-policy"
 HELM_KEEP: Final = "keep"
 """Of HELM_POLICY: Helm does not delete the object when a release has it no more."""
 TRUE: Final = "true"
+
+
+def is_from_chart(labels: Mapping[str, str]) -> bool:
+    """Whether Helm created an object with these labels, for a release of a chart."""
+    return labels.get(MANAGED_BY) == "Helm"
+
+
+def selector_text(labels: Mapping[str, str]) -> str:
+    """A selector of these labels, as kubectl's option `-l` takes it."""
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 def selector_labels(name: str, instance: str) -> dict[str, str]:

@@ -84,7 +84,7 @@ def _would_go(secret: Secret) -> bool:
     """Whether it is of a release of the chart `slurm`, which would delete it with the next one."""
     meta = secret.metadata
     return (
-        meta.labels.get("app.kubernetes.io/managed-by") == "Helm"
+        app_labels.is_from_chart(meta.labels)
         and meta.labels.get("helm.sh/chart", "").startswith("slurm-")
         and app_labels.HELM_POLICY not in meta.annotations
         and not meta.deleting

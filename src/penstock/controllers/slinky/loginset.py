@@ -134,5 +134,5 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         return msgspec.structs.replace(
             obj.status,
             replicas=(deployment.status.replicas or 0) if deployment is not None else 0,
-            selector=",".join(f"{key}={value}" for key, value in sorted(selector.items())),
+            selector=app_labels.selector_text(selector),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.api.cluster.labels import is_from_chart
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
@@ -14,7 +15,6 @@ from penstock.model.image_sources import ImageSources
 
 Staffed = Controller | NodeSet | LoginSet | RestApi | Accounting
 """Kinds that have pods."""
-_MANAGED_BY = "app.kubernetes.io/managed-by"
 
 
 def image_sources(obj: Staffed) -> ImageSources:
@@ -23,7 +23,7 @@ def image_sources(obj: Staffed) -> ImageSources:
         namespace=obj.metadata.namespace,
         template=obj.spec.template.spec,
         fields=_fields(obj),
-        by_chart=obj.metadata.labels.get(_MANAGED_BY) == "Helm",
+        by_chart=is_from_chart(obj.metadata.labels),
     )
 
 
