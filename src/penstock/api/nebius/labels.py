@@ -9,15 +9,8 @@ from penstock.api.nebius.common import GROUP
 
 NAME: Final = "slurmcluster"
 """app.kubernetes.io/name of each object."""
-MANAGER: Final = "slurm-operator"
-"""app.kubernetes.io/managed-by and part-of of each object."""
-PART_OF: Final = "app.kubernetes.io/part-of"
-MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 WORKER: Final = f"{GROUP}/worker"
 NODE_SET: Final = f"{GROUP}/nodeset"
-CONTROLLER_TYPE: Final = f"{GROUP}/controller-type"
-ROLLING_UPDATE: Final = f"{GROUP}/rolling-update-enabled"
-JAILED_AGGREGATION: Final = f"{GROUP}/jailed-aggregation"
 PARENT_CLUSTER: Final = f"{GROUP}/parental-cluster-ref"
 """Annotation of a NodeSet up to version 4.1 with its SlurmCluster; `spec.clusterName` since."""
 PROTECTED: Final = f"{GROUP}/webhook"
@@ -26,7 +19,6 @@ PROTECTED_FOR: Final = f"{GROUP}/cluster"
 """Annotation of such a Secret with its SlurmCluster."""
 REVISION: Final = "controller-revision-hash"
 """On a worker pod: hash of its template, as pods of a StatefulSet have it."""
-TRUE: Final = "true"
 
 
 def selector_labels(component: str, cluster: str) -> dict[str, str]:
@@ -36,11 +28,6 @@ def selector_labels(component: str, cluster: str) -> dict[str, str]:
         app_labels.APP_INSTANCE: cluster,
         app_labels.APP_COMPONENT: component,
     }
-
-
-def labels(component: str, cluster: str) -> dict[str, str]:
-    """Labels of an owned object."""
-    return {**selector_labels(component, cluster), PART_OF: MANAGER, MANAGED_BY: MANAGER}
 
 
 def node_set_selector(node_set: str, cluster: str) -> dict[str, str]:

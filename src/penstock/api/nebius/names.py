@@ -1,6 +1,6 @@
 """Names of the objects of a SlurmCluster and of its NodeSets, as users and their scripts know them.
 
-Names of StatefulSets and Deployments may have a prefix: `workload`.
+Names of StatefulSets and Deployments may have a prefix: `workload_prefix`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ IMPLICIT_NODE_SET: Final = "worker"
 MUNGE_KEY: Final = "munge.key"
 JWT_KEY: Final = "rest_jwt.key"
 SLURMCTLD_PORT: Final = 6817
-SLURMD_PORT: Final = 6818
-SLURMDBD_PORT: Final = 6819
-SLURMRESTD_PORT: Final = 6820
-SSHD_PORT: Final = 22
 SPOOL: Final = "worker-spool"
 """Volume of a worker with the state of slurmd, and the template of its PVC."""
 
@@ -40,11 +36,6 @@ def workload_prefix(cluster: SlurmCluster, *, keeps_plain_names: bool, is_second
     return "" if keeps_plain_names or plain else f"{cluster.metadata.name}-"
 
 
-def workload(prefix: str, component: str) -> str:
-    """A StatefulSet or Deployment: controller, login, accounting, rest, sconfigcontroller."""
-    return f"{prefix}{component}"
-
-
 def populate_job(cluster: str) -> str:
     """The Job that fills the jail."""
     return f"{cluster}-populate-jail"
@@ -63,13 +54,3 @@ def munge_secret(cluster: str) -> str:
 def jwt_secret(cluster: str) -> str:
     """The Secret with the key of auth/jwt."""
     return f"{cluster}-rest-jwt-key"
-
-
-def sshd_keys_secret(cluster: SlurmCluster) -> str:
-    """The Secret with the host keys of logins and workers."""
-    return cluster.spec.secrets.sshd_keys_name or f"{cluster.metadata.name}-sshd-keys"
-
-
-def slurm_configs(cluster: str) -> str:
-    """The ConfigMap and the JailedConfig with Slurm's configuration."""
-    return f"{cluster}-slurm-configs"

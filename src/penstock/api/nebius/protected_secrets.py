@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from penstock.api.admission import Problem
+from penstock.api.cluster.labels import TRUE
 from penstock.api.kubernetes.kinds import Secret
 from penstock.api.nebius.labels import PROTECTED, PROTECTED_FOR
 
 
 def is_protected(secret: Secret) -> bool:
     """Whether a Secret has the label of protected ones."""
-    return secret.metadata.labels.get(PROTECTED) == "true"
+    return secret.metadata.labels.get(PROTECTED) == TRUE
 
 
 def cluster_of_secret(secret: Secret) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.cluster.labels import TRUE, is_from_chart, selector_text
+from penstock.api.kubernetes.meta import ObjectMeta
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet, NodeSetStatus
 from penstock.api.nebius.slurmcluster import (
@@ -17,12 +19,11 @@ from penstock.api.nebius.slurmcluster import (
     SlurmCluster,
     SlurmClusterStatus,
 )
-from penstock.api.nebius.volumes import NodeVolumeMount, VolumeMount
-from penstock.api.nebius.worker import WorkerNode
+from penstock.api.nebius.volumes import NodeVolume, NodeVolumeMount, SpoolSource, VolumeMount
 from penstock.model.image_sources import ImageSources
 from penstock.model.worker_marks import WorkerMarks
 from penstock.model.worker_names import WorkerNames
-from penstock.model.worker_set import PvcPolicy, UpdatePolicy, Wording, WorkerSet
+from penstock.model.worker_set import Placement, PvcPolicy, UpdatePolicy, Wording, WorkerSet
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.translate.nebius.jail import maintenance_mode
 from penstock.translate.nebius.node_words import node_words
@@ -48,7 +49,7 @@ def marks(kind: str) -> WorkerMarks:
         revision=(labels.REVISION,),
         per_node="",
         per_node_value="",
-        labels={labels.WORKER: labels.TRUE},
+        labels={labels.WORKER: TRUE},
         topology="",
         features="",
         hostname="",
@@ -59,8 +60,7 @@ def marks(kind: str) -> WorkerMarks:
     )
 
 
-OF_NODE_SETS: Final = marks(NODE_SETS.kind)
-OF_CLUSTERS: Final = marks(SLURM_CLUSTERS.kind)
+_MARKS: Final = {kind: marks(kind) for kind in (NODE_SETS.kind, SLURM_CLUSTERS.kind)}
 
 
 def node_set_workers(node_set: NodeSet, maintenance: Maintenance = "none") -> WorkerSet:
@@ -68,41 +68,27 @@ def node_set_workers(node_set: NodeSet, maintenance: Maintenance = "none") -> Wo
     meta, spec, status = node_set.metadata, node_set.spec, node_set.status
     cluster, volumes = names.cluster_of(node_set), spec.slurmd.volumes
     retention = volumes.persistent_volume_claim_retention_policy
-    selector = labels.node_set_selector(meta.name, cluster)
     older = spec.node_attributes
     features = (meta.name, *spec.node_config.features, *(older.features if older else ()))
-    spool = volumes.spool.volume_claim_template_spec is not None
-    return WorkerSet(
-        api_version=NODE_SETS.api_version,
-        kind=NODE_SETS.kind,
-        metadata=meta,
+    return _worker_set(
+        NODE_SETS,
+        meta,
         cluster=cluster,
-        names=_names(meta.name, meta.uid),
-        marks=OF_NODE_SETS,
-        wording=Wording(SLURM_CLUSTERS.kind, "spec.clusterName", "spec"),
+        name=meta.name,
+        cluster_field="spec.clusterName",
+        template_field="spec",
         replicas=_replicas(spec.replicas, maintenance),
-        per_node=False,
         placement=placement(spec.node_selector, spec.affinity, spec.tolerations),
-        host_network=False,
-        pin_to_node=False,
-        update=UpdatePolicy("RollingUpdate", spec.max_unavailable),
+        max_unavailable=spec.max_unavailable,
         pvcs=PvcPolicy(
-            _templates((*volumes.jail_sub_mounts, *volumes.custom_volume_mounts), spool=spool),
+            _templates(volumes.spool, (*volumes.jail_sub_mounts, *volumes.custom_volume_mounts)),
             retention.when_deleted,
             retention.when_scaled,
         ),
         parameters=node_words(features, spec.node_config.static, spec.slurmd.resources),
-        prune_missing_nodes=True,
-        protect_busy_pods=False,
-        min_ready_seconds=0,
-        revision_history_limit=_HISTORY,
-        selector=selector,
-        images=_images(
-            meta,
-            slurmd={"image": spec.slurmd.image.reference},
-            munge={"image": spec.munge.image.reference},
-        ),
-        chart_labels={},
+        selector=labels.node_set_selector(meta.name, cluster),
+        slurmd=spec.slurmd.image.reference,
+        munge=spec.munge.image.reference,
         last=last_status(
             status.workers,
             generation=status.observed_generation,
@@ -118,41 +104,32 @@ def cluster_workers(cluster: SlurmCluster) -> WorkerSet | None:
     if worker is None:
         return None
     found = node_filter(cluster, worker.k8s_node_filter_name)
-    spool = worker.volumes.spool.volume_claim_template_spec is not None
-    selector = labels.selector_labels("worker", meta.name)
-    return WorkerSet(
-        api_version=SLURM_CLUSTERS.api_version,
-        kind=SLURM_CLUSTERS.kind,
-        metadata=meta,
+    volumes, selector = worker.volumes, labels.selector_labels("worker", meta.name)
+    return _worker_set(
+        SLURM_CLUSTERS,
+        meta,
         cluster=meta.name,
-        names=_names(names.IMPLICIT_NODE_SET, meta.uid),
-        marks=OF_CLUSTERS,
-        wording=Wording(SLURM_CLUSTERS.kind, "metadata.name", "spec.slurmNodes.worker"),
+        name=names.IMPLICIT_NODE_SET,
+        cluster_field="metadata.name",
+        template_field="spec.slurmNodes.worker",
         replicas=_replicas(worker.size or 0, cluster.spec.maintenance),
-        per_node=False,
         placement=placement(found.node_selector, found.affinity, found.tolerations)
         if found is not None
         else None,
-        host_network=False,
-        pin_to_node=False,
-        update=UpdatePolicy("RollingUpdate", worker.max_unavailable),
-        pvcs=PvcPolicy(_templates(_mounts(worker), spool=spool), "Delete", "Retain"),
-        parameters=node_words((names.IMPLICIT_NODE_SET,), "", worker.slurmd.resources),
-        prune_missing_nodes=True,
-        protect_busy_pods=False,
-        min_ready_seconds=0,
-        revision_history_limit=_HISTORY,
-        selector=selector,
-        images=_images(
-            meta,
-            slurmd={"image": worker.slurmd.image},
-            munge={"image": worker.munge.image},
+        max_unavailable=worker.max_unavailable,
+        pvcs=PvcPolicy(
+            _templates(volumes.spool, (*volumes.jail_sub_mounts, *volumes.custom_mounts)),
+            "Delete",
+            "Retain",
         ),
-        chart_labels={},
+        parameters=node_words((names.IMPLICIT_NODE_SET,), "", worker.slurmd.resources),
+        selector=selector,
+        slurmd=worker.slurmd.image,
+        munge=worker.munge.image,
         last=last_status(
             status.workers,
             generation=status.observed_generation,
-            selector=",".join(f"{key}={selector[key]}" for key in sorted(selector)),
+            selector=selector_text(selector),
             conditions=status.conditions,
         ),
     )
@@ -184,30 +161,68 @@ def _replicas(declared: int, maintenance: Maintenance) -> int:
     return 0 if maintenance_mode(maintenance).scales_down else max(declared, 0)
 
 
-def _names(name: str, uid: str) -> WorkerNames:
-    return WorkerNames(
-        pod_prefix=f"{name}-",
-        host_prefix=f"{name}-",
-        padding=0,
-        uid=uid,
-        reservation=f"{name}-maintenance",
-        feature=name,
+def _worker_set(
+    resource: Resource[Any],
+    meta: ObjectMeta,
+    *,
+    cluster: str,
+    name: str,
+    cluster_field: str,
+    template_field: str,
+    replicas: int,
+    placement: Placement | None,
+    max_unavailable: int | str,
+    pvcs: PvcPolicy,
+    parameters: str,
+    selector: Mapping[str, str],
+    slurmd: str,
+    munge: str,
+    last: WorkerSetStatus,
+) -> WorkerSet:
+    """A worker set of this API, with what is the same for both kinds.
+
+    `name` is that of its pods, Slurm nodes and feature, `slurmd` and `munge` are images.
+    """
+    images = {"slurmd": {"image": slurmd}, "munge": {"image": munge}}
+    return WorkerSet(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        metadata=meta,
+        cluster=cluster,
+        names=WorkerNames(
+            pod_prefix=f"{name}-",
+            host_prefix=f"{name}-",
+            padding=0,
+            uid=meta.uid,
+            reservation=f"{name}-maintenance",
+            feature=name,
+        ),
+        marks=_MARKS[resource.kind],
+        wording=Wording(SLURM_CLUSTERS.kind, cluster_field, template_field),
+        replicas=replicas,
+        per_node=False,
+        placement=placement,
+        host_network=False,
+        pin_to_node=False,
+        update=UpdatePolicy("RollingUpdate", max_unavailable),
+        pvcs=pvcs,
+        parameters=parameters,
+        prune_missing_nodes=True,
+        protect_busy_pods=False,
+        min_ready_seconds=0,
+        revision_history_limit=_HISTORY,
+        selector=selector,
+        images=ImageSources(meta.namespace, {}, images, is_from_chart(meta.labels)),
+        chart_labels={},
+        last=last,
     )
 
 
-def _mounts(worker: WorkerNode) -> tuple[NodeVolumeMount, ...]:
-    return (*worker.volumes.jail_sub_mounts, *worker.volumes.custom_mounts)
-
-
 def _templates(
-    mounts: Iterable[NodeVolumeMount] | Iterable[VolumeMount], *, spool: bool
+    spool: NodeVolume | SpoolSource, mounts: Iterable[NodeVolumeMount] | Iterable[VolumeMount]
 ) -> tuple[str, ...]:
     """Names of the PVC templates; several mounts may be of one."""
-    found = dict.fromkeys([names.SPOOL] if spool else [])
+    has_template = spool.volume_claim_template_spec is not None
+    found = dict.fromkeys([names.SPOOL] if has_template else [])
     found |= dict.fromkeys(one.name for one in mounts if one.volume_claim_template_spec is not None)
     return tuple(found)
-
-
-def _images(meta: ObjectMeta, **fields: Json) -> ImageSources:
-    by_chart = meta.labels.get(labels.MANAGED_BY) == "Helm"
-    return ImageSources(meta.namespace, {}, fields, by_chart)
