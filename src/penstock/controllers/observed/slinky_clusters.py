@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from penstock.api.kubernetes.conditions import find
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import Accounting
@@ -20,7 +19,7 @@ from penstock.controllers.observed.references import controllers_accepting_token
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.backups import is_active
-from penstock.decide.config.conditions import APPLIED
+from penstock.decide.config.conditions import has_worked
 from penstock.kube.runtime.state import StateByUid
 from penstock.render.config.sections import extra_conf_of, node_count_of
 from penstock.render.slinky.config.config_maps import (
@@ -158,7 +157,7 @@ class SlinkyClusters:
 
         One that never worked may be given a file without the line on which it stumbled.
         """
-        worked = find(controller.status.conditions, APPLIED) is not None
+        worked = has_worked(controller.status.conditions)
         return worked or any(pod.ready for pod in self.slurmctld_pods(controller))
 
     def real_config(self, controller: Controller) -> Mapping[str, str] | None:

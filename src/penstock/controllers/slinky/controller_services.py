@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.api.kubernetes.conditions import find
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.controllers.cluster.accounting_registration import Registrations
 from penstock.controllers.cluster.backups import Backups
 from penstock.controllers.cluster.metrics_monitor import ServiceMonitors
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.runtime.report import Events
-from penstock.decide.config.conditions import APPLIED
+from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.transaction import ConfigStep
 from penstock.decide.config.triggers import TriggerStep
 
@@ -39,5 +38,5 @@ class ControllerServices:
 
 
 def has_worked(controller: Controller) -> bool:
-    """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
-    return find(controller.status.conditions, APPLIED) is not None
+    """Whether slurmctld of a Controller has worked."""
+    return config_findings.has_worked(controller.status.conditions)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.api.kubernetes.conditions import READY, Finding, find
 from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.accounting.slurmdbd import PAUSE_S, REACHABLE, waited_in_vain
-from penstock.decide.config.conditions import APPLIED
+from penstock.decide.config import conditions as config_findings
 from penstock.model.cluster import AccountingLink, Cluster
 
 
@@ -31,7 +31,7 @@ def first_waits(cluster: Cluster) -> list[Finding]:
 
     Without its Accounting, slurmctld gives the cluster an id that slurmdbd may reject later.
     """
-    if cluster.external or find(cluster.conditions, APPLIED) is not None:
+    if cluster.external or config_findings.has_worked(cluster.conditions):
         return []
     return findings(cluster.accounting, has_worked=False)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.conditions import Finding, find
+from penstock.api.kubernetes.meta import Condition
 from penstock.base.text import list_some
 from penstock.decide.config.transaction import ConfigStep, Stage, restarts_slurmctld
 from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Item, Plan
@@ -19,6 +20,11 @@ _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]+")
 _REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
 """slurmctld's remark on a key that is in a file twice. It rejects nothing for it."""
+
+
+def has_worked(conditions: Sequence[Condition]) -> bool:
+    """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
+    return find(conditions, APPLIED) is not None
 
 
 def findings(
