@@ -77,9 +77,9 @@ class SlinkyClusters:
         text = self.slurm_conf(controller)
         if text is None or not self.refused(controller):
             return None
-        # What slurmctld was told since then may be in no file yet.
-        told = self._overrides.of(controller).slurm_conf
-        spec = replace(controller.spec, extra_conf=extra_conf_of(told or text))
+        # What was sent to slurmctld since then may be in no file yet.
+        sent = self._overrides.of(controller).slurm_conf
+        spec = replace(controller.spec, extra_conf=extra_conf_of(sent or text))
         declared = self.declared(controller)
         return dataclasses.replace(declared, controller=replace(controller, spec=spec))
 

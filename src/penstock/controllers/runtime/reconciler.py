@@ -177,3 +177,8 @@ class Reconciler(StatusWriter[T]):
     def status(self, obj: T) -> Status:
         """The status to write, but for its conditions and generation."""
         return status_of(obj)
+
+
+def soonest(*waits: float | None) -> float | None:
+    """The least of several `requeue_after`; None when none of them is given."""
+    return min((one for one in waits if one is not None), default=None)

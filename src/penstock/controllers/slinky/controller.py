@@ -45,7 +45,7 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.reconciler import Reconciler, soonest
 from penstock.controllers.runtime.signals import (
     PARTITION_DRIFT,
     PARTITIONS_PENDING,
@@ -64,10 +64,7 @@ from penstock.decide.partition.retention import DRAINING
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Signal, Watch
 from penstock.render.slinky.cluster import release as of_release
-from penstock.render.slinky.config.config_maps import (
-    config_hash,
-    files,
-)
+from penstock.render.slinky.config.config_maps import config_hash, files
 from penstock.translate.slinky.cluster import cluster as translated
 
 _OF_OURS = frozenset({config_findings.VALID, config_findings.APPLIED, DRIFTED})
@@ -135,14 +132,13 @@ class ControllerReconciler(Reconciler[Controller]):
         self._outside = ExternalSlurmctld(self._services)
 
     async def reconcile(self, key: str) -> Result:
-        """Look at one Controller.
+        """Reconcile one Controller.
 
-        A process that has just started would tell that an outside slurmctld is silent, and take it
-        back.
+        Until this process has queried an external slurmctld, a report would make Ready flap.
         """
         obj = self._caches.controllers.get(key)
-        told = obj is not None and obj.spec.external and obj.status.observed_generation
-        if obj is not None and told and not self._outside.has_answered(obj):
+        has_status = obj is not None and obj.spec.external and obj.status.observed_generation
+        if obj is not None and has_status and not self._outside.has_answered(obj):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
 
@@ -177,8 +173,7 @@ class ControllerReconciler(Reconciler[Controller]):
         """Seconds until something is compared again that no watch reports."""
         if obj.spec.external:
             return self._outside.requeue_after(obj)
-        waits = (self._inside.requeue_after(obj), self._keys.requeue_after(obj))
-        return min((one for one in waits if one is not None), default=None)
+        return soonest(self._inside.requeue_after(obj), self._keys.requeue_after(obj))
 
     def outdated(self, obj: Controller) -> frozenset[str]:
         """What slurmctld took over is not known of an outside one."""

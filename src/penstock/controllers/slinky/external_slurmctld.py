@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky.controller import Controller, ControllerStatus
 from penstock.controllers.cluster.external import ExternalCluster
+from penstock.controllers.runtime.reconciler import soonest
 from penstock.controllers.slinky.controller_services import ControllerServices
 from penstock.render.slinky.inputs import ClusterInputs
 
@@ -36,15 +37,14 @@ class ExternalSlurmctld:
 
     def requeue_after(self, obj: Controller) -> float | None:
         """Seconds until something is compared again that no watch reports."""
-        waits = (
+        return soonest(
             self._cluster.requeue_after(obj),
             self._monitor.requeue_after(obj),
             self._registrations.requeue_after(obj),
         )
-        return min((one for one in waits if one is not None), default=None)
 
     def status(self, obj: Controller, wanted: str) -> ControllerStatus:
         """The hash of the wanted configuration only: its slurmctld reports none."""
         triggered = self._states.of(obj).triggered
-        told = triggered.status if triggered is not None else obj.status.triggers
-        return ControllerStatus(config_hash=wanted, triggers=told)
+        done = triggered.status if triggered is not None else obj.status.triggers
+        return ControllerStatus(config_hash=wanted, triggers=done)

@@ -22,6 +22,7 @@ from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.state import AppliedPartitions
 from penstock.controllers.runtime import chart_labels
+from penstock.controllers.runtime.reconciler import soonest
 from penstock.controllers.slinky import missing
 from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
 from penstock.controllers.slinky.slurmctld_pods import SlurmctldPods
@@ -35,19 +36,14 @@ from penstock.decide.drift import findings as drift_finding
 from penstock.decide.pod.workload import workload
 from penstock.render.config.content import Contents
 from penstock.render.slinky.cluster import slurmctld as render
-from penstock.render.slinky.config.config_maps import (
-    declared,
-    files,
-    mounted,
-    partition_record,
-)
+from penstock.render.slinky.config.config_maps import declared, files, mounted, partition_record
 from penstock.render.slinky.config.slurm_conf import retained_partitions
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.translate.slinky.cluster import MARKS, accounting_link
 from penstock.translate.slinky.image_sources import image_sources
 
-_REFUSED = frozenset({Stage.REJECTED, Stage.ROLLED_BACK})
+_REJECTED = frozenset({Stage.REJECTED, Stage.ROLLED_BACK})
 
 
 class InternalSlurmctld:
@@ -76,7 +72,7 @@ class InternalSlurmctld:
     async def reconcile(
         self, obj: Controller, brought: AppliedPartitions, keys: list[Finding]
     ) -> list[Finding]:
-        """A slurmctld of ours: its configuration, its objects, and what is said of them."""
+        """Its configuration, its objects, and the findings about them."""
         cluster = brought.cluster
         pods, runs, late = await self._pods.observe(obj, cluster)
         serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
@@ -99,7 +95,7 @@ class InternalSlurmctld:
         )
         self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
         self._note(obj, cluster, view, decision)
-        await self._prove(obj, cluster, view, decision)
+        await self._verify(obj, cluster, view, decision)
         refused, kept = await self._make(obj, cluster, decision, pod)
         self._releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
         await self._hand_over(obj, view, decision)
@@ -112,7 +108,7 @@ class InternalSlurmctld:
             *accounting.findings(
                 accounting_link(obj, cluster.accounting), has_worked=has_worked(obj)
             ),
-            *self._told(obj, cluster, view, decision),
+            *self._config_findings(obj, cluster, view, decision),
         ]
         drifted = await self._drifted(obj, cluster)
         recorded = await self._registrations.reconcile(obj, cluster, self._events, settled=settled)
@@ -125,13 +121,13 @@ class InternalSlurmctld:
             *(*monitored, *drifted, *pod.findings),
         ]
 
-    async def _prove(
+    async def _verify(
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> None:
-        """See whether slurmctld has the partitions of its file, before the alias says so."""
+        """Compare slurmctld's partitions with its file before that is the last known good one."""
         if view.startup is not None and view.last_known_good is not None:
             self._partitions.expect(obj, view.startup, view.last_known_good)
-        if decision.stage is Stage.EFFECTIVE or decision.stage in _REFUSED:
+        if decision.stage is Stage.EFFECTIVE or decision.stage in _REJECTED:
             await self._partitions.prove(obj, cluster, self._events)
 
     async def _make(
@@ -157,8 +153,8 @@ class InternalSlurmctld:
         return refused, await self._ensure(obj, written)
 
     async def _hand_over(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
-        """Tell of what went, replace outdated standbys, and have slurmctld read its files."""
-        self._tell_gone(obj, view, decision)
+        """Report removed keys, replace outdated standbys, and have slurmctld read its files."""
+        self._report_removed_keys(obj, view, decision)
         await self._backups.only(obj)
         if decision.stage is Stage.EFFECTIVE:
             await self._backups.retire(obj, self._events)
@@ -167,24 +163,24 @@ class InternalSlurmctld:
     def _note(
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> None:
-        """Keep what was decided and what Slurm refuses, for whoever looks next."""
+        """Note the decision and what Slurm rejects, for the status and the next reconcile."""
         state = self._states.of(obj)
         waits = cluster.controller is not obj or decision.stage is Stage.TRYING
         state.refused = self._clusters.refused(obj) if waits else ""
         state.decision = decision
-        if decision.stage in _REFUSED and cluster.controller is obj:
+        if decision.stage in _REJECTED and cluster.controller is obj:
             self._rejected_files.of(obj).files = mounted(cluster, view.candidate.data)
 
-    def _tell_gone(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
-        """Tell of keys of partitions that are in the file no more, as slurmctld keeps them."""
+    def _report_removed_keys(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
+        """Report keys of partitions that left the file, as slurmctld keeps their values."""
         if view.startup is None or decision.startup is None:
             return
         texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
-        told_of = self._partitions.sent_names(obj)
-        partition_gone.tell(self._caches, self._events, obj, texts, but=told_of)
+        sent = self._partitions.sent_names(obj)
+        partition_gone.tell(self._caches, self._events, obj, texts, but=sent)
 
     def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
-        """What was done of what annotations ask for, those included that slurmctld began with."""
+        """The triggers that are done, with those that slurmctld started with."""
         done = obj.status.triggers
         if has_worked(obj):
             return done
@@ -195,14 +191,16 @@ class InternalSlurmctld:
         return noted
 
     async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
-        """Make the objects; a claim template that cannot be changed keeps nothing else back."""
+        """Apply the objects; a PVC template that cannot be changed delays nothing else."""
         key = f"{obj.metadata.namespace}/{names.controller_workload(obj)}"
-        told: list[Finding] = []
+        findings: list[Finding] = []
         for manifest in manifests:
             if manifest["kind"] == "StatefulSet":
-                manifest, told = claim_templates.keep(manifest, self._caches.stateful_sets.raw(key))
+                manifest, findings = claim_templates.keep(
+                    manifest, self._caches.stateful_sets.raw(key)
+                )
             await self._objects.apply(obj, self._events, [manifest])
-        return told
+        return findings
 
     async def _drifted(self, obj: Controller, cluster: ClusterInputs) -> list[Finding]:
         """What was changed in Slurm of partitions that are nobody else's."""
@@ -210,31 +208,30 @@ class InternalSlurmctld:
         words = await self._drift.resolve(obj, cluster, chosen)
         return [*wrong, *drift_finding(words, obj.status.conditions)]
 
-    def _told(
+    def _config_findings(
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> list[Finding]:
-        """How the configuration is doing; a refusal is told until something else is taken."""
+        """The state of the configuration. A rejection is reported until another one is accepted."""
         words = self._states.of(obj).refused
-        refused = words or decision.stage in _REFUSED
+        refused = words or decision.stage in _REJECTED
         held = retained_partitions(cluster) if refused else frozenset[str]()
         if not words:
             return config_findings.findings(decision, view.candidate.data, held)
         valid = find(obj.status.conditions, config_findings.VALID)
         tried = valid is not None and valid.status == "True"
-        if decision.stage in _REFUSED:
+        if decision.stage in _REJECTED:
             words += f"; and without the Controller's changed lines: {decision.words}"
         found = files(self._clusters.declared(obj))
         return config_findings.rejected_findings(words, found, held, tried=tried)
 
     def requeue_after(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
-        waits = (
+        return soonest(
             self._requeue_after(obj),
             self._monitor.requeue_after(obj),
             self._backups.requeue_after(obj),
             self._registrations.requeue_after(obj),
         )
-        return min((one for one in waits if one is not None), default=None)
 
     def _requeue_after(self, obj: Controller) -> float | None:
         decision = self._states.of(obj).decision
@@ -246,8 +243,8 @@ class InternalSlurmctld:
         ):
             declared = self._clusters.declared(obj)
             return accounting.requeue_after(accounting_link(obj, declared.accounting))
-        if decision.stage in _REFUSED and not self._clusters.refused(obj):
-            # The status tells of it from now on: then the rest goes on without it.
+        if decision.stage in _REJECTED and not self._clusters.refused(obj):
+            # The status reports it from now on, and the rest continues without it.
             return 0.2
         return self._configuration.requeue_after(obj, decision.stage)
 
@@ -258,7 +255,7 @@ class InternalSlurmctld:
         if decision is None:
             return msgspec.structs.replace(old, config_hash=wanted)
         words = state.refused
-        if decision.stage in _REFUSED:
+        if decision.stage in _REJECTED:
             words = words or decision.words
         learned = self._releases.learned(obj)
         since = old.config_since

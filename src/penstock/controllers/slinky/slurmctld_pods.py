@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import (
-    Pod,
-)
+from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
@@ -52,7 +50,7 @@ class SlurmctldPods:
     async def _late_slurmdbd(
         self, controller: Controller, cluster: ClusterInputs, pods: tuple[Pod, ...]
     ) -> list[Finding]:
-        """What slurmctld waits for at its first start; when that is there it waits no longer."""
+        """Findings about slurmdbd; a slurmctld that ended while it waited for it is restarted."""
         found = accounting_link(controller, cluster.accounting)
         if found is None or not found.exists:
             return []
@@ -63,7 +61,7 @@ class SlurmctldPods:
         return accounting.waits(found)
 
     async def deliver_sssd_conf(self, obj: Controller, pods: tuple[Pod, ...]) -> list[Finding]:
-        """Have a changed sssd.conf come to slurmctld's pods at once; say that it is missing."""
+        """Have the kubelet refresh a changed sssd.conf at once; a finding while it is absent."""
         found = sssd_conf_hash(self._secrets, obj.metadata.namespace, obj.spec.sssd_conf_ref)
         if isinstance(found, Finding):
             return [found]
@@ -72,10 +70,10 @@ class SlurmctldPods:
         return []
 
     async def deliver(self, controller: Controller, view: ConfigView, decision: ConfigStep) -> None:
-        """Have slurmctld's pods look at their files, and restart slurmctld where nothing less does.
+        """Have the kubelet refresh the files of slurmctld's pods; restart slurmctld only if needed.
 
-        A slurmctld that ended on the former configuration is not kept waiting for the kubelet's
-        back-off: its pod is made anew, unless that would take the state with it.
+        A slurmctld that ended on the former configuration does not wait for the kubelet's back-off:
+        its pod is recreated, unless its state would be lost with it.
         """
         workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
         found = self._caches.stateful_sets.get(workload)
@@ -88,10 +86,10 @@ class SlurmctldPods:
                 await self._restarter.restart(controller, self._events, pod, note)
                 return
             if handed and not _has_state_in_pod(controller):
-                anew = await self._restarter.restart_if_crashed(
+                restarted = await self._restarter.restart_if_crashed(
                     controller, self._events, pod, "slurmctld", handed
                 )
-                if anew:
+                if restarted:
                     return
         if decision.restart or decision.recreate:
             await self._configuration.restart(controller, self._events, decision)
