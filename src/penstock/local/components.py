@@ -171,6 +171,9 @@ def scheduler() -> Component:
         (
             "/usr/local/bin/kube-scheduler",
             "--config=/etc/kubernetes/kube-scheduler.yaml",
+            # It may miss that a PVC was bound while it tried the pod, and then waits for five
+            # minutes by default before it tries again.
+            "--pod-max-in-unschedulable-pods-duration=10s",
             "--bind-address=127.0.0.1",
         ),
         needs=(API_READY,),
