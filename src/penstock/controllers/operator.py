@@ -13,6 +13,7 @@ from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
+from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints, service_url
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.drift import PartitionDrift
@@ -21,7 +22,7 @@ from penstock.controllers.runtime.connectivity import Connect, PortProbe, connec
 from penstock.controllers.runtime.metrics import ALL
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.settings import Settings
-from penstock.controllers.runtime.slurm_connections import SlurmConnections, service_url
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.kube import Client, Controller, Lease, Manager, Recorder, serve
 from penstock.kube.client.config import load
 from penstock.kube.client.transport import HttpTransport
@@ -61,11 +62,10 @@ class Operator:
             caches, secrets, settings.images, settings.cluster_domain, overrides, rejected_files
         )
         self.signals = signals = Signals()
+        endpoints = ControllerEndpoints(caches, secrets, url_of)
         self.connections = SlurmConnections(
-            caches,
-            secrets,
+            endpoints,
             signals,
-            url_of,
             client.clock,
             exchange,
             # Called at each write: the guard is set when the manager begins to wait for the Lease.
@@ -84,6 +84,7 @@ class Operator:
             clusters,
             rejected_files,
             self.connections,
+            endpoints,
             changes,
             PartitionDrift(client, clusters, self.connections, changes, signals, recorder),
         )

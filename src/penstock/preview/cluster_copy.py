@@ -22,8 +22,9 @@ from penstock.api.slinky.restapi import RESTAPIS, RestApi
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import cluster_keys
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slinky_endpoints import oldest_restapi
 from penstock.controllers.runtime.settings import Settings, Webhooks, parse
-from penstock.controllers.runtime.slurm_connections import Tokens, oldest_restapi
+from penstock.controllers.runtime.slurm_connections import Tokens
 from penstock.kube import (
     Client,
     ForbiddenError,

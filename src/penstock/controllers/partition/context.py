@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.runtime.slinky_context import SlinkyContext
@@ -15,5 +16,6 @@ class ClusterContext(SlinkyContext):
     """A context with the connections to Slurm and what all clusters share of partitions."""
 
     connections: SlurmConnections
+    endpoints: ControllerEndpoints
     changes: PartitionChanges
     drift: PartitionDrift

@@ -79,7 +79,10 @@ class PartitionReconciler(Reconciler[Partition]):
         return await super().reconcile(key)
 
     def _heard(self, obj: Partition) -> bool:
-        controller, link = self._caches.controller_of(obj), self._connections.of(obj)
+        controller, link = (
+            self._caches.controller_of(obj),
+            self._connections.first(cluster_keys(obj)),
+        )
         if controller is None:
             return True
         if link is None or not link.has_answered or not self._changes.has_compared(controller):
@@ -142,7 +145,7 @@ class PartitionReconciler(Reconciler[Partition]):
 
     def status(self, obj: Partition) -> Status:
         """What slurmctld says of it; what it said last, while it cannot be asked."""
-        link = self._connections.of(obj)
+        link = self._connections.first(cluster_keys(obj))
         records: Fact[Records] = link.partitions.records if link else Unknown(NOT_ASKED)
         status = msgspec.structs.replace(obj.status, partition=obj.slurm_name)
         if isinstance(records, Unknown):

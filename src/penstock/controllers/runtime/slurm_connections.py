@@ -1,34 +1,25 @@
 """The connection to each cluster's Slurm: which slurmrestd, with which token, mirrored.
 
-One mirror per Controller. Which slurmrestd it asks follows the RestApis and the JWT key as they
-come, change and go; while there is none, everything about Slurm is Unknown and says why.
+Which slurmrestd a cluster has is known to its API (`SlurmEndpoints`). The connection follows it as
+that changes; while there is none, everything about Slurm is Unknown, with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
 import structlog
 from prometheus_client import Counter
 
-from penstock.api.cluster.external_slurm import ExternalSlurm
-from penstock.api.kubernetes.spec_parts import SecretKeySelector
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller
-from penstock.api.slinky.nodeset import NodeSet
-from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.caches.secrets import SecretReader
-from penstock.controllers.observed.members import ClusterMember, cluster_keys
-from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slurm_endpoints import SlurmEndpoints, Target
 from penstock.controllers.runtime.metrics import SLURM_CALLS
 from penstock.controllers.runtime.signals import PARTITIONS_POLLED, REGISTRATION, SLURM
 from penstock.kube import NotLeaderError, Result
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
-from penstock.slurm import daemons
 from penstock.slurm.auth import jwt
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror.accounting_registration import RegistrationMirror
@@ -69,13 +60,13 @@ class SlurmConnection:
     """One cluster's mirrors and the client behind them."""
 
     uid: str
-    """Of the Controller that it was opened for; empty if that was gone already."""
+    """Of the object that declares the cluster; empty if that was gone already."""
     mirror: Mirror
     partitions: PartitionMirror
     reservations: ReservationMirror
     registration: RegistrationMirror
     client: Slurmrestd | None = None
-    target: tuple[str, bytes] | None = None
+    target: Target | None = None
     tasks: tuple[asyncio.Task[None], ...] = ()
     registering: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
@@ -95,67 +86,41 @@ class SlurmConnection:
 
 
 class SlurmConnections:
-    """The connections of all clusters. Signals report what is new of a cluster.
+    """The connections of all clusters of one API. Signals report what is new of a cluster.
 
-    `url_of` says where the slurmrestd of a RestApi listens, `exchange` how it is spoken to, and
-    `may_write` whether this process leads at this very moment.
+    `exchange` is how slurmrestd is spoken to, and `may_write` whether this process leads at this
+    very moment.
     """
 
     def __init__(
         self,
-        caches: SlinkyCaches,
-        secrets: SecretReader,
+        endpoints: SlurmEndpoints,
         signals: Signals,
-        url_of: Callable[[RestApi], str],
         clock: Clock,
         exchange: Exchange | None = None,
         may_write: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._caches = caches
-        self._secrets = secrets
+        self._endpoints = endpoints
         self._signals = signals
-        self._url_of = url_of
         self._clock = clock
-        self._exchange = exchange or bounded(
-            lambda: largest_reply(sum(map(_size, caches.nodesets)))
-        )
+        self._exchange = exchange or bounded(lambda: largest_reply(endpoints.largest_size()))
         self._may_write = may_write
         self._connections: dict[str, SlurmConnection] = {}
         self._started: asyncio.Future[asyncio.TaskGroup] = (
             asyncio.get_running_loop().create_future()
         )
 
-    def of(self, member: ClusterMember) -> SlurmConnection | None:
-        """The link of the cluster that an object belongs to, if there is one yet."""
-        return next(filter(None, map(self.get, cluster_keys(member))), None)
+    def first(self, keys: Iterable[str]) -> SlurmConnection | None:
+        """The first connection of these clusters, if there is one yet."""
+        return next(filter(None, map(self.get, keys)), None)
 
     def get(self, key: str) -> SlurmConnection | None:
-        """The link of a Controller, if there is one yet: not that of its predecessor of the name.
+        """The connection of a cluster, if there is one yet: not that of a former one of the name.
 
-        That of an external slurmctld outlives its Controller while NodeSets need it to drain.
+        It may outlive the object that declares the cluster (`SlurmEndpoint.outlives`).
         """
-        link, controller = self._connections.get(key), self._caches.controllers.get(key)
-        if link is None or controller is None or link.uid == controller.metadata.uid:
-            return link
-        return None
-
-    def external(self, member: NodeSet) -> ExternalSlurm | None:
-        """How the slurmctld of a NodeSet is asked if it is outside, to be remembered there."""
-        before = member.status.external_slurm
-        controller = self._caches.controller_of(member)
-        if controller is None:
-            return before
-        if not controller.spec.external:
-            return None
-        restapi = oldest_restapi(self._caches.restapis_of.get(controller.metadata.key))
-        url = self._url_of(restapi) if restapi is not None else ""
-        ref = names.jwt_key_ref(controller)
-        return ExternalSlurm(
-            url or (before.rest_api_url if before is not None else ""),
-            ref.name,
-            ref.key,
-            before.silent_since if before is not None else "",
-        )
+        link = self._connections.get(key)
+        return link if link is None or self._endpoints.uid(key) in ("", link.uid) else None
 
     def need_reservations(
         self, uid: str, *, needs: bool, of: SlurmConnection | None = None
@@ -171,7 +136,7 @@ class SlurmConnections:
             await asyncio.get_running_loop().create_future()
 
     async def reconcile(self, key: str) -> Result:
-        """Bring one Controller's link up to its RestApis and its JWT key."""
+        """Bring the connection of one cluster up to its endpoint."""
         group = await self._started
         try:
             return self._connect(key, group)
@@ -184,66 +149,36 @@ class SlurmConnections:
             raise
 
     def _connect(self, key: str, group: asyncio.TaskGroup) -> Result:
-        controller = self._caches.controllers.get(key)
-        uid = controller.metadata.uid if controller is not None else ""
-        link = self._connections.get(key)
-        if link is not None and uid and link.uid != uid:
+        found, link = self._endpoints.find(key), self._connections.get(key)
+        if link is not None and found is not None and found.uid not in ("", link.uid):
             # Another cluster of that name: nothing that was known of the former one holds for it.
             self._drop(key)
             link = None
-        left = self._left_outside(key)
-        if controller is None and left is None:
+        if found is None:
             self._drop(key)
             return Result()
-        link = link or self._open(key, uid, group)
-        found = self._target(controller) if controller is not None else ""
-        if isinstance(found, str) and left is not None:
-            # RestApi and key may go in any order. Whom it asked before it asks as long as it can.
-            found = link.target or self._remembered(key, left) or found
-        if isinstance(found, str):
+        link = link or self._open(key, found.uid, group)
+        target = found.target
+        if isinstance(target, str) and found.outlives:
+            # slurmrestd and key may be deleted in any order.
+            target = link.target or found.remembered or target
+        if isinstance(target, str):
             link.target = None
-            link.endpoint(None, found or "Controller, RestApi or key are gone")
-        elif found != link.target:
-            url, secret = found
-            link.target = found
+            link.endpoint(None, target)
+        elif target != link.target:
+            link.target = target
             link.endpoint(
                 Slurmrestd(
-                    url,
-                    Tokens(secret, self._clock.time),
+                    target.url,
+                    Tokens(target.key, self._clock.time),
                     on_call=_counted(key),
                     exchange=self._exchange,
                     fence=self._fence,
                 )
             )
-            log.info("slurmrestd chosen", controller=key, url=url)
+            log.info("slurmrestd chosen", controller=key, url=target.url)
         self._changed(key)
         return Result()
-
-    def _left_outside(self, key: str) -> ExternalSlurm | None:
-        """How an external slurmctld is asked whose Controller is gone or going, if it is needed."""
-        controller = self._caches.controllers.get(key)
-        if controller is not None and not controller.metadata.deleting:
-            return None
-        every = (one.status.external_slurm for one in self._caches.nodesets_of.get(key))
-        return next((one for one in every if one is not None), None)
-
-    def _remembered(self, key: str, left: ExternalSlurm) -> tuple[str, bytes] | None:
-        """URL and JWT key by what a NodeSet remembers, as far as they are still there."""
-        ref = SecretKeySelector(name=left.jwt_secret, key=left.jwt_secret_key)
-        secret = self._secrets.value(key.partition("/")[0], ref)
-        return (left.rest_api_url, secret) if left.rest_api_url and secret is not None else None
-
-    def _target(self, controller: Controller) -> tuple[str, bytes] | str:
-        """URL and JWT key, or why there is no slurmrestd to ask."""
-        meta = controller.metadata
-        restapi = oldest_restapi(self._caches.restapis_of.get(meta.key))
-        if restapi is None:
-            return f"no RestApi refers to Controller {meta.name}"
-        ref = names.jwt_key_ref(controller)
-        secret = self._secrets.value(meta.namespace, ref)
-        if secret is None:
-            return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
-        return self._url_of(restapi), secret
 
     def _open(self, key: str, uid: str, group: asyncio.TaskGroup) -> SlurmConnection:
         clock, signals = self._clock.monotonic, self._signals
@@ -262,7 +197,7 @@ class SlurmConnections:
             group.create_task(self._keep(key, link.registration.run)),
         )
         self._connections[key] = link
-        # Its Controller may have been reconciled before there was anybody to ask.
+        # Its cluster may have been reconciled before there was anybody to ask.
         signals.emit(REGISTRATION, key)
         return link
 
@@ -292,27 +227,6 @@ class SlurmConnections:
         for task in link.tasks if link is not None else ():
             task.cancel()
         self._changed(key)
-
-
-def service_url(restapi: RestApi) -> str:
-    """URL of a RestApi's Service, by its name in the cluster's DNS."""
-    port = restapi.spec.service.port or daemons.SLURMRESTD_PORT
-    return f"http://{names.restapi_service(restapi)}.{restapi.metadata.namespace}:{port}"
-
-
-def oldest_restapi(restapis: tuple[RestApi, ...]) -> RestApi | None:
-    """Of several RestApis the one that was there first speaks for the cluster."""
-    living = [one for one in restapis if not one.metadata.deleting]
-    return min(
-        living,
-        key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name),
-        default=None,
-    )
-
-
-def _size(nodeset: NodeSet) -> int:
-    """How many Slurm nodes it has, or is to have."""
-    return max(nodeset.spec.replicas, nodeset.status.replicas)
 
 
 def _counted(controller: str) -> Callable[[str, str], None]:

@@ -13,6 +13,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NODESETS, NodeSet
 from penstock.controllers.auth.rejected_key import RejectedKeyDetector
+from penstock.controllers.observed.members import cluster_keys
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.runtime.report import Events, invalid
 from penstock.controllers.runtime.slurm_connections import (
@@ -57,6 +58,7 @@ class NodeSetServices:
         self.objects = context.objects
         self.events = events
         self.connections = context.connections
+        self.endpoints = context.endpoints
         self.drift = context.drift
         self.keys = RejectedKeyDetector(context, NODESETS)
         self.states = context.states(NODESETS, NodeSetState)
@@ -100,11 +102,11 @@ class NodeSetSource(WorkerSource):
 
     def connection(self) -> SlurmConnection | None:
         """The connection of its Controller."""
-        return self._services.connections.of(self._nodeset)
+        return self._services.connections.first(cluster_keys(self._nodeset))
 
     def external(self) -> ExternalSlurm | None:
         """How an external slurmctld is asked, as the status has it."""
-        return self._services.connections.external(self._nodeset)
+        return self._services.endpoints.external(self._nodeset)
 
     def creation_blocked(self) -> Finding | None:
         """The first fault, or the first object that is missing."""

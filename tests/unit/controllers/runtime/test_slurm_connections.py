@@ -17,14 +17,18 @@ from penstock.api.kubernetes.spec_parts import ServiceSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.api.slinky.restapi import RestApi, RestApiSpec
 from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.observed.members import cluster_keys
+from penstock.controllers.observed.slinky_endpoints import (
+    ControllerEndpoints,
+    oldest_restapi,
+    service_url,
+)
 from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.runtime.slurm_connections import (
     LIFETIME_S,
     SlurmConnection,
     SlurmConnections,
     Tokens,
-    oldest_restapi,
-    service_url,
 )
 from penstock.kube.client.clock import SystemClock
 from penstock.kube.runtime.declaration import Signals
@@ -76,9 +80,8 @@ class Cluster:
         self.told: list[str] = []
         signals = Signals()
         signals.on(SLURM, lambda key, _: self.told.append(key))
-        self.links = SlurmConnections(
-            self.caches, secrets, signals, self._url, SystemClock(), exchange
-        )
+        endpoints = ControllerEndpoints(self.caches, secrets, self._url)
+        self.links = SlurmConnections(endpoints, signals, SystemClock(), exchange)
         put(self.caches.controllers, CONTROLLER)
 
     def _url(self, restapi: RestApi) -> str:
@@ -87,7 +90,7 @@ class Cluster:
 
     async def look(self) -> None:
         await self.links.reconcile("slurm/slurm")
-        link = self.links.of(NODESET)
+        link = self.links.first(cluster_keys(NODESET))
         if link is not None and link.client is not None:
             # The mirror's task begins to run, and has asked once.
             await self.asking(link)
@@ -114,7 +117,7 @@ async def cluster(key: bytes = KEY) -> AsyncGenerator[Cluster]:
 
 
 def has_answered(at: Cluster) -> bool:
-    link = at.links.of(NODESET)
+    link = at.links.first(cluster_keys(NODESET))
     return link is not None and link.has_answered
 
 
@@ -123,7 +126,7 @@ async def test_the_slurmrestd_of_the_restapi_is_asked_with_tokens_that_it_accept
         put(at.caches.restapis, restapi())
         put(at.caches.secrets, secret(KEY))
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         found = link.mirror.snapshot
         assert isinstance(found.nodes, Known)
@@ -146,7 +149,7 @@ async def test_nothing_was_asked_before_there_is_somebody_to_ask():
 async def test_without_a_restapi_nothing_is_known_and_the_reason_is():
     async with cluster() as at:
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         assert link.client is None
         why = Unknown("no RestApi refers to Controller slurm")
@@ -159,7 +162,7 @@ async def test_a_restapi_that_goes_takes_the_knowledge_with_it():
         put(at.caches.restapis, restapi())
         put(at.caches.secrets, secret(KEY))
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         await link.mirror.poll()
         drop(at.caches.restapis, restapi())
@@ -173,7 +176,7 @@ async def test_without_a_key_no_token_is_made_up():
     async with cluster() as at:
         put(at.caches.restapis, restapi())
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         found = link.mirror.snapshot.nodes
         assert isinstance(found, Unknown)
@@ -187,7 +190,7 @@ async def test_a_changed_key_signs_the_tokens_from_then_on():
         put(at.caches.restapis, restapi())
         put(at.caches.secrets, secret(KEY))
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         assert isinstance((await link.mirror.poll()).nodes, Unknown)
         put(at.caches.secrets, secret(OTHER_KEY, 2))
@@ -200,7 +203,7 @@ async def test_a_look_that_finds_nothing_new_leaves_the_connection_as_it_is():
         put(at.caches.restapis, restapi())
         put(at.caches.secrets, secret(KEY))
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         before = link.client
         await at.look()
@@ -210,12 +213,12 @@ async def test_a_look_that_finds_nothing_new_leaves_the_connection_as_it_is():
 async def test_the_link_ends_with_its_controller():
     async with cluster() as at:
         await at.look()
-        link = at.links.of(NODESET)
+        link = at.links.first(cluster_keys(NODESET))
         assert link is not None
         assert link.tasks
         drop(at.caches.controllers, CONTROLLER)
         await at.look()
-        assert at.links.of(NODESET) is None
+        assert at.links.first(cluster_keys(NODESET)) is None
         await asyncio.wait(link.tasks, timeout=10)
         assert all(task.cancelled() for task in link.tasks)
         assert at.told == ["slurm/slurm", "slurm/slurm"]
@@ -227,11 +230,14 @@ async def test_a_nodeset_of_another_namespace_gets_no_link():
         ref = ControllerRef(name="slurm", namespace="slurm")
         spec = msgspec.structs.replace(NODESET.spec, controller_ref=ref)
         meta = msgspec.structs.replace(NODESET.metadata, namespace="abroad")
-        assert at.links.of(msgspec.structs.replace(NODESET, spec=spec)) is not None
-        assert at.links.of(msgspec.structs.replace(NODESET, spec=spec, metadata=meta)) is None
+        assert at.links.first(cluster_keys(msgspec.structs.replace(NODESET, spec=spec))) is not None
+        assert (
+            at.links.first(cluster_keys(msgspec.structs.replace(NODESET, spec=spec, metadata=meta)))
+            is None
+        )
         elsewhere = ControllerRef(name="slurm", namespace="elsewhere")
         spec = msgspec.structs.replace(spec, controller_ref=elsewhere)
-        assert at.links.of(msgspec.structs.replace(NODESET, spec=spec)) is None
+        assert at.links.first(cluster_keys(msgspec.structs.replace(NODESET, spec=spec))) is None
 
 
 def test_the_oldest_restapi_that_stays_speaks_for_the_cluster():
@@ -291,4 +297,4 @@ async def test_a_mirror_that_breaks_is_run_again_and_takes_nobody_with_it(
         await at.links.reconcile("slurm/slurm")
         async with asyncio.timeout(60):
             await again.wait()
-        assert at.links.of(NODESET) is not None
+        assert at.links.first(cluster_keys(NODESET)) is not None

@@ -1,0 +1,119 @@
+"""Which slurmrestd each Controller's Slurm has: that of its oldest RestApi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.api.cluster.external_slurm import ExternalSlurm
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.slinky import names
+from penstock.api.slinky.controller import Controller
+from penstock.api.slinky.nodeset import NodeSet
+from penstock.api.slinky.restapi import RestApi
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, SlurmEndpoints, Target
+from penstock.slurm import daemons
+
+
+class ControllerEndpoints(SlurmEndpoints):
+    """Those of all Controllers. `url_of` is where the slurmrestd of a RestApi listens.
+
+    The connection to an external slurmctld outlives its Controller while NodeSets need it to drain.
+    """
+
+    def __init__(
+        self, caches: SlinkyCaches, secrets: SecretReader, url_of: Callable[[RestApi], str]
+    ) -> None:
+        self._caches = caches
+        self._secrets = secrets
+        self._url_of = url_of
+
+    def uid(self, key: str) -> str:
+        """Uid of the Controller, empty while there is none."""
+        controller = self._caches.controllers.get(key)
+        return controller.metadata.uid if controller is not None else ""
+
+    def largest_size(self) -> int:
+        """The sum over all NodeSets."""
+        return sum(map(_size, self._caches.nodesets))
+
+    def find(self, key: str) -> SlurmEndpoint | None:
+        """By RestApis and JWT key, or by what a NodeSet remembers of an external slurmctld."""
+        controller, left = self._caches.controllers.get(key), self._left_outside(key)
+        if controller is None and left is None:
+            return None
+        gone = "Controller, RestApi or key are gone"
+        return SlurmEndpoint(
+            uid=self.uid(key),
+            target=self._target(controller) if controller is not None else gone,
+            outlives=left is not None,
+            remembered=self._remembered(key, left) if left is not None else None,
+        )
+
+    def external(self, member: NodeSet) -> ExternalSlurm | None:
+        """How the slurmctld of a NodeSet is asked if it is outside, to be remembered there."""
+        before = member.status.external_slurm
+        controller = self._caches.controller_of(member)
+        if controller is None:
+            return before
+        if not controller.spec.external:
+            return None
+        restapi = oldest_restapi(self._caches.restapis_of.get(controller.metadata.key))
+        url = self._url_of(restapi) if restapi is not None else ""
+        ref = names.jwt_key_ref(controller)
+        return ExternalSlurm(
+            url or (before.rest_api_url if before is not None else ""),
+            ref.name,
+            ref.key,
+            before.silent_since if before is not None else "",
+        )
+
+    def _left_outside(self, key: str) -> ExternalSlurm | None:
+        """How an external slurmctld is asked whose Controller is gone or going, if it is needed."""
+        controller = self._caches.controllers.get(key)
+        if controller is not None and not controller.metadata.deleting:
+            return None
+        every = (one.status.external_slurm for one in self._caches.nodesets_of.get(key))
+        return next((one for one in every if one is not None), None)
+
+    def _remembered(self, key: str, left: ExternalSlurm) -> Target | None:
+        """URL and JWT key by what a NodeSet remembers, as far as they are still there."""
+        ref = SecretKeySelector(name=left.jwt_secret, key=left.jwt_secret_key)
+        secret = self._secrets.value(key.partition("/")[0], ref)
+        if not left.rest_api_url or secret is None:
+            return None
+        return Target(left.rest_api_url, secret)
+
+    def _target(self, controller: Controller) -> Target | str:
+        """URL and JWT key, or why there is no slurmrestd to ask."""
+        meta = controller.metadata
+        restapi = oldest_restapi(self._caches.restapis_of.get(meta.key))
+        if restapi is None:
+            return f"no RestApi refers to Controller {meta.name}"
+        ref = names.jwt_key_ref(controller)
+        secret = self._secrets.value(meta.namespace, ref)
+        if secret is None:
+            return f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
+        return Target(self._url_of(restapi), secret)
+
+
+def service_url(restapi: RestApi) -> str:
+    """URL of a RestApi's Service, by its name in the cluster's DNS."""
+    port = restapi.spec.service.port or daemons.SLURMRESTD_PORT
+    return f"http://{names.restapi_service(restapi)}.{restapi.metadata.namespace}:{port}"
+
+
+def oldest_restapi(restapis: tuple[RestApi, ...]) -> RestApi | None:
+    """Of several RestApis the one that was there first speaks for the cluster."""
+    living = [one for one in restapis if not one.metadata.deleting]
+    return min(
+        living,
+        key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name),
+        default=None,
+    )
+
+
+def _size(nodeset: NodeSet) -> int:
+    """How many Slurm nodes it has, or is to have."""
+    return max(nodeset.spec.replicas, nodeset.status.replicas)
