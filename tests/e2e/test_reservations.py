@@ -45,6 +45,13 @@ def reservations(cluster: Cluster) -> str:
     return cluster.run("scontrol", "show", "reservations")
 
 
+def same_reservations(cluster: Cluster, made: str) -> bool:
+    """Whether Slurm shows the same ones. Raises LookupError with what it shows instead."""
+    if (now := reservations(cluster)) != made:
+        raise LookupError(f"{now!r} instead of {made!r}")
+    return True
+
+
 def licences(cluster: Cluster) -> int:
     """How many of `matlab` there are."""
     said = cluster.run("scontrol", "--oneliner", "show", "licenses", "matlab")
@@ -123,10 +130,10 @@ def test_a_user_s_reservation_outlives_all_that_we_change(cluster: Cluster) -> N
     uid, count = slurmctld(cluster)
     cluster.kill("slurmctld")
     eventually("it was started again", lambda: slurmctld(cluster) == (uid, count + 1), 90)
-    eventually("they are there", lambda: reservations(cluster) == made, 60)
+    eventually("they are there", lambda: same_reservations(cluster, made), 60)
     cluster.kubectl("annotate", "controller", "slurm", "--overwrite", f"{RESTART}1")
     eventually("it has another pod", lambda: slurmctld(cluster)[0] != uid, 120)
-    eventually("they are there still", lambda: reservations(cluster) == made, 120)
+    eventually("they are there still", lambda: same_reservations(cluster, made), 120)
 
     # A node that is reserved goes and comes back.
     cluster.until_idle("compute-0", "compute-1", timeout=120)
