@@ -232,6 +232,22 @@ class Deployment(KubeObject, frozen=True):
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
 
 
+class JobStatus(KubeStruct, frozen=True):
+    """How far a Job got: counts of its pods, and conditions such as Complete and Failed."""
+
+    active: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+
+
+class Job(KubeObject, frozen=True):
+    """A Job of Kubernetes (Slurm's are in `penstock.slurm.state`)."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: JobStatus = field(default_factory=JobStatus)
+
+
 class PersistentVolumeClaim(KubeObject, frozen=True):
     """A PersistentVolumeClaim; whose it is matters, not what is in it."""
 
@@ -286,6 +302,7 @@ CLAIMS = Resource(
 )
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets", StatefulSet)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", Deployment)
+JOBS = Resource("batch", "v1", "Job", "jobs", Job)
 REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 BUDGETS = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget

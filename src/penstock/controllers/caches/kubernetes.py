@@ -24,6 +24,12 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 from penstock.controllers.caches.owners import controlling_owner
 from penstock.controllers.caches.store import CacheStore
+from penstock.kube.runtime.declaration import IndexBy
+
+_PODS_BY_OWNER = IndexBy(PODS, controlling_owner)
+_PODS_BY_NAMESPACE = IndexBy(PODS, lambda pod: [pod.metadata.namespace])
+_REVISIONS_BY_OWNER = IndexBy(REVISIONS, controlling_owner)
+_SECRETS_BY_OWNER = IndexBy(SECRETS, controlling_owner)
 
 
 class KubernetesCaches:
@@ -45,10 +51,10 @@ class KubernetesCaches:
         self.budgets = store.of(BUDGETS, raw=True)
         self.revisions = store.of(REVISIONS)
         self.monitors = store.of(SERVICE_MONITORS, raw=True)
-        self.pods_of = self.pods.index(controlling_owner)
-        self.pods_in = self.pods.index(lambda pod: [pod.metadata.namespace])
-        self.revisions_of = self.revisions.index(controlling_owner)
-        self.secrets_of = self.secrets.index(controlling_owner)
+        self.pods_of = store.index(_PODS_BY_OWNER)
+        self.pods_in = store.index(_PODS_BY_NAMESPACE)
+        self.revisions_of = store.index(_REVISIONS_BY_OWNER)
+        self.secrets_of = store.index(_SECRETS_BY_OWNER)
 
     def config_map(self, key: str) -> ConfigMap | None:
         """One of ours by `namespace/name`, as it was seen or as our last write left it."""

@@ -30,7 +30,7 @@ class ControllerEndpoints(SlurmEndpoints):
         self._url_of = url_of
 
     def uid(self, key: str) -> str:
-        """Uid of the Controller, empty while there is none."""
+        """The uid of the Controller, empty while there is none."""
         controller = self._caches.controllers.get(key)
         return controller.metadata.uid if controller is not None else ""
 

@@ -36,7 +36,7 @@ class SlurmEndpoints(Protocol):
         ...
 
     def uid(self, key: str) -> str:
-        """Uid of the object that declares the cluster, empty while there is none."""
+        """The uid of the object that declares the cluster, empty while there is none."""
         ...
 
     def largest_size(self) -> int:

@@ -79,10 +79,8 @@ class PartitionReconciler(Reconciler[Partition]):
         return await super().reconcile(key)
 
     def _heard(self, obj: Partition) -> bool:
-        controller, link = (
-            self._caches.controller_of(obj),
-            self._connections.first(cluster_keys(obj)),
-        )
+        controller = self._caches.controller_of(obj)
+        link = self._connections.first(cluster_keys(obj))
         if controller is None:
             return True
         if link is None or not link.has_answered or not self._changes.has_compared(controller):

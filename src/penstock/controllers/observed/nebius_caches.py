@@ -1,0 +1,55 @@
+"""The caches of the kinds that a SlurmCluster is declared with, and who belongs to whom."""
+
+from __future__ import annotations
+
+from penstock.api.kubernetes.kinds import JOBS, Job
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.nebius import names
+from penstock.api.nebius.jailed_config import JAILED_CONFIGS
+from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.controllers.caches.kubernetes import KubernetesCaches
+from penstock.controllers.caches.store import CacheStore
+from penstock.kube.runtime.declaration import IndexBy, Lookup
+
+
+def cluster_keys(node_set: NodeSet, _: Lookup | None = None) -> list[str]:
+    """Key of the SlurmCluster that a NodeSet names, whether that exists or not."""
+    name = names.cluster_of(node_set)
+    return [f"{node_set.metadata.namespace}/{name}"] if name else []
+
+
+NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
+CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
+
+
+class NebiusCaches(KubernetesCaches):
+    """The index of NodeSets has the key of their SlurmCluster."""
+
+    def __init__(self, store: CacheStore) -> None:
+        super().__init__(store)
+        self.clusters = store.of(SLURM_CLUSTERS, raw=True)
+        self.node_sets = store.of(NODE_SETS, raw=True)
+        self.jailed_configs = store.of(JAILED_CONFIGS, raw=True)
+        self.jobs = store.of(JOBS, raw=True)
+        self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
+        self.clusters_in = store.index(CLUSTERS_BY_NAMESPACE)
+
+    def cluster_of(self, node_set: NodeSet) -> SlurmCluster | None:
+        """The SlurmCluster of a NodeSet, if it exists."""
+        return next(filter(None, map(self.clusters.get, cluster_keys(node_set))), None)
+
+    def populate_job(self, cluster: SlurmCluster) -> Job | None:
+        """The Job that fills its jail, if it exists."""
+        meta = cluster.metadata
+        return self.jobs.get(f"{meta.namespace}/{names.populate_job(meta.name)}")
+
+
+def first_in_namespace(cluster: KubeObject, caches: NebiusCaches) -> bool:
+    """Whether no older SlurmCluster is in its namespace, by creation and name."""
+    every = caches.clusters_in.get(cluster.metadata.namespace)
+    return min(every, key=_age, default=cluster).metadata.uid == cluster.metadata.uid
+
+
+def _age(obj: KubeObject) -> tuple[str, str]:
+    return obj.metadata.creation_timestamp or "", obj.metadata.name

@@ -1,0 +1,57 @@
+"""Which slurmrestd each SlurmCluster's Slurm has: the one that is always in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.nebius import names
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.observed.nebius_caches import NebiusCaches
+from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, SlurmEndpoints, Target
+from penstock.slurm import daemons
+
+
+class ClusterEndpoints(SlurmEndpoints):
+    """Those of all SlurmClusters. `url_of` is where the slurmrestd of one listens."""
+
+    def __init__(
+        self, caches: NebiusCaches, secrets: SecretReader, url_of: Callable[[SlurmCluster], str]
+    ) -> None:
+        self._caches = caches
+        self._secrets = secrets
+        self._url_of = url_of
+
+    def uid(self, key: str) -> str:
+        """The uid of the SlurmCluster, empty while there is none."""
+        cluster = self._caches.clusters.get(key)
+        return cluster.metadata.uid if cluster is not None else ""
+
+    def largest_size(self) -> int:
+        """The sum over all NodeSets and workers of SlurmClusters."""
+        own = (one.spec.slurm_nodes.worker for one in self._caches.clusters)
+        return sum(one.size or 0 for one in own if one is not None) + sum(
+            max(one.spec.replicas, one.status.replicas) for one in self._caches.node_sets
+        )
+
+    def find(self, key: str) -> SlurmEndpoint | None:
+        """By the Secret with the key of auth/jwt."""
+        cluster = self._caches.clusters.get(key)
+        if cluster is None:
+            return None
+        meta = cluster.metadata
+        ref = SecretKeySelector(name=names.jwt_secret(meta.name), key=names.JWT_KEY)
+        secret = self._secrets.value(meta.namespace, ref)
+        if secret is None:
+            why = f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
+            return SlurmEndpoint(meta.uid, why)
+        return SlurmEndpoint(meta.uid, Target(self._url_of(cluster), secret))
+
+
+def service_url(cluster: SlurmCluster) -> str:
+    """URL of a SlurmCluster's slurmrestd, by its Service's name in the cluster's DNS."""
+    meta, rest = cluster.metadata, cluster.spec.slurm_nodes.rest.rest
+    port = rest.port if rest is not None else None
+    name = names.service(meta.name, "rest")
+    return f"http://{name}.{meta.namespace}:{port or daemons.SLURMRESTD_PORT}"
