@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
+from penstock.api.cluster.slurmctld_status import SlurmctldStatus
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import (
@@ -22,7 +23,6 @@ from penstock.api.kubernetes.schema import (
     about,
     rule,
 )
-from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius.accounting import AccountingNode
 from penstock.api.nebius.common import (
     CLUSTER_VERSION,
@@ -194,7 +194,7 @@ class SlurmClusterSpec(KubeStruct, frozen=True, kw_only=True):
     telemetry: Annotated[Telemetry | None, about("Up to version 1.21.")] = None
 
 
-class SlurmClusterStatus(Status, frozen=True):
+class SlurmClusterStatus(SlurmctldStatus, frozen=True):
     """What a Slurm cluster is."""
 
     phase: Annotated[str, about("Pending, Reconciling, Not available or Available.")] = ""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import field
 
-from penstock.api.cluster.trigger import Trigger
+from penstock.api.cluster.slurmctld_status import SlurmctldStatus
 from penstock.api.kubernetes.meta import KubeObject, KubeStruct, LocalObjectReference
 from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.kubernetes.resource import Resource
@@ -30,7 +30,6 @@ from penstock.api.kubernetes.spec_parts import (
     Refs,
     SecretKeySelector,
     ServiceSpec,
-    Status,
     has_condition,
 )
 from penstock.api.slinky.common import (
@@ -196,32 +195,8 @@ class ControllerSpec(KubeStruct, frozen=True):
         return 1 + self.ha.backups if self.ha and self.ha.enabled else 1
 
 
-class ControllerStatus(Status, frozen=True):
+class ControllerStatus(SlurmctldStatus, frozen=True):
     """What a Slurm cluster is."""
-
-    config_hash: Annotated[str, about("Hash of the configuration that is wanted.")] = ""
-    effective_config_hash: Annotated[
-        str, about("Hash of the configuration that slurmctld runs with.")
-    ] = ""
-    config_since: Annotated[str, about("Since when it runs with that one.")] = ""
-    triggers: Annotated[
-        tuple[Annotated[Trigger, about("One of them.")], ...],
-        about(
-            "Reconfigures and restarts that annotations asked for.",
-            {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-        ),
-    ] = ()
-    slurm_image: Annotated[str, about("Image of slurmctld that reported its version of Slurm.")] = (
-        ""
-    )
-    slurm_version: Annotated[str, about("Version of Slurm in that image.")] = ""
-    state_version: Annotated[
-        str,
-        about("Version of the slurmctld that served last: its state is read by no older one."),
-    ] = ""
-    last_error: Annotated[
-        str, about("Why slurmctld rejected the candidate configuration; empty if it did not.")
-    ] = ""
 
 
 class Controller(KubeObject, frozen=True):

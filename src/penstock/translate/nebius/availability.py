@@ -1,0 +1,108 @@
+"""What runs of a SlurmCluster, as the conditions and the phase that users and scripts know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.nebius.related_objects import unknown_node_sets
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.translate.nebius.jail import maintenance_mode
+
+Phase = Literal["Pending", "Not available", "Available"]
+AVAILABLE: Final = "Available"
+_NOT_AVAILABLE: Final = "NotAvailable"
+_IN_MAINTENANCE: Final = "Maintenance"
+_ACCOUNTING: Final = "AccountingAvailable"
+_LARGEST_MESSAGE: Final = 32768
+"""Characters of a condition's message. Source: schema of the kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """The workloads of one cluster: whether each has its pods, with the words about them.
+
+    `jail` is about the content of the jail, `rest` about slurmrestd. One that is not in the cluster
+    is None.
+    """
+
+    jail: Finding
+    slurmctld: Finding
+    login: Finding
+    sconfigcontroller: Finding
+    rest: Finding
+    accounting: Finding | None = None
+
+
+def conditions(cluster: SlurmCluster, found: Availability) -> list[Finding]:
+    """The findings about the cluster's parts; those with a condition of its own have its type.
+
+    In maintenance daemons and logins are not expected, so Ready does not depend on them.
+    """
+    resting = maintenance_mode(cluster.spec.maintenance).scales_down
+    return [
+        found.jail,
+        _condition("ControllersAvailable", found.slurmctld, resting=resting),
+        found.rest,
+        _condition("LoginAvailable", found.login, resting=resting),
+        _condition("SConfigControllerAvailable", found.sconfigcontroller),
+        _accounting(found.accounting, resting=resting),
+        _maintenance(cluster),
+    ]
+
+
+def common(*, resting: bool, waiting: Sequence[Finding]) -> Finding:
+    """CommonAvailable: whether keys, configuration and Services exist."""
+    if resting:
+        words = "The cluster is in maintenance"
+        return _remark(False, _IN_MAINTENANCE, words, "CommonAvailable")
+    if waiting:
+        return _remark(None, waiting[0].reason, waiting[0].message, "CommonAvailable")
+    return _remark(True, AVAILABLE, "Keys, configuration and Services exist", "CommonAvailable")
+
+
+def node_sets_resolved(cluster: SlurmCluster, known: Sequence[str]) -> Finding | None:
+    """NodeSetRefsResolved: whether all NodeSets exist that partitions name; None without names."""
+    if cluster.spec.partition_configuration.config_type != "structured":
+        return None
+    missing = "; ".join(unknown_node_sets(cluster, known))[:_LARGEST_MESSAGE]
+    if missing:
+        return _remark(False, "IgnoredNodeSetRefs", missing, "NodeSetRefsResolved")
+    words = "All NodeSets of partitions exist"
+    return _remark(True, "AllNodeSetRefsResolved", words, "NodeSetRefsResolved")
+
+
+def phase(found: Availability | None) -> Phase:
+    """The phase: Pending before the first workload exists."""
+    if found is None:
+        return "Pending"
+    parts = (found.jail, found.slurmctld, found.login, found.sconfigcontroller)
+    others = [one for one in (found.accounting,) if one is not None]
+    return AVAILABLE if all(one.ok for one in (*parts, *others)) else "Not available"
+
+
+def _condition(type_: str, found: Finding, *, resting: bool = False) -> Finding:
+    if resting:
+        return _remark(False, _IN_MAINTENANCE, "The cluster is in maintenance", type_)
+    if found.ok:
+        return Finding(True, AVAILABLE, found.message, type_)
+    return Finding(found.ok, _NOT_AVAILABLE, found.message, type_)
+
+
+def _accounting(found: Finding | None, *, resting: bool) -> Finding:
+    if found is None:
+        words = "Accounting is not enabled in spec.slurmNodes.accounting"
+        return _remark(False, _NOT_AVAILABLE, words, _ACCOUNTING)
+    return _condition(_ACCOUNTING, found, resting=resting)
+
+
+def _maintenance(cluster: SlurmCluster) -> Finding:
+    mode = cluster.spec.maintenance
+    return _remark(True, mode, f"spec.maintenance is {mode}", "PopulateJailMode")
+
+
+def _remark(ok: bool | None, reason: str, message: str, type_: str) -> Finding:
+    """A condition of its own of which Ready does not depend."""
+    return Finding(ok, reason, message, type_, excluded_from_ready=True)
