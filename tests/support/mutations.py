@@ -279,15 +279,15 @@ def configuration_restarts_slurmctld(patch: pytest.MonkeyPatch) -> None:
     mark = ConfigTransaction.mark
 
     async def restart(self: ConfigTransaction, *given: Any) -> None:
-        controller, events, view, decision = given
+        source, events, view, decision = given
         handed = decision.marks.get(CONFIG_HASH)
-        for pod in self._clusters.slurmctld_pods(controller):
+        for pod in source.slurmctld_pods():
             had = pod.metadata.annotations.get(CONFIG_HASH)
             if had is not None and had != handed and not pod.metadata.deleting:
                 meta = pod.metadata
                 await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
                 return
-        await mark(self, controller, events, view, decision)
+        await mark(self, source, events, view, decision)
 
     patch.setattr(ConfigTransaction, "mark", restart)
 

@@ -99,10 +99,7 @@ class ExternalCluster:
 
     def triggers(self, controller: Controller, events: Events) -> TriggerStep:
         """Refuse what annotations ask of slurmctld."""
-        found = outside.triggers(
-            controller.metadata.annotations,
-            controller.status.triggers,
-            write(self._client.clock.time()),
-        )
-        tell(controller, events, found)
+        before, now = controller.status.triggers, write(self._client.clock.time())
+        found = outside.triggers(controller.metadata.annotations, before, now)
+        tell(controller, before, events, found)
         return found

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import PODS, Node, Pod
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
+from penstock.api.kubernetes.kinds import PODS, ConfigMap, Node, Pod
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.controllers.config.source import ConfigSource, ConfigStatus
 from penstock.controllers.runtime.pod_restarter import PodRestarter
+from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.acknowledgement import Acknowledgements, read
@@ -27,10 +29,6 @@ from penstock.decide.config.transaction import (
 from penstock.decide.pod.workload import restarts
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render.config.content import content_hash, rejections_in
-from penstock.render.slinky.cluster import release
-from penstock.render.slinky.cluster import slurmctld as render
-from penstock.render.slinky.config.config_maps import config_hash, files, mounted, own_hash
-from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.apply_method_table import table
@@ -65,19 +63,18 @@ class _State:
 
 
 class ConfigTransaction:
-    """Looks at the configuration of a Controller and does what was decided."""
+    """Leads the configurations of all clusters that objects of one resource declare."""
 
-    def __init__(self, context: SlinkyContext) -> None:
+    def __init__(self, context: Context, resource: Resource[Any]) -> None:
         self._client = context.client
         self._caches = context.caches
-        self._clusters = context.clusters
+        self._kind = resource.kind
         self._restarter = PodRestarter(context.client)
-        self._states = context.states(CONTROLLERS, _State)
+        self._states = context.states(resource, _State)
 
     async def evaluate(
         self,
-        controller: Controller,
-        cluster: ClusterInputs,
+        source: ConfigSource,
         *,
         worked: bool,
         runs: Finding,
@@ -94,31 +91,31 @@ class ConfigTransaction:
         still as another operator made it, `parser` the release whose REST calls slurmrestd has.
         A trial by an image of an `other_release` than slurmctld's is no verdict on a line.
         """
-        pod = next(iter(self._clusters.slurmctld_pods(controller)), None)
-        data, serves = files(cluster), bool(runs.ok)
+        pod = next(iter(source.slurmctld_pods()), None)
+        wanted, serves = source.candidate(), bool(runs.ok)
+        data = wanted.data
         marks = pod.metadata.annotations if pod and not pod.metadata.deleting else None
-        wanted = Version(data, config_hash(cluster), own_hash(cluster, data))
-        real = self._version(cluster, names.config_map(controller))
-        version = release.running(cluster)
-        start = self._start(controller, pod, real, serves=serves)
+        real = self._version(source, source.startup)
+        version = source.release()
+        start = self._start(source.object, pod, real, serves=serves)
         view = ConfigView(
             candidate=wanted,
             startup=real,
-            last_known_good=self._version(cluster, names.config_map_alias(controller)),
+            last_known_good=self._version(source, source.last_known_good),
             has_started=worked,
             is_ready=serves,
-            has_own_sidecar=render.tries_configuration(cluster),
-            active=controller.status.effective_config_hash,
+            has_own_sidecar=source.has_own_sidecar(),
+            active=source.status.effective_config_hash,
             marks=marks,
-            persistent=controller.spec.persistent,
+            persistent=source.persistent,
             applied_live=live,
             is_adopted=held,
             down=start.down,
             hung=start.hung,
             starting="" if serves else runs.message,
-            rejected=self._refused(cluster, names.config_map(controller)),
+            rejected=self._refused(source),
             unfit=unfit(data.get(SLURM_CONF, "")),
-            is_complete=cluster.controller is controller,
+            is_complete=source.is_complete(),
             table=table(version, parser),
             unknown=unknown_words(unknown(data, version), version) if worked else "",
         )
@@ -128,11 +125,11 @@ class ConfigTransaction:
             and not held
             and (worked or serves)
         ):
-            acks, why = await self._acks(controller, pod)
+            acks, why = await self._acks(source, pod)
             if acks is not None and other_release:
                 every = dict.fromkeys([*acks.tried, *acks.untried])
                 acks = replace(acks, tried=every, untried={})
-            if acks is None and (words := refused_before(controller.status, view.candidate.hash)):
+            if acks is None and (words := refused_before(source.status, view.candidate.hash)):
                 # Not hearing it any more does not undo a refusal.
                 acks = Acknowledgements(tried={view.candidate.hash: words})
             view = replace(view, acks=acks, why=why)
@@ -140,33 +137,33 @@ class ConfigTransaction:
             view.has_own_sidecar
             and not held
             and pod is not None
-            and not self._knows(controller, pod)
+            and not self._knows(source.object, pod)
         ):
             # A slurmctld that never becomes ready may be one that answers no probe.
-            await self._acks(controller, pod)
+            await self._acks(source, pod)
         return view, next_step(view)
 
-    def release(self, controller: Controller, pod: Pod) -> str:
+    def release(self, obj: KubeObject, pod: Pod) -> str:
         """The version of Slurm in the pod's reconfigure container; empty while not known."""
-        uid, found = self._states.of(controller).release
+        uid, found = self._states.of(obj).release
         return found if uid == pod.metadata.uid else ""
 
-    def _note_release(self, controller: Controller, pod: Pod, acks: Acknowledgements) -> None:
+    def _note_release(self, obj: KubeObject, pod: Pod, acks: Acknowledgements) -> None:
         if acks.has_lines:
-            self._states.of(controller).release = (pod.metadata.uid, acks.release)
+            self._states.of(obj).release = (pod.metadata.uid, acks.release)
 
-    def _knows(self, controller: Controller, pod: Pod) -> bool:
-        return self._states.of(controller).release[0] == pod.metadata.uid
+    def _knows(self, obj: KubeObject, pod: Pod) -> bool:
+        return self._states.of(obj).release[0] == pod.metadata.uid
 
     async def mark(
-        self, controller: Controller, events: Events, view: ConfigView, decision: ConfigStep
+        self, source: ConfigSource, events: Events, view: ConfigView, decision: ConfigStep
     ) -> None:
         """Annotate slurmctld's pod, upon which the kubelet refreshes its files at once.
 
         Standbys are told nothing: they get new pods instead.
         """
-        refresh = self._refresh(controller, decision, view.candidate.hash)
-        for pod in self._clusters.slurmctld_pods(controller)[:1]:
+        refresh = self._refresh(source.object, decision, view.candidate.hash)
+        for pod in source.slurmctld_pods()[:1]:
             meta = pod.metadata
             if meta.deleting:
                 continue
@@ -192,15 +189,16 @@ class ConfigTransaction:
                 note = config_findings.step(
                     decision,
                     meta.name,
+                    kind=self._kind,
                     live=old.get(own_marks.CONFIG_LIVE) == view.candidate.hash,
                     persistent=view.persistent,
                 )
                 told = f"Configuration {view.candidate.hash[:12]}: {note}"
-                events.normal(controller, "ConfigDelivered", told, "Configure")
+                events.normal(source.object, "ConfigDelivered", told, "Configure")
 
-    async def restart(self, controller: Controller, events: Events, decision: ConfigStep) -> None:
+    async def restart(self, source: ConfigSource, events: Events, decision: ConfigStep) -> None:
         """Restart slurmctld by a new pod; its state is on a claim."""
-        for pod in self._clusters.slurmctld_pods(controller):
+        for pod in source.slurmctld_pods():
             if pod.metadata.deleting:
                 continue
             name = pod.metadata.name
@@ -209,23 +207,21 @@ class ConfigTransaction:
             else:
                 named = ", ".join(str(one) for one in decision.plan.items) or "its configuration"
                 note = f"{name} is made anew: slurmctld has to restart for {named}"
-            await self._restarter.restart(controller, events, pod, note)
+            await self._restarter.restart(source.object, events, pod, note)
 
-    def requeue_after(self, controller: Controller, stage: Stage) -> float | None:
+    def requeue_after(self, obj: KubeObject, stage: Stage) -> float | None:
         """Seconds until the answer is looked for again; None when nothing is waited for."""
         if stage in {Stage.REJECTED, Stage.ROLLED_BACK}:
             return 30.0
         if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
             return None
-        waited = self._waited(controller)
+        waited = self._waited(obj)
         return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
 
-    def note(
-        self, controller: Controller, decision: ConfigStep, wanted: str, *, asked: bool
-    ) -> None:
+    def note(self, obj: KubeObject, decision: ConfigStep, wanted: str, *, asked: bool) -> None:
         """Remember since when this step is waited for; `asked` is for a reconfigure by hand."""
         what = (decision.stage, wanted)
-        state, now = self._states.of(controller), self._client.clock.monotonic()
+        state, now = self._states.of(obj), self._client.clock.monotonic()
         if state.wait is None or state.wait.what != what:
             state.wait = _Wait(what, now)
         if decision.reloads or asked:
@@ -233,35 +229,37 @@ class ConfigTransaction:
         else:
             state.reads_since = None
 
-    def reads(self, controller: Controller) -> bool:
+    def reads(self, obj: KubeObject) -> bool:
         """Whether slurmctld may be about to read its files, and forget what it is told now."""
-        since = self._states.of(controller).reads_since
+        since = self._states.of(obj).reads_since
         return since is not None and self._client.clock.monotonic() - since < READS_S
 
-    def _waited(self, controller: Controller) -> float:
-        wait = self._states.of(controller).wait
+    def _waited(self, obj: KubeObject) -> float:
+        wait = self._states.of(obj).wait
         return self._client.clock.monotonic() - wait.since if wait else 0.0
 
-    def _version(self, cluster: ClusterInputs, name: str) -> Version | None:
-        """What one of our ConfigMaps holds, unless somebody else wrote it."""
-        found = self._caches.config_map(f"{cluster.namespace}/{name}")
-        if found is None or found.metadata.deleting or found.binary_data:
+    def _version(self, source: ConfigSource, name: str) -> Version | None:
+        """What one of our ConfigMaps has, unless somebody else wrote it."""
+        found = self._config_map(source, name)
+        if found is None or found.binary_data:
             return None
         data = found.data or {}
         mark = found.metadata.annotations.get(own_marks.CONTENT_HASH)
         if mark is not None and mark != content_hash(data):
             return None
-        return Version(data, content_hash(mounted(cluster, data)), own_hash(cluster, data))
+        return source.version(data)
 
-    def _refused(self, cluster: ClusterInputs, name: str) -> dict[str, str]:
-        """The verdict that a ConfigMap of ours carries."""
-        found = self._caches.config_map(f"{cluster.namespace}/{name}")
-        if found is None or found.metadata.deleting:
-            return {}
-        return rejections_in(found.metadata.annotations)
+    def _refused(self, source: ConfigSource) -> dict[str, str]:
+        """The verdict that the startup ConfigMap records."""
+        found = self._config_map(source, source.startup)
+        return rejections_in(found.metadata.annotations) if found is not None else {}
+
+    def _config_map(self, source: ConfigSource, name: str) -> ConfigMap | None:
+        found = self._caches.config_map(f"{source.object.metadata.namespace}/{name}")
+        return None if found is None or found.metadata.deleting else found
 
     async def _acks(
-        self, controller: Controller, pod: Pod | None
+        self, source: ConfigSource, pod: Pod | None
     ) -> tuple[Acknowledgements | None, str]:
         """What the reconfigure container of slurmctld's pod said, or why that is not known."""
         if pod is None or pod.metadata.deleting:
@@ -275,8 +273,8 @@ class ConfigTransaction:
         try:
             log = await self._client.log(space, name, RECONFIGURE, LINES)
             acks = read(log)
-            if acks.active in ("", controller.status.effective_config_hash):
-                self._note_release(controller, pod, acks)
+            if acks.active in ("", source.status.effective_config_hash):
+                self._note_release(source.object, pod, acks)
                 return acks, ""
             # A log is asked for by name. What a pod says that came since counts for that one only.
             live = await self._client.get(PODS, space, name)
@@ -284,14 +282,14 @@ class ConfigTransaction:
             return None, unreadable(pod, RECONFIGURE, error)
         if live.metadata.uid != pod.metadata.uid:
             return None, f"{name} was replaced just now"
-        self._note_release(controller, pod, acks)
+        self._note_release(source.object, pod, acks)
         return acks, ""
 
     def _start(
-        self, controller: Controller, pod: Pod | None, real: Version | None, *, serves: bool
+        self, obj: KubeObject, pod: Pod | None, real: Version | None, *, serves: bool
     ) -> StartResult:
         """How slurmctld comes up with the real files, if it does not serve yet."""
-        state, found = self._states.of(controller), StartResult()
+        state, found = self._states.of(obj), StartResult()
         if real is not None and not serves:
             node = self._caches.nodes.get(pod.spec.node_name or "") if pod else None
             now = self._client.clock.monotonic()
@@ -299,23 +297,23 @@ class ConfigTransaction:
         state.start = found.start
         return found
 
-    def _refresh(self, controller: Controller, decision: ConfigStep, wanted: str) -> str:
+    def _refresh(self, obj: KubeObject, decision: ConfigStep, wanted: str) -> str:
         """Another mark for the kubelet, when it may have missed the change; else nothing.
 
         It looks at a ConfigMap through a watch of its own, which the pod's change may overtake.
         """
-        wait = self._states.of(controller).wait
+        wait = self._states.of(obj).wait
         if wait is None or wait.what != (decision.stage, wanted):
             return ""
         if decision.stage not in {Stage.TRYING, Stage.DELIVERING}:
             return ""
-        if self._waited(controller) < REFRESH_S * 3**wait.refreshed:
+        if self._waited(obj) < REFRESH_S * 3**wait.refreshed:
             return ""
         wait.refreshed += 1
         return f"{wanted[:12]}-{wait.refreshed}"
 
 
-def refused_before(status: ControllerStatus, wanted: str) -> str:
+def refused_before(status: ConfigStatus, wanted: str) -> str:
     """Slurmctld's words if the status says that it refused this very configuration."""
     return status.last_error if status.config_hash == wanted else ""
 

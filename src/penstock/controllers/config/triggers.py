@@ -1,14 +1,17 @@
-"""Reconfigures and restarts that annotations of a Controller ask for."""
+"""Reconfigures and restarts that annotations of a cluster's object request."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.api.cluster import marks
+from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.kinds import PODS, Pod
-from penstock.api.slinky.controller import Controller
+from penstock.api.kubernetes.meta import KubeObject
 from penstock.base.times import write
+from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
-from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.config.transaction import ConfigView
 from penstock.decide.config.triggers import (
     REJECTED,
@@ -19,28 +22,26 @@ from penstock.decide.config.triggers import (
     next_trigger_step,
 )
 from penstock.decide.pod.workload import workload
-from penstock.kube import NotFoundError
-from penstock.translate.slinky.cluster import MARKS
+from penstock.kube import Client, NotFoundError
 
 
 class Triggers:
     """Does what is asked for once, and says what came of it."""
 
-    def __init__(self, context: SlinkyContext) -> None:
-        self._client = context.client
-        self._clusters = context.clusters
-        self._restarter = PodRestarter(context.client)
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._restarter = PodRestarter(client)
 
     async def advance(
-        self, controller: Controller, events: Events, config: ConfigView
+        self, source: ConfigSource, events: Events, config: ConfigView
     ) -> TriggerStep:
         """The next step; what it has to tell is to be written to the status."""
-        pods = self._clusters.slurmctld_pods(controller)
+        obj, before, pods = source.object, source.status.triggers, source.slurmctld_pods()
         found = next_trigger_step(
             TriggerView(
-                MARKS,
-                controller.metadata.annotations,
-                controller.status.triggers,
+                source.marks,
+                obj.metadata.annotations,
+                before,
                 [_daemon(pod) for pod in pods],
                 config.acks,
                 config.has_own_sidecar,
@@ -53,8 +54,8 @@ class Triggers:
         for pod in pods:
             if pod.metadata.uid in found.delete and not pod.metadata.deleting:
                 note = f"{pod.metadata.name} is made anew: a restart was asked for by an annotation"
-                await self._restarter.restart(controller, events, pod, note)
-        tell(controller, events, found)
+                await self._restarter.restart(obj, events, pod, note)
+        tell(obj, before, events, found)
         return found
 
     async def _mark(self, pod: Pod, mark: str) -> None:
@@ -68,17 +69,16 @@ class Triggers:
             return
 
 
-def tell(controller: Controller, events: Events, found: TriggerStep) -> None:
-    """An event for each that is over now and was not before."""
-    before = controller.status.triggers
+def tell(obj: KubeObject, before: Sequence[Trigger], events: Events, found: TriggerStep) -> None:
+    """Emit an event for each that has ended, and had not in the status `before`."""
     for one in found.status:
         if one in before or one.result == WAITING:
             continue
         note = f"{one.name} {one.value}: {one.message}"
         if one.result == REJECTED:
-            events.warning(controller, "TriggerRefused", note, "Trigger")
+            events.warning(obj, "TriggerRefused", note, "Trigger")
         else:
-            events.normal(controller, "TriggerDone", note, "Trigger")
+            events.normal(obj, "TriggerDone", note, "Trigger")
 
 
 def _daemon(pod: Pod) -> Daemon:

@@ -10,7 +10,7 @@ from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
-from penstock.api.slinky.controller import Controller, ControllerStatus
+from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
 from penstock.base.times import write
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.cluster import claim_templates
@@ -24,6 +24,7 @@ from penstock.controllers.partition.state import AppliedPartitions
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.reconciler import soonest
 from penstock.controllers.slinky import missing
+from penstock.controllers.slinky.config_source import ControllerConfig
 from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
 from penstock.controllers.slinky.slurmctld_pods import SlurmctldPods
 from penstock.decide.accounting import conditions as accounting
@@ -63,9 +64,9 @@ class InternalSlurmctld:
         self._backups = services.backups
         self._registrations = services.registrations
         self._states = services.states
-        self._configuration = ConfigTransaction(context)
+        self._configuration = ConfigTransaction(context, CONTROLLERS)
         context.changes.reads = self._configuration.reads
-        self._triggers = Triggers(context)
+        self._triggers = Triggers(context.client)
         self._pods = SlurmctldPods(services, self._configuration)
         self._releases = Releases(context, context.connections, self._configuration)
 
@@ -74,6 +75,7 @@ class InternalSlurmctld:
     ) -> list[Finding]:
         """Its configuration, its objects, and the findings about them."""
         cluster = brought.cluster
+        source = ControllerConfig(obj, cluster, self._clusters)
         pods, runs, late = await self._pods.observe(obj, cluster)
         serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
         asked = is_pending(MARKS, obj.metadata.annotations, self._noted(obj))
@@ -83,8 +85,7 @@ class InternalSlurmctld:
         )
         trial = releases.trial(manifest)
         view, decision = await self._configuration.evaluate(
-            obj,
-            cluster,
+            source,
             worked=has_worked(obj) or pod.is_foreign,
             runs=serves,
             ask=asked,
@@ -98,11 +99,13 @@ class InternalSlurmctld:
         await self._verify(obj, cluster, view, decision)
         refused, kept = await self._make(obj, cluster, decision, pod)
         self._releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
-        await self._hand_over(obj, view, decision)
+        await self._hand_over(obj, source, view, decision)
         await chart_labels.label(self._client, obj, pods)
         monitored = await self._monitor.apply(obj, cluster, self._events)
         if asked and has_worked(obj):
-            self._states.of(obj).triggered = await self._triggers.advance(obj, self._events, view)
+            self._states.of(obj).triggered = await self._triggers.advance(
+                source, self._events, view
+            )
         settled = bool(serves.ok) and decision.stage is Stage.EFFECTIVE
         of_config = [
             *accounting.findings(
@@ -152,13 +155,15 @@ class InternalSlurmctld:
         written, refused = self._releases.withhold(obj, cluster, manifests.apply(stays=stays))
         return refused, await self._ensure(obj, written)
 
-    async def _hand_over(self, obj: Controller, view: ConfigView, decision: ConfigStep) -> None:
+    async def _hand_over(
+        self, obj: Controller, source: ControllerConfig, view: ConfigView, decision: ConfigStep
+    ) -> None:
         """Report removed keys, replace outdated standbys, and have slurmctld read its files."""
         self._report_removed_keys(obj, view, decision)
         await self._backups.only(obj)
         if decision.stage is Stage.EFFECTIVE:
             await self._backups.retire(obj, self._events)
-        await self._pods.deliver(obj, view, decision)
+        await self._pods.deliver(obj, source, view, decision)
 
     def _note(
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep

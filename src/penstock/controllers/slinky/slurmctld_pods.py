@@ -8,6 +8,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
+from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
@@ -69,7 +70,9 @@ class SlurmctldPods:
             await self._restarter.annotate(pod, found, slinky_labels.SSSD_CONF_HASH)
         return []
 
-    async def deliver(self, controller: Controller, view: ConfigView, decision: ConfigStep) -> None:
+    async def deliver(
+        self, controller: Controller, source: ConfigSource, view: ConfigView, decision: ConfigStep
+    ) -> None:
         """Have the kubelet refresh the files of slurmctld's pods; restart slurmctld only if needed.
 
         A slurmctld that ended on the former configuration does not wait for the kubelet's back-off:
@@ -92,9 +95,9 @@ class SlurmctldPods:
                 if restarted:
                     return
         if decision.restart or decision.recreate:
-            await self._configuration.restart(controller, self._events, decision)
+            await self._configuration.restart(source, self._events, decision)
         else:
-            await self._configuration.mark(controller, self._events, view, decision)
+            await self._configuration.mark(source, self._events, view, decision)
 
 
 def _has_state_in_pod(controller: Controller) -> bool:

@@ -94,10 +94,10 @@ def rejected_findings(
     return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
 
 
-def step(decision: ConfigStep, pod: str, *, live: bool, persistent: bool) -> str:
+def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: bool) -> str:
     """The step by which a pod's slurmctld takes a configuration over, for an event.
 
-    `live` says that it is in effect without a reconfigure.
+    `kind` is that of the cluster's object. `live` says that it is in effect without a reconfigure.
     """
     plan = decision.plan
     if restarts_slurmctld(plan) and persistent:
@@ -108,8 +108,7 @@ def step(decision: ConfigStep, pod: str, *, live: bool, persistent: bool) -> str
         told = f"The files of {pod} changed, but nothing that slurmctld would have to take over"
     else:
         named = (
-            list_some([_with_change(item) for item in plan.items])
-            or "files that the Controller names"
+            list_some([_with_change(item) for item in plan.items]) or f"files that the {kind} names"
         )
         told = f"{pod} is reconfigured for {named}; slurmctld is not restarted"
     return told + "".join(f". {part}" for part in _remarks(plan, persistent))

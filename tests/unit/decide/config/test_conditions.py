@@ -113,4 +113,5 @@ def test_a_refusal_says_that_a_removed_partition_still_has_its_line(words: str, 
 def test_an_event_names_the_step_and_the_keys(line: str, live: bool, persistent: bool, words: str):
     plan = needs({"slurm.conf": BASE}, {"slurm.conf": f"{BASE}{line}\n"}, TABLE)
     decision = ConfigStep(Stage.DELIVERING, None, None, plan=plan)
-    assert words in step(decision, "slurm-controller-0", live=live, persistent=persistent)
+    told = step(decision, "slurm-controller-0", kind="Controller", live=live, persistent=persistent)
+    assert words in told
