@@ -55,3 +55,9 @@ def test_what_is_declared_under_its_name_or_freed_is_not_kept() -> None:
 
 def test_names_differ_by_case_as_slurm_has_them() -> None:
     assert removed_partitions("PartitionName=p\n", "PartitionName=P\n") == {"p"}
+
+
+def test_an_empty_value_is_left_out_of_a_kept_line() -> None:
+    assert retained_lines('PartitionName=p Nodes="" MaxTime=5\n', "", NOBODY) == (
+        "PartitionName=p MaxTime=5 State=DRAIN",
+    )

@@ -30,8 +30,8 @@ from penstock.decide.pod.workload import restarts
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render.config.content import content_hash, rejections_in
 from penstock.slurm import versions
-from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.apply_method_table import table
+from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200

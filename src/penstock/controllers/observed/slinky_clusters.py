@@ -30,7 +30,7 @@ from penstock.render.slinky.config.config_maps import (
 )
 from penstock.render.slinky.inputs import ClusterInputs, Images
 from penstock.slurm.auth.key_rotation import Ring
-from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.slurm.partition.declaration import live_only
 from penstock.translate.slinky.cluster import MARKS
 

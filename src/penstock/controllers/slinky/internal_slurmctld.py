@@ -40,7 +40,7 @@ from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.config_maps import declared, files, mounted, partition_record
 from penstock.render.slinky.config.slurm_conf import retained_partitions
 from penstock.render.slinky.inputs import ClusterInputs
-from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.translate.slinky.cluster import MARKS, accounting_link
 from penstock.translate.slinky.image_sources import image_sources
 

@@ -8,6 +8,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.decide.config.conditions import APPLIED, VALID
 from penstock.slurm.conf.apply_method_table import since
 from penstock.slurm.conf.document import Document
+from penstock.slurm.conf.includes import SLURM_CONF, included
 from penstock.slurm.versions import Version
 
 REFUSED = "SlurmVersionRefused"
@@ -35,14 +36,17 @@ def trial(slurmctld: Version | None, tries: Version | None) -> list[Finding]:
 def unknown(files: Mapping[str, str], version: Version | None) -> tuple[str, ...]:
     """Keys of slurm.conf and cgroup.conf that a release does not know, each with its line.
 
-    Slurm does not start on a key that it does not know.
+    Slurm does not start on a key that it does not know. Files that slurm.conf includes have its
+    keys.
     """
     found: list[str] = []
+    parts = included(files)
     for file in sorted(files) if version is not None else ():
+        read_as = SLURM_CONF if file in parts else file
         for number, line in enumerate(Document.parse(files[file]).lines, 1):
             for setting in line.settings:
                 first = line.settings[0].key if setting is not line.settings[0] else ""
-                came = since(file, setting.key, first)
+                came = since(read_as, setting.key, first)
                 if came is not None and version is not None and version < came:
                     named = f"{setting.key} (line {number} of {file}, known since {came})"
                     found.append(named)

@@ -10,7 +10,8 @@ from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 from penstock.base.text import list_some
 from penstock.decide.config.transaction import ConfigStep, Stage, restarts_slurmctld
-from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Item, Plan
+from penstock.slurm.conf.apply_method import Force, Item, Plan
+from penstock.slurm.conf.includes import SLURM_CONF, included
 
 VALID = "ConfigValid"
 APPLIED = "ConfigApplied"
@@ -130,17 +131,22 @@ def _remarks(plan: Plan, persistent: bool) -> list[str]:
 def place(words: str, declared: Mapping[str, str]) -> str:
     """The line of slurm.conf that a refusal is about, if its words lead to exactly one.
 
-    slurmctld names what it stumbled over, not where that is.
+    slurmctld names what it stumbled over, not where that is. The line may be in an included file.
     """
-    lines = declared.get(SLURM_CONF, "").split("\n")
+    lines = [
+        (file, number, line)
+        for file in (SLURM_CONF, *included(declared))
+        for number, line in enumerate(declared.get(file, "").split("\n"), 1)
+    ]
     words = _REPEATED.sub("", words)
     named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
-    scored = [(len(named & _words_of(line)), number) for number, line in enumerate(lines, 1)]
-    best = max(scored, default=(0, 0))[0]
-    found = [number for score, number in scored if score == best]
+    scores = [len(named & _words_of(line)) for _, _, line in lines]
+    best = max(scores, default=0)
+    found = [one for one, score in zip(lines, scores, strict=True) if score == best]
     if not best or len(found) != 1:
         return ""
-    return f" (line {found[0]} of slurm.conf: {lines[found[0] - 1].strip()})"
+    file, number, line = found[0]
+    return f" (line {number} of {file}: {line.strip()})"
 
 
 def _retained_hint(words: str, at: str, held: Collection[str]) -> str:

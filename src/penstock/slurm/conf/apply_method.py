@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from penstock.slurm.conf.document import Change, Document, diff, split_options
+from penstock.slurm.conf.includes import SLURM_CONF, included, resolved
 
-SLURM_CONF = "slurm.conf"
 SETTINGS = (".conf", ".yaml")
 """How files of settings end. Any other file is a script, which a reconfigure hands on to nodes."""
 
@@ -132,10 +132,18 @@ class Table:
 
 
 def needs(old: Mapping[str, str], new: Mapping[str, str], table: Table) -> Plan:
-    """What it takes to get from one set of files, by name, to another."""
+    """What it takes to get from one set of files, by name, to another.
+
+    Files that slurm.conf includes are part of it.
+    """
     items: list[Item] = []
-    for file in sorted(old.keys() | new.keys()):
-        before, after = old.get(file, ""), new.get(file, "")
+    parts = {*included(old), *included(new)}
+    for file in sorted({*old, *new} - parts):
+        before, after = (
+            (resolved(old), resolved(new))
+            if file == SLURM_CONF
+            else (old.get(file, ""), new.get(file, ""))
+        )
         if before != after or (file in old) != (file in new):
             items += _file(file, before, after, table)
     return Plan(tuple(items))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from penstock.slurm.conf.apply_method import SLURM_CONF, Force, Need, Row, Table
+from penstock.slurm.conf.apply_method import Force, Need, Row, Table
+from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.slurm.versions import NEWEST, PARTITION_CALLS_SINCE, V25_05, V25_11, V26_05, Version
 
 _RECONFIGURE = Need(Force.RECONFIGURE)

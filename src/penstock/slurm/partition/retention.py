@@ -74,7 +74,12 @@ def _state(found: PartitionLine) -> str:
 
 
 def _line(found: PartitionLine, spelt: Mapping[str, str]) -> Record:
-    said = [Setting(spelt[key], value) for key, value in found.keys.items() if key not in _GOES]
+    # An empty value is Slurm's default, and cannot be written again.
+    said = [
+        Setting(spelt[key], value)
+        for key, value in found.keys.items()
+        if key not in _GOES and value
+    ]
     return Record(PARTITION, found.name, (*said, Setting("State", _state(found))))
 
 

@@ -22,7 +22,7 @@ from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
 from penstock.render.slinky.config.slurm_conf import slurm_conf
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth.key_files import SLURM_JWKS
-from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.slurm.partition.retention import records_of
 
 _PARTITION = "partitionname"
