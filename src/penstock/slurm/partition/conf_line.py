@@ -6,10 +6,9 @@ Source: slurm.conf(5), PARTITION CONFIGURATION.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from penstock.slurm.conf.document import ConfError, Document, Line, Record, Setting, quoted
+from penstock.slurm.conf.document import ConfError, Document, Line, Record, Setting
 from penstock.slurm.partition.declaration import (
     DEFAULT,
     NODES,
@@ -18,15 +17,9 @@ from penstock.slurm.partition.declaration import (
     partition_lines,
 )
 from penstock.slurm.partition.keys import BY_KEY, ROWS, canonical
+from penstock.slurm.partition.line_words import edited, is_line_of
 from penstock.slurm.rest.wire import Partition
 
-Words = Mapping[str, str | None]
-"""Values by the key as slurm.conf spells it; None takes a key away."""
-
-_WORD = re.compile(r'(\s*+)([\w.]++)(\s*+=\s*+)("[^"\n]*"|(?:[^\s\\#]++|\\[^\n])++)')
-_NO_WORD = re.compile(r"\s*+[\w.]++|\s++|.", re.DOTALL)
-"""What is passed over where no word begins: all of it, or its end would be read again and again."""
-_COMMENT = re.compile(r"(?<!\\)#")
 _PRIORITIES = ("PriorityJobFactor", "PriorityTier")
 
 
@@ -38,14 +31,14 @@ def with_differences(text: str, name: str, found: Iterable[Difference]) -> tuple
     """
     differences = tuple(found)
     lines = list(Document.parse(text).lines)
-    places = [i for i, line in enumerate(lines) if _named(line, name)]
+    places = [i for i, line in enumerate(lines) if is_line_of(line, name)]
     if not places:
         return text, [f"there is no PartitionName={name} line"]
     place = places[-1]
-    has_defaults = any(_named(line, DEFAULT) for line in lines)
+    has_defaults = any(is_line_of(line, DEFAULT) for line in lines)
     words = _words(lines[place], differences, has_defaults=has_defaults)
     try:
-        changed = _edited(lines[place].text, words)
+        changed = edited(lines[place].text, words)
         new = "".join(changed if i == place else line.text for i, line in enumerate(lines))
         left = _left(new, name, differences)
         if len(Document.parse(new).lines) != len(lines):
@@ -58,7 +51,7 @@ def with_differences(text: str, name: str, found: Iterable[Difference]) -> tuple
 def without(text: str, name: str) -> str:
     """A slurm.conf in which the partition is not declared."""
     lines = Document.parse(text).lines
-    return "".join(line.text for line in lines if not _named(line, name))
+    return "".join(line.text for line in lines if not is_line_of(line, name))
 
 
 def with_line(text: str, line: str) -> str:
@@ -84,14 +77,6 @@ def line_of(live: Partition, nodes: str) -> str:
     return Record(PARTITION, live.name, tuple(found)).render()
 
 
-def _named(line: Line, name: str) -> bool:
-    if not line.settings:
-        return False
-    first = line.settings[0]
-    same = first.value.upper() == DEFAULT if name == DEFAULT else first.value == name
-    return first.key.lower() == PARTITION.lower() and same
-
-
 def _words(line: Line, found: Iterable[Difference], *, has_defaults: bool) -> dict[str, str | None]:
     """What to write for differences; older spellings of the same key go."""
     given = {one.key.lower(): one.value for one in line.settings}
@@ -112,40 +97,6 @@ def _words(line: Line, found: Iterable[Difference], *, has_defaults: bool) -> di
                 if given.get(key.lower(), "").upper() == "EXCLUSIVE":
                     words.setdefault(key, None)
     return words
-
-
-def _edited(raw: str, words: Words) -> str:
-    """The text of one line with these words. Raises ConfError."""
-    left = {key.lower(): (key, value) for key, value in words.items()}
-    comment = _COMMENT.search(raw)
-    body = raw[: comment.start()] if comment else raw.rstrip("\r\n")
-    tail = raw[len(body) :]
-    blank = body[len(body.rstrip()) :]
-    seen: set[str] = set()
-
-    def one(found: re.Match[str]) -> str:
-        gap, key, equals, _ = found.groups()
-        if key.lower() not in left:
-            return found[0]
-        value = left[key.lower()][1]
-        if value is None or key.lower() in seen:
-            # The line goes on after a line break: that stays.
-            return gap if "\n" in gap else ""
-        seen.add(key.lower())
-        return f"{gap}{key}{equals}{quoted(value)}"
-
-    text, at, parts = body.rstrip(), 0, list[str]()
-    while at < len(text):
-        if (found := _WORD.match(text, at)) is not None:
-            parts.append(one(found))
-        elif (found := _NO_WORD.match(text, at)) is not None:
-            parts.append(found[0])
-        at = found.end() if found is not None else len(text)
-    changed = "".join(parts)
-    more = [
-        f" {k}={quoted(v)}" for low, (k, v) in left.items() if v is not None and low not in seen
-    ]
-    return "".join([changed, *more, blank, tail])
 
 
 def _left(new: str, name: str, found: Iterable[Difference]) -> list[str]:
