@@ -18,6 +18,10 @@ JWT_KEY: Final = "rest_jwt.key"
 SLURMCTLD_PORT: Final = 6817
 SPOOL: Final = "worker-spool"
 """Volume of a worker with the state of slurmd, and the template of its PVC."""
+CONTROLLER_SPOOL: Final = "controller-spool"
+"""Volume with the state of slurmctld, and the template of its PVC."""
+JAIL: Final = "jail"
+"""Volume with the jail, and the template of its PVC."""
 
 
 def cluster_of(nodeset: NodeSet) -> str:
@@ -46,6 +50,73 @@ def service(cluster: str, component: str) -> str:
     return f"{cluster}-{component}-svc"
 
 
+def node_set_service(cluster: str, node_set: str) -> str:
+    """The Service of one NodeSet's workers."""
+    return service(cluster, f"nodeset-{node_set}")
+
+
+def slurm_configs(cluster: str) -> str:
+    """The ConfigMap with the files in force."""
+    return f"{cluster}-slurm-configs"
+
+
+def candidate_configs(cluster: str) -> str:
+    """The ConfigMap with the files to try next."""
+    return f"{slurm_configs(cluster)}-candidate"
+
+
+def ssh_configs(cluster: SlurmCluster) -> str:
+    """The ConfigMap with sshd_config of the logins: the user's, or the operator's."""
+    given = cluster.spec.slurm_nodes.login.sshd_config_map_ref_name
+    return given or f"{cluster.metadata.name}-ssh-configs"
+
+
+def worker_ssh_configs(cluster: str, given: str = "") -> str:
+    """The ConfigMap with sshd_config of workers; `given` is the user's."""
+    return given or f"{cluster}-ssh-configs-worker"
+
+
+def ssh_root_keys(cluster: str) -> str:
+    """The ConfigMap with root's public keys."""
+    return f"{cluster}-ssh-root-keys"
+
+
+def sysctl(cluster: str) -> str:
+    """The ConfigMap with sysctl.conf of the workers."""
+    return f"{cluster}-sysctl"
+
+
+def supervisord(cluster: str, given: str = "") -> str:
+    """The ConfigMap with the programs of workers' supervisord; `given` is the user's."""
+    return given or f"{cluster}-supervisord"
+
+
+def security_limits(cluster: str, component: str) -> str:
+    """The ConfigMap with limits.conf of controller, login, worker or `nodeset-<name>`."""
+    return f"{cluster}-{component}-security-limits"
+
+
+def sshd_keys_secret(cluster: SlurmCluster) -> str:
+    """The Secret with ssh host keys: the user's, or the operator's."""
+    return cluster.spec.secrets.sshd_keys_name or f"{cluster.metadata.name}-sshd-keys"
+
+
+def config_writer_account(cluster: SlurmCluster) -> str:
+    """The ServiceAccount of sconfigcontroller: the user's, or the operator's."""
+    given = cluster.spec.sconfig_controller.service_account_name
+    return given or f"{cluster.metadata.name}-sconfigcontroller-sa"
+
+
+def config_writer_role(cluster: str) -> str:
+    """The Role of the operator's ServiceAccount of sconfigcontroller."""
+    return f"{cluster}-sconfigcontroller-configmaps-role"
+
+
+def config_writer_role_binding(cluster: str) -> str:
+    """The RoleBinding of that Role."""
+    return f"{config_writer_role(cluster)}-binding"
+
+
 def munge_secret(cluster: str) -> str:
     """The Secret with the key of munge."""
     return f"{cluster}-munge"
@@ -54,3 +125,23 @@ def munge_secret(cluster: str) -> str:
 def jwt_secret(cluster: str) -> str:
     """The Secret with the key of auth/jwt."""
     return f"{cluster}-rest-jwt-key"
+
+
+def last_known_good_configs(cluster: str) -> str:
+    """The ConfigMap with the files that slurmctld was seen to run with."""
+    return f"{slurm_configs(cluster)}-last-known-good"
+
+
+def partition_record(cluster: str) -> str:
+    """The ConfigMap with the partitions of slurmctld's state, which outlives the SlurmCluster."""
+    return f"{slurm_configs(cluster)}-partitions"
+
+
+def user_isolation(cluster: str) -> str:
+    """The ConfigMap with the limits of each user of a login pod."""
+    return f"{cluster}-login-user-isolation"
+
+
+def controller_pod(prefix: str) -> str:
+    """The pod of slurmctld, and its hostname; `prefix` is that of the workloads."""
+    return f"{prefix}controller-0"

@@ -30,14 +30,24 @@ def rejections_in(annotations: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(filter(None, hashes.split(",")), words)
 
 
-def content_hash(found: Mapping[str, str]) -> str:
-    """SHA-256 over the names and contents of files, as the reconfigure container computes it.
+def rejection(rejected: Mapping[str, str]) -> str:
+    """The value of the annotation that records `Contents.rejected`, which is not empty."""
+    return f"{','.join(rejected)} {next(iter(rejected.values()))}"
+
+
+def manifest(found: Mapping[str, str]) -> str:
+    """Hashes and names of files, line by line as `sha256sum -- *` prints them in the C locale.
 
     Single keys are left out, and so are names that a shell's `*` does not match.
     """
     left_out = (SLURM_KEY, JWT_KEY)
     shown = [name for name in sorted(found) if name not in left_out and name[0] != "."]
-    return digest("".join(f"{digest(_bytes(found[name]))}  {name}\n" for name in shown))
+    return "".join(f"{digest(_bytes(found[name]))}  {name}\n" for name in shown)
+
+
+def content_hash(found: Mapping[str, str]) -> str:
+    """SHA-256 of the manifest of files, as the reconfigure container computes it."""
+    return digest(manifest(found))
 
 
 def _bytes(text: str) -> bytes:

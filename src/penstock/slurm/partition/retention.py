@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from penstock.slurm import hostlist
-from penstock.slurm.conf.document import Document, Record, Setting
+from penstock.slurm.conf.document import Document, Line, Record, Setting
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.partition.declaration import (
     NODE_SET,
@@ -25,6 +25,7 @@ NODE_NAME = "NodeName"
 STATE = "state"
 _DRAINED = {"UP": "DRAIN", "DOWN": "INACTIVE"}
 """States by which no new job enters and pending ones start as before. Source: slurm.conf(5)."""
+_RECORDS = frozenset({PARTITION.lower(), NODE_SET.lower(), NODE_NAME.lower()})
 _GOES = frozenset({"default", STATE})
 """Keys that a retained line leaves out: a removed partition is nobody's default."""
 
@@ -59,13 +60,19 @@ def retained_lines(in_effect: str, wanted: str, freed: frozenset[str]) -> tuple[
 
 def records_of(text: str) -> str:
     """The partitions, node sets and nodes of a slurm.conf, and nothing else of it."""
-    keys = {PARTITION.lower(), NODE_SET.lower(), NODE_NAME.lower()}
     lines = Document.parse(text).lines
     return "".join(
-        one.text if one.text.endswith("\n") else f"{one.text}\n"
-        for one in lines
-        if one.settings and one.settings[0].key.lower() in keys
+        one.text if one.text.endswith("\n") else f"{one.text}\n" for one in lines if _is_record(one)
     )
+
+
+def without_records(text: str) -> str:
+    """A slurm.conf without its partitions, node sets and nodes."""
+    return "".join(one.text for one in Document.parse(text).lines if not _is_record(one))
+
+
+def _is_record(line: Line) -> bool:
+    return bool(line.settings) and line.settings[0].key.lower() in _RECORDS
 
 
 def _state(found: PartitionLine) -> str:

@@ -14,7 +14,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.render.config.content import Contents, content_hash
+from penstock.render.config.content import Contents, content_hash, rejection
 from penstock.render.config.sections import extra_conf_of
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import names_of, object_metadata
@@ -70,8 +70,7 @@ def config_map(
     )
     metadata["annotations"] = {marks.CONTENT_HASH: content_hash(data)}
     if refused:
-        words = next(iter(refused.values()))
-        metadata["annotations"][marks.CONFIG_REFUSED] = f"{','.join(refused)} {words}"
+        metadata["annotations"][marks.CONFIG_REFUSED] = rejection(refused)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
 
 

@@ -1,0 +1,1 @@
+"""Kubernetes objects of a SlurmCluster and its NodeSets."""

@@ -1,0 +1,1 @@
+"""Configuration files of a SlurmCluster, and the ConfigMaps with them."""

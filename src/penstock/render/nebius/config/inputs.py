@@ -1,0 +1,63 @@
+"""What the configuration files of a SlurmCluster are rendered from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.api.nebius.nodeset import NodeSet
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.nebius.version_defaults import has_older_shape
+from penstock.model.cluster import AccountingLink
+from penstock.slurm.versions import Version
+
+
+def _no_files() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigInputs:
+    """A SlurmCluster with its NodeSets, and what is known of its slurmctld.
+
+    `prefix` is that of the workloads' names (`api.nebius.names.workload_prefix`). `version` is the
+    release of the slurmctld that reads the files, None while it is unknown. `accounting` is the
+    slurmdbd that slurmctld writes to; None without one. `topology_conf` is the text of
+    topology.conf, empty without one.
+
+    `published` are the files in force, empty before the first ones: numbers that must not shrink
+    are read from them, and partitions in `rejected_partitions` stay as they are there. `in_effect`
+    is a slurm.conf with all partitions in which jobs may be, with its includes resolved. Those that
+    it has and nobody declares stay, drained, unless they are in `freed`.
+    """
+
+    cluster: SlurmCluster
+    node_sets: tuple[NodeSet, ...] = ()
+    prefix: str = ""
+    version: Version | None = None
+    accounting: AccountingLink | None = None
+    topology_conf: str = ""
+    published: Mapping[str, str] = field(default_factory=_no_files)
+    in_effect: str = ""
+    freed: frozenset[str] = frozenset()
+    rejected_partitions: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The name of the SlurmCluster."""
+        return self.cluster.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the SlurmCluster."""
+        return self.cluster.metadata.namespace
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the workers are part of the SlurmCluster, as up to version 2.0."""
+        return has_older_shape(self.cluster.spec)
+
+    @property
+    def sorted_node_sets(self) -> tuple[NodeSet, ...]:
+        """The NodeSets by name."""
+        return tuple(sorted(self.node_sets, key=lambda one: one.metadata.name))
