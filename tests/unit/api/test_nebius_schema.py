@@ -17,9 +17,11 @@ import pytest
 from msgspec.structs import fields
 
 from penstock.api import crd
+from penstock.api.cluster.slurmctld_status import SlurmctldStatus
 from penstock.api.kubernetes import quantity
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.schema import PROMETHEUS_DURATION
+from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius.group import GROUPS
 from penstock.api.nebius.worker_counts import WorkerCounts
 
@@ -79,6 +81,11 @@ WORKERS = (
     *(f".status.workers.{one.encode_name}" for one in fields(WorkerCounts)),
 )
 """Counts of pods and Slurm nodes."""
+SLURMCTLD = tuple(
+    f".status.{one.encode_name}"
+    for one in fields(SlurmctldStatus)
+    if one.name not in Status.__struct_fields__
+)
 OURS = {
     "SlurmCluster": (
         # All daemons have one type of container; some versions leave fields out of one daemon.
@@ -88,6 +95,7 @@ OURS = {
             for field in ("livenessProbe", "readinessProbe", "imagePullSecrets")
         ),
         ".status.observedGeneration",
+        *SLURMCTLD,
         *WORKERS,
     ),
     "NodeSet": WORKERS,
