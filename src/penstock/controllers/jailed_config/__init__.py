@@ -1,0 +1,1 @@
+"""The process `sconfigcontroller`: writes the files of one cluster into its jail."""
