@@ -23,6 +23,9 @@ CONTROLLER_SPOOL: Final = "controller-spool"
 JAIL: Final = "jail"
 """Volume with the jail, and the template of its PVC."""
 
+JAIL_MARKER: Final = "/etc/soperator-jail-populated"
+"""File of a jail that is filled, by the name for which the pods of version 5.0 wait."""
+
 
 def cluster_of(nodeset: NodeSet) -> str:
     """The SlurmCluster of a NodeSet; empty when it has none."""

@@ -101,8 +101,6 @@ def power_state_problems(obj: NodeSetPowerState) -> Iterator[Problem]:
 def jailed_config_problems(obj: JailedConfig) -> Iterator[Problem]:
     """Faults of a JailedConfig."""
     spec = obj.spec
-    if not spec.items:
-        yield Problem("spec.items", "name each key of the ConfigMap with its path in the jail")
     for index, item in enumerate(spec.items):
         path = PurePosixPath(item.path)
         if not path.is_absolute() or ".." in path.parts or item.path.endswith("/"):
