@@ -18,8 +18,12 @@ from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.names import JAIL_MARKER
 from penstock.controllers.jailed_config import jail_files
 from penstock.controllers.jailed_config.arguments import parse
+from penstock.controllers.jailed_config.jail_worker import JailWorker
 from penstock.controllers.jailed_config.process import ConfigController
-from penstock.kube import Client
+from penstock.controllers.jailed_config.status_writer import StatusWriter
+from penstock.decide.jail.jailed_config import Member, findings, refreshing
+from penstock.kube import Client, NotLeaderError, Recorder, SystemClock
+from penstock.model.jail_file import JailFile
 from penstock.simulation.apiserver import ApiServer, Connection
 from penstock.simulation.event_loop import EPOCH, LoopClock, simulate
 from penstock.simulation.faults import Fault
@@ -51,7 +55,7 @@ class Site:
         arguments = [f"--cluster-namespace={SPACE}", f"--cluster-name={CLUSTER}"]
         arguments += [f"--jail-path={self.root}", "--reconfigure-poll-interval=20s"]
         arguments += ["--reconfigure-wait-timeout=5m", "--slurmapiserver=http://rest:6820", *more]
-        connection = Connection(
+        connection = self.connection = Connection(
             self.server,
             "sconfigcontroller",
             wrote=lambda request, _: self.writes.append(f"{request.method} {request.path}"),
@@ -271,6 +275,63 @@ def test_a_process_that_ended_between_file_and_reconfigure_is_continued(tmp_path
         await task
 
     simulated(tmp_path, story)
+
+
+def test_a_process_that_was_killed_right_after_the_file_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(site: Site) -> None:
+        real = jail_files.JailFiles.write
+
+        def killed(self: jail_files.JailFiles, *arguments: Any, **options: Any) -> None:
+            real(self, *arguments, **options)
+            site.connection.dead = True
+
+        await site.config_map("topology", topology__conf="one")
+        await site.jailed()
+        await asyncio.sleep(5)
+        monkeypatch.setattr(jail_files.JailFiles, "write", killed)
+        await site.config_map("topology", topology__conf="two")
+        await asyncio.sleep(1)
+        assert site.read("topology.conf") == "two"
+        site.controller.manager.stop()
+        await asyncio.sleep(60)
+        assert site.slurm.reconfigured == 1
+        second = site.process()
+        task = asyncio.ensure_future(second.manager.run())
+        await asyncio.sleep(10)
+        assert site.slurm.reconfigured == 2
+        assert site.condition(COMPLETED) == ("True", "Success")
+        second.manager.stop()
+        await task
+
+    simulated(tmp_path, story)
+
+
+def test_a_status_counts_before_the_watch_shows_it(tmp_path: Path) -> None:
+    """From the older one a second reconfigure would follow."""
+
+    async def story(site: Site) -> None:
+        await site.jailed(instance="other")
+        client = Client(Connection(site.server, "writer"), clock=LoopClock())
+        writer = StatusWriter(client, Recorder(client, "writer", "one"))
+        seen = await site.user.get(JAILED_CONFIGS, SPACE, "topology")
+        await writer.write(seen, refreshing())
+        member = Member((), reconfigures=True, is_grouped=False)
+        done = findings(member, acts=True, failure=None, waits="")
+        await writer.write(writer.latest(seen), done)
+        latest = {one.type: one.reason for one in writer.latest(seen).status.conditions}
+        assert latest == {WRITTEN: "Success", COMPLETED: "Success"}
+
+    simulated(tmp_path, story)
+
+
+async def test_a_process_that_leads_no_more_writes_nothing(tmp_path: Path) -> None:
+    worker = JailWorker(jail_files.JailFiles(str(tmp_path)), SystemClock(), lambda: False)
+    with pytest.raises(NotLeaderError):
+        await worker.run(lambda jail: jail.write([JailFile("/x", b"")]))
+    worker.close()
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
 def test_a_new_process_does_nothing_about_settled_objects(tmp_path: Path) -> None:
