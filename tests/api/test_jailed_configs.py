@@ -48,9 +48,9 @@ class Site:
     slurm: SimulatedSlurmctld
     transport: Recording
 
-    async def until(self, holds: Callable[[], Any]) -> None:
+    async def until(self, is_so: Callable[[], Any]) -> None:
         async with asyncio.timeout(30):
-            await eventually(lambda: bool(holds()))
+            await eventually(lambda: bool(is_so()))
 
     async def declare(self, name: str, key: str, path: str, *actions: str) -> None:
         """Create a JailedConfig with one file."""
@@ -88,7 +88,7 @@ class Site:
 
 
 def role(cluster: str) -> list[dict[str, Any]]:
-    """The rules that the docstring of the process lists."""
+    """The rules in the docstring of the process."""
     lines = (process.__doc__ or "").split("    rules:\n")[1].split("\n\n")[0]
     return yaml.safe_load("rules:\n" + lines.replace("<cluster>", cluster))["rules"]
 
@@ -198,7 +198,7 @@ async def test_a_file_appears_slurmctld_is_reconfigured_and_a_settled_object_is_
         assert site.slurm.reconfigured == 1
 
 
-async def test_a_refused_path_is_a_condition_and_an_event(api_node: Node, tmp_path: Path) -> None:
+async def test_a_rejected_path_is_a_condition_and_an_event(api_node: Node, tmp_path: Path) -> None:
     async with site_of(api_node, tmp_path) as site:
         (tmp_path / "planted").symlink_to("/")
         await site.client.create(CONFIG_MAPS, config_map(site, "one", x="1"))
