@@ -13,6 +13,7 @@ from penstock.api.kubernetes.kinds import (
     ConfigMap,
     ServiceMonitor,
 )
+from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.kube import Backoff, Cache, Client, Config, HttpTransport, Pace
 from penstock.kube.client.credentials import FileCredentials, Material
 from penstock.simulation.manual_clock import ManualClock, settle
@@ -374,6 +375,62 @@ async def test_a_kind_that_a_cluster_may_be_without_delays_nothing(status: int) 
         await clock.advance(PACE.absent)
         await settle()
         assert (cache.absent, len(cache)) == ("", 1)
+
+
+CLUSTERS = "/apis/slinky.slurm.net/v1beta1/namespaces/a/controllers"
+
+
+@asynccontextmanager
+async def clusters(api: FakeApi, clock: ManualClock) -> AsyncGenerator[Cache[Controller]]:
+    cache = Cache(Client(api, clock=clock), CONTROLLERS, pace=PACE)
+    task = asyncio.ensure_future(cache.run())
+    try:
+        await settle()
+        yield cache
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_definition_that_comes_soon_after_the_start_is_found_in_seconds() -> None:
+    api, clock = FakeApi(), ManualClock()
+    api.put(f"{CLUSTERS}/x", spec={})
+    api.fail(Fault(404, "NotFound", times=2))
+    async with clusters(api, clock) as cache:
+        assert cache.synced
+        await clock.advance(4)
+        await settle()
+        assert (cache.absent, len(cache)) == ("", 1)
+
+
+async def test_a_kind_of_ours_that_may_not_be_read_is_waited_for() -> None:
+    """Without the right there may be objects all the same, and decisions depend on them."""
+    api, clock = FakeApi(), ManualClock()
+    api.put(f"{CLUSTERS}/x", spec={})
+    api.fail(Fault(403, "Forbidden", times=1))
+    async with clusters(api, clock) as cache:
+        assert not cache.synced
+        await clock.advance(5)
+        await settle()
+        assert (cache.synced, len(cache)) == (True, 1)
+
+
+async def test_objects_that_were_seen_are_kept_until_their_definition_is_lacking_for_long() -> None:
+    """A server that does not serve a definition yet must not look like a deleted cluster."""
+    api, clock = FakeApi(), ManualClock()
+    api.put(f"{CLUSTERS}/x", spec={})
+    async with clusters(api, clock) as cache:
+        assert len(cache) == 1
+        api.fail(Fault(404, "NotFound", times=10_000))
+        api.cut_watches()
+        await settle()
+        await clock.advance(PACE.absent - 5)
+        await settle()
+        assert (len(cache), cache.absent) == (1, "")
+        await clock.advance(PACE.absent)
+        await settle()
+        assert len(cache) == 0
+        assert cache.absent
 
 
 async def test_a_kind_that_every_cluster_has_is_waited_for() -> None:

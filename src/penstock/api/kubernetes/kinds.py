@@ -330,4 +330,5 @@ SERVICE_MONITORS = Resource(
     "servicemonitors",
     ServiceMonitor,
     optional=True,
+    forbidden_is_absent=True,
 )

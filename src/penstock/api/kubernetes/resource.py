@@ -33,7 +33,12 @@ class Resource(Generic[T]):
     type: type[T]
     namespaced: bool = True
     optional: bool = False
-    """Whether a cluster may be without it, as with kinds that others define."""
+    """Whether a cluster may be without it: its definition is not installed, or comes later."""
+    forbidden_is_absent: bool = False
+    """Whether the lack of the right to read an optional one counts as its absence.
+
+    Not for kinds that decisions depend on: without a right there may be objects all the same.
+    """
 
     @property
     def api_version(self) -> str:

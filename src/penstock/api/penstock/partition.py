@@ -397,7 +397,7 @@ class Partition(KubeObject, frozen=True, kw_only=True):
         return self.spec.name or self.metadata.name
 
 
-PARTITIONS = Resource(GROUP, VERSION, "Partition", "partitions", Partition)
+PARTITIONS = Resource(GROUP, VERSION, "Partition", "partitions", Partition, optional=True)
 INFO = KindInfo(
     PARTITIONS,
     ("part",),

@@ -109,7 +109,7 @@ class Accounting(KubeObject, frozen=True, kw_only=True):
     status: Annotated[AccountingStatus, about("What it is.")] = AccountingStatus()
 
 
-ACCOUNTINGS = Resource(GROUP, VERSION, "Accounting", "accountings", Accounting)
+ACCOUNTINGS = Resource(GROUP, VERSION, "Accounting", "accountings", Accounting, optional=True)
 INFO = KindInfo(
     ACCOUNTINGS,
     ("slurmdbd",),

@@ -229,7 +229,7 @@ class Controller(KubeObject, frozen=True):
     status: Annotated[ControllerStatus, about("What it is.")] = ControllerStatus()
 
 
-CONTROLLERS = Resource(GROUP, VERSION, "Controller", "controllers", Controller)
+CONTROLLERS = Resource(GROUP, VERSION, "Controller", "controllers", Controller, optional=True)
 INFO = KindInfo(
     CONTROLLERS,
     ("slurmctld",),

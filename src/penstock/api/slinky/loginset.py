@@ -77,7 +77,7 @@ class LoginSet(KubeObject, frozen=True, kw_only=True):
     )
 
 
-LOGINSETS = Resource(GROUP, VERSION, "LoginSet", "loginsets", LoginSet)
+LOGINSETS = Resource(GROUP, VERSION, "LoginSet", "loginsets", LoginSet, optional=True)
 INFO = KindInfo(
     LOGINSETS,
     ("loginsets", "lss", "sackd"),

@@ -252,7 +252,7 @@ class NodeSet(KubeObject, frozen=True, kw_only=True):
     ] = NodeSetStatus()
 
 
-NODESETS = Resource(GROUP, VERSION, "NodeSet", "nodesets", NodeSet)
+NODESETS = Resource(GROUP, VERSION, "NodeSet", "nodesets", NodeSet, optional=True)
 INFO = KindInfo(
     NODESETS,
     ("nodesets", "nss", "slurmd"),

@@ -35,5 +35,5 @@ class RestApi(KubeObject, frozen=True, kw_only=True):
     status: Annotated[RestApiStatus, about("What it is.")] = RestApiStatus()
 
 
-RESTAPIS = Resource(GROUP, VERSION, "RestApi", "restapis", RestApi)
+RESTAPIS = Resource(GROUP, VERSION, "RestApi", "restapis", RestApi, optional=True)
 INFO = KindInfo(RESTAPIS, ("slurmrestd",), (AGE, READY, REASON))

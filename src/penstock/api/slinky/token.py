@@ -104,7 +104,7 @@ class Token(KubeObject, frozen=True, kw_only=True):
     status: Annotated[TokenStatus, about("What it is.")] = TokenStatus()
 
 
-TOKENS = Resource(GROUP, VERSION, "Token", "tokens", Token)
+TOKENS = Resource(GROUP, VERSION, "Token", "tokens", Token, optional=True)
 INFO = KindInfo(
     TOKENS,
     ("tokens", "jwt"),

@@ -71,8 +71,9 @@ class Pace:
 
     `silence` is how long a watch may show nothing: kube-apiserver sends a bookmark to each watch
     every 60 to 75 s, so a longer silence is a dead connection. `session` is how long the server
-    is asked to keep one watch open. After `patience` failures in a row it lists again. After
-    `absent` it is asked again for an optional resource that it does not have.
+    is asked to keep one watch open. After `patience` failures in a row it lists again. `absent` is
+    the longest time until it is asked again for an optional resource that it does not have, and
+    how long it must lack one whose objects were seen before they count as gone.
     """
 
     silence: float = 90.0
@@ -121,18 +122,24 @@ class Reflector(Generic[T]):
         self._streaming = True
         self._version = ""
         """Where to go on; empty until a whole list was delivered."""
+        self._seen = False
+        """Whether objects were delivered, and not counted as gone since."""
+        self._lacked_since: float | None = None
+        """Since when the server answers that it has no such resource."""
 
     async def run(self) -> None:
         """Never returns; only cancelling ends it."""
-        failures = 0
+        failures = absences = 0
         clock = self._client.clock
         while True:
             started = clock.monotonic()
             reason = await self._session()
             if reason is _Restart.ABSENT:
-                failures = 0
-                await clock.sleep(self._pace.absent)
+                # Definitions are often installed soon after the operator, and rarely later.
+                failures, absences = 0, absences + 1
+                await clock.sleep(min(self._pace.absent, self._pace.backoff.delay(absences)))
                 continue
+            absences = 0
             if clock.monotonic() - started >= self._pace.settled:
                 failures = 0
             if reason is not _Restart.ENDED or clock.monotonic() - started < 1.0:
@@ -160,15 +167,31 @@ class Reflector(Generic[T]):
             self._warn(_Restart.STALLED, error)
             return _Restart.STALLED
         except (KubeError, msgspec.DecodeError) as error:
-            if self._resource.optional and isinstance(error, (NotFoundError, ForbiddenError)):
-                self._version = ""
+            if self._is_absent(error):
+                self._version, self._seen = "", False
                 self._sink.absent(self._missing(error))
                 return _Restart.ABSENT
             self._warn(_Restart.ERROR, error)
             return _Restart.ERROR
         return _Restart.ENDED
 
-    def _missing(self, error: KubeError) -> str:
+    def _is_absent(self, error: Exception) -> bool:
+        """Whether there are no objects, because there is no such resource.
+
+        Of one whose objects were seen this is believed once it has lasted: one server of several
+        may not serve the definition yet.
+        """
+        resource = self._resource
+        if isinstance(error, ForbiddenError):
+            return resource.optional and resource.forbidden_is_absent
+        if not resource.optional or not isinstance(error, NotFoundError):
+            return False
+        now = self._client.clock.monotonic()
+        if self._lacked_since is None:
+            self._lacked_since = now
+        return not self._seen or now - self._lacked_since >= self._pace.absent
+
+    def _missing(self, error: KubeError | msgspec.DecodeError) -> str:
         """Why there is no such resource; a server without the kind answers in plain text."""
         if isinstance(error, NotFoundError):
             return f"the API server does not serve {self._resource.api_version}"
@@ -246,6 +269,7 @@ class Reflector(Generic[T]):
 
     def _reached(self, version: str) -> None:
         self._version = version
+        self._seen, self._lacked_since = True, None
         self._sink.reached(version_of(version))
 
     def _replace(self, gathered: _Gathered[T], version: str) -> None:
