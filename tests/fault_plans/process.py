@@ -14,8 +14,8 @@ from fault_plans import tiny_reconciler as tiny_api
 from fault_plans import worker_sets
 from fault_plans.actions import files
 from penstock.api.slinky.restapi import RestApi
-from penstock.controllers.operator import LEASE, REPORTER, Operator
-from penstock.controllers.registry import RECONCILERS
+from penstock.controllers.operator import REPORTER, Operator
+from penstock.controllers.registry import SERVED_APIS
 from penstock.controllers.runtime.connectivity import Connect
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import Client, Lease, Manager, NotLeaderError, Recorder
@@ -28,6 +28,7 @@ from penstock.simulation.slurm.cluster import SlurmLine
 from penstock.slurm.rest.http import Answer, unfenced
 
 OPERATOR = "operator"
+LEASE = SERVED_APIS[0].lease
 LEASE_SPACE = "penstock"
 listed_at: ContextVar[Mapping[str, float]] = ContextVar("listed_at", default=MappingProxyType({}))
 """By namespace, when the sender of a request was last told of all Slurm nodes, in loop seconds."""
@@ -72,7 +73,7 @@ class Process:
         self._wrote = wrote
         self._clock = PausableClock(clock)
         self._dial = dial
-        self._reconcilers = tiny_api.WITH_CREWS if tiny else RECONCILERS
+        self._apis = tiny_api.WITH_CREWS if tiny else SERVED_APIS
         self._declared = (worker_sets.CREWS if tiny else worker_sets.NODESETS, NODES)
         """What defines how many workers there are to be."""
         self._task: asyncio.Task[None] | None = None
@@ -95,7 +96,7 @@ class Process:
             url_of=_url,
             exchange=self._exchange,
             connect=self._dial,
-            reconcilers=self._reconcilers,
+            apis=self._apis,
         )
         self._task = asyncio.create_task(self._manager.run())
         self._task.add_done_callback(lambda _: None if self._dead else ended(self))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,10 +24,11 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.registry import RECONCILERS
+from penstock.controllers.registry import SERVED_APIS, SLINKY_RECONCILERS
 from penstock.controllers.runtime.reconciler import StatusWriter
 from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.controllers.slinky import controllers
 from penstock.controllers.workers.caches import WorkerCaches, own_stems, stems
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.observed.view import ControllerState
@@ -230,8 +233,14 @@ class CrewReconciler(StatusWriter[Crew]):
         return Result(requeue_after=outcome.requeue_after)
 
 
-WITH_CREWS = (*RECONCILERS, CrewReconciler)
-"""The reconcilers of the operator, and one more."""
+_slinky, *_others = SERVED_APIS
+WITH_CREWS = (
+    replace(
+        _slinky, build=partial(controllers.build, reconcilers=(*SLINKY_RECONCILERS, CrewReconciler))
+    ),
+    *_others,
+)
+"""The APIs of the operator, with one more reconciler."""
 
 
 def install() -> None:

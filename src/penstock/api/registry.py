@@ -5,9 +5,10 @@ A group adds its `ApiGroup` to GROUPS; nothing else names the kinds of all group
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
-from penstock.api.admission import KindRules, Problem, Registry
+from penstock.api.admission import ApiGroup, KindRules, Problem, Registry
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.nebius import group as nebius
@@ -20,6 +21,11 @@ GROUPS = (slinky.GROUP, *nebius.GROUPS, penstock.GROUP)
 REGISTRY = Registry(GROUPS)
 KINDS = REGISTRY.kinds
 """The kinds as typed Python: fields, defaults, validation. CRD YAML is generated from them."""
+
+
+def groups_beside(apis: Collection[str]) -> tuple[ApiGroup, ...]:
+    """The groups that a process serves which leads these, and `penstock.dev` beside them."""
+    return tuple(one for one in GROUPS if one.name in apis or one is penstock.GROUP)
 
 
 def rules_of(obj: T) -> KindRules[T]:

@@ -1,44 +1,44 @@
-"""The whole operator: collects what the reconcilers declare, starts them and stops them."""
+"""The whole operator: builds the controllers of each API group, starts them and stops them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import structlog
 
-from penstock.api.slinky.restapi import RestApi
+from penstock.api.registry import groups_beside
+from penstock.controllers.admission.handlers import Admission
 from penstock.controllers.admission.webhooks import Webhooks
-from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
-from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
-from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
-from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints, service_url
-from penstock.controllers.partition.changes import PartitionChanges
-from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.partition.drift import PartitionDrift
-from penstock.controllers.registry import RECONCILERS, New
-from penstock.controllers.runtime.connectivity import Connect, PortProbe, connect
+from penstock.controllers.registry import SERVED_APIS
+from penstock.controllers.runtime.connectivity import Connect, connect
 from penstock.controllers.runtime.metrics import ALL
-from penstock.controllers.runtime.object_store import ObjectStore
+from penstock.controllers.runtime.served_api import ApiControllers, ApiParts, ServedApi
 from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.controllers.slinky.controllers import SlinkyControllers
 from penstock.kube import Client, Controller, Lease, Manager, Recorder, serve
 from penstock.kube.client.config import load
-from penstock.kube.client.transport import HttpTransport
+from penstock.kube.client.transport import HttpTransport, Transport
 from penstock.kube.runtime.declaration import Signals, subscribe
-from penstock.kube.runtime.state import StateByUid
+from penstock.kube.runtime.leader import Leader
+from penstock.kube.webhook.review import Handler
 from penstock.slurm.rest.http import Exchange
 
+T = TypeVar("T", bound=ApiControllers)
 REPORTER = "penstock.dev/operator"
-LEASE = "slurm-operator"
-"""The name that slurm-operator uses: in one namespace the two never act at the same time."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Operator:
-    """The reconcilers of one process, each with its queue, and one manager that runs them."""
+    """The reconcilers of one process, each with its queue, and one manager that runs them.
+
+    Those of an API group run by its Leader in `leaders`, else by the manager's own, which writes
+    with `client` and emits with `recorder`. Groups that the settings do not name are left alone.
+    """
 
     def __init__(
         self,
@@ -47,62 +47,114 @@ class Operator:
         recorder: Recorder,
         settings: Settings,
         *,
-        url_of: Callable[[RestApi], str] = service_url,
+        leaders: Mapping[str, Leader] | None = None,
+        url_of: Callable[[Any], str] | None = None,
         exchange: Exchange | None = None,
         connect: Connect = connect,
-        reconcilers: Sequence[New] = RECONCILERS,
+        apis: Sequence[ServedApi] = SERVED_APIS,
     ) -> None:
         for metric in ALL:
             client.metrics.registry.register(metric)
-        caches = SlinkyCaches(CacheStore(manager))
-        secrets = SecretReader(caches.secrets)
-        overrides = StateByUid(caches.controllers, PartitionOverrides)
-        rejected_files = StateByUid(caches.controllers, RejectedFiles)
-        self.clusters = clusters = SlinkyClusters(
-            caches, secrets, settings.images, settings.cluster_domain, overrides, rejected_files
+        served = [one for one in apis if one.group in settings.apis]
+        store = CacheStore(
+            manager,
+            [name for one in served for name in one.pods],
+            [name for one in served for name in one.pvcs],
         )
-        self.signals = signals = Signals()
-        endpoints = ControllerEndpoints(caches, secrets, url_of)
-        self.connections = SlurmConnections(
-            endpoints,
-            signals,
-            client.clock,
-            exchange,
-            # Called at each write: the guard is set when the manager begins to wait for the Lease.
-            lambda: client.guard is None or client.guard(),
-        )
-        changes = PartitionChanges(clusters, self.connections, client.clock, signals, overrides)
-        context = ClusterContext(
-            client,
-            settings,
-            caches,
-            secrets,
-            ObjectStore(client, caches),
-            PortProbe(client.clock, connect),
-            recorder,
-            signals,
-            clusters,
-            rejected_files,
-            self.connections,
-            endpoints,
-            changes,
-            PartitionDrift(client, clusters, self.connections, changes, signals, recorder),
-        )
-        for new in reconcilers:
-            reconciler = new(context)
-            controller = Controller(
-                reconciler.name,
-                reconciler.run,
-                clock=client.clock,
-                metrics=client.metrics,
-                concurrency=settings.workers_of(reconciler.name),
+        self._built: list[ApiControllers] = []
+        used: list[Leader] = []
+        for api in served:
+            leader = (leaders or {}).get(api.group, manager.leader)
+            parts = ApiParts(
+                leader.client,
+                leader.recorder or recorder,
+                settings,
+                store,
+                Signals(),
+                connect,
+                exchange,
+                url_of,
             )
-            subscribe(controller, reconciler, caches.store, caches.store.of, signals)
-            manager.add(controller)
-        manager.run_while_leading(self.connections.run)
-        self.webhooks = (
-            Webhooks(client, manager, clusters, settings) if settings.webhooks.port else None
+            self._built.append(_started(api, parts, leader))
+            if leader not in used:
+                used.append(leader)
+        self.webhooks: Webhooks | None = None
+        if settings.webhooks.port:
+            rules = Admission(store.of, settings.namespaces, groups_beside(settings.apis)).handlers
+            own = {path: one for built in self._built for path, one in built.handlers.items()}
+            handlers: dict[str, Handler] = {**rules, **own}
+            self.webhooks = Webhooks(manager, settings, handlers, used)
+
+    @property
+    def clusters(self) -> SlinkyClusters:
+        """Slinky's clusters. Raises LookupError where that API is not served."""
+        return self._of(SlinkyControllers).clusters
+
+    @property
+    def connections(self) -> SlurmConnections:
+        """Connections to the Slurm of Slinky's clusters. Raises LookupError where not served."""
+        return self._of(SlinkyControllers).connections
+
+    def _of(self, type_: type[T]) -> T:
+        for one in self._built:
+            if isinstance(one, type_):
+                return one
+        raise LookupError(f"{type_.__name__} are of an API that this process does not serve")
+
+
+def _started(api: ServedApi, parts: ApiParts, leader: Leader) -> ApiControllers:
+    """Build the controllers of a group and have them run while the process leads for it."""
+    built, client, store = api.build(parts), parts.client, parts.store
+    for reconciler in built.reconcilers:
+        controller = Controller(
+            reconciler.name,
+            reconciler.run,
+            clock=client.clock,
+            metrics=client.metrics,
+            concurrency=parts.settings.workers_of(reconciler.name),
         )
+        subscribe(controller, reconciler, store, store.of, parts.signals)
+        leader.add(controller)
+    for run in built.beside:
+        leader.run_while_leading(run)
+    return built
+
+
+def candidate(
+    transport: Transport,
+    settings: Settings,
+    *,
+    client: Client | None = None,
+    apis: Sequence[ServedApi] = SERVED_APIS,
+) -> tuple[Manager, dict[str, Leader]]:
+    """A manager that waits for the Lease of each API group of the settings, and their Leaders.
+
+    The first one's is the manager's own. Each writes with a client of its own.
+    """
+    client = client if client is not None else Client(transport)
+    served = [one for one in apis if one.group in settings.apis]
+
+    def another() -> Client:
+        return Client(transport, clock=client.clock, metrics=client.metrics)
+
+    def lease_of(api: ServedApi) -> Lease:
+        space = settings.lease_namespace
+        return Lease(another(), space, api.lease, settings.identity)
+
+    first, *others = served
+    manager = Manager(
+        client,
+        lease=lease_of(first),
+        recorder=Recorder(client, REPORTER, settings.identity),
+        namespaces=settings.namespaces,
+    )
+    leaders = {first.group: manager.leader}
+    for api in others:
+        own = another()
+        recorder = Recorder(own, REPORTER, settings.identity)
+        leaders[api.group] = Leader(own, lease=lease_of(api), recorder=recorder)
+        manager.add_leader(leaders[api.group])
+    return manager, leaders
 
 
 async def run(settings: Settings) -> None:
@@ -111,17 +163,13 @@ async def run(settings: Settings) -> None:
     transport = HttpTransport(config)
     try:
         client = Client(transport)
-        lease = None
-        if settings.leader_elect:
-            lease = Lease(
-                Client(transport, metrics=client.metrics),
-                settings.lease_namespace,
-                LEASE,
-                settings.identity,
-            )
         recorder = Recorder(client, REPORTER, settings.identity)
-        manager = Manager(client, lease=lease, recorder=recorder, namespaces=settings.namespaces)
-        Operator(client, manager, recorder, settings)
+        leaders: dict[str, Leader] = {}
+        if settings.leader_elect:
+            manager, leaders = candidate(transport, settings, client=client)
+        else:
+            manager = Manager(client, recorder=recorder, namespaces=settings.namespaces)
+        Operator(client, manager, recorder, settings, leaders=leaders)
         async with serve(
             client.metrics.registry,
             alive=lambda: None,
@@ -131,7 +179,12 @@ async def run(settings: Settings) -> None:
             metrics_host=settings.metrics_host,
             metrics_port=settings.metrics_port or None,
         ):
-            log.info("starting", server=config.server, identity=settings.identity)
+            log.info(
+                "starting",
+                server=config.server,
+                identity=settings.identity,
+                apis=",".join(settings.apis),
+            )
             await manager.run(signals=True)
     finally:
         await transport.close()

@@ -23,6 +23,7 @@ from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import cluster_keys
 from penstock.controllers.observed.slinky_caches import SlinkyCaches
 from penstock.controllers.observed.slinky_endpoints import oldest_restapi
+from penstock.controllers.runtime.apis import SLINKY
 from penstock.controllers.runtime.settings import Settings, Webhooks, parse
 from penstock.controllers.runtime.slurm_connections import Tokens
 from penstock.kube import (
@@ -83,8 +84,9 @@ async def copy_cluster(client: Client, namespaces: Iterable[str]) -> ClusterCopy
         for space in scopes:
             try:
                 items, _ = await list_all(client, resource, Selector(space, labels))
-            except (NotFoundError, ForbiddenError):
-                if not resource.optional:
+            except (NotFoundError, ForbiddenError) as error:
+                forbidden = isinstance(error, ForbiddenError) and not resource.forbidden_is_absent
+                if forbidden or not resource.optional:
                     raise
                 absent.add(f"{resource.group}/{resource.plural}")
                 continue
@@ -97,15 +99,17 @@ async def copy_cluster(client: Client, namespaces: Iterable[str]) -> ClusterCopy
 
 
 async def operator_settings(client: Client) -> Settings:
-    """The settings of the operator that is installed; the usual ones when none is found."""
+    """The settings of the operator that leads Slinky's clusters; the usual ones without one."""
     for deployment in (await list_all(client, DEPLOYMENTS, Selector(None, OPERATOR)))[0]:
         obj: Json = msgspec.json.decode(deployment)
         container: Json = obj["spec"]["template"]["spec"]["containers"][0]
         env = {one["name"]: one.get("value", "") for one in container.get("env", ())}
         settings = parse(container.get("args", ()), env)
-        # A simulated run has no other candidate and serves no webhook.
-        return replace(settings, leader_elect=False, webhooks=Webhooks())
-    return Settings()
+        # Another operator of the cluster may lead for the other API.
+        if SLINKY in settings.apis:
+            # A simulated run has no other candidate and serves no webhook.
+            return replace(settings, apis=(SLINKY,), leader_elect=False, webhooks=Webhooks())
+    return Settings(apis=(SLINKY,))
 
 
 async def _slurms(client: Client, live: ClusterCopy) -> dict[str, Slurm | str]:

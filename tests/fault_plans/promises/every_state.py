@@ -9,13 +9,12 @@ from functools import partial
 
 from fault_plans import worker_sets
 from fault_plans.daemonset import Unfit, is_daemon, machine_of, workers
-from fault_plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
+from fault_plans.process import LEASE, LEASE_SPACE, OPERATOR, listed_at, shown_at
 from fault_plans.promises.budget import Budget
 from fault_plans.promises.maintenance import ReservedPromises
 from penstock.api.cluster.labels import APP_NAME
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
-from penstock.controllers.operator import LEASE
 from penstock.decide.observed.drain_reason import is_own_reason
 from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change

@@ -91,7 +91,7 @@ def ask(
     clusters: SlinkyClusters, path: str, resource: Resource[Any] = QUOTAS, **request: Any
 ) -> Answer:
     given: list[Answer] = []
-    handler = Admission(clusters, groups=(*GROUPS, TINY)).handlers[path]
+    handler = Admission(clusters.caches.store.of, groups=(*GROUPS, TINY)).handlers[path]
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     whole = {"uid": "u", "operation": "CREATE", "namespace": "slurm", "kind": kind, **request}
     body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": whole}

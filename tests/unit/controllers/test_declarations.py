@@ -10,7 +10,7 @@ from penstock.api.slinky.nodeset import NODESETS
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.observed.members import NODESETS_BY_CLUSTER, members_of
 from penstock.controllers.observed.watching import indexed, own_key, spec_changed
-from penstock.controllers.registry import RECONCILERS
+from penstock.controllers.registry import SLINKY_RECONCILERS
 from penstock.controllers.runtime import signals
 from penstock.kube import Client, Manager, Result
 from penstock.kube import Controller as Queue
@@ -61,7 +61,7 @@ def test_each_reconciler_watches_what_it_depends_on() -> None:
     """A watch that is lost shows only as slowness: the next requeue would find the change."""
     found = {
         declared(one).name: " ".join(sorted({w.resource.plural for w in declared(one).watches}))
-        for one in RECONCILERS
+        for one in SLINKY_RECONCILERS
     }
     assert found == WATCHED
 
@@ -69,7 +69,7 @@ def test_each_reconciler_watches_what_it_depends_on() -> None:
 def test_each_signal_has_a_reconciler_that_follows_it() -> None:
     found = {
         one.name: {signal.name for signal in one.signals}
-        for one in map(declared, RECONCILERS)
+        for one in map(declared, SLINKY_RECONCILERS)
         if one.signals
     }
     assert found == FOLLOWED

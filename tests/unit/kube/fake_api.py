@@ -38,7 +38,7 @@ class Fault:
 @dataclass
 class _Watch:
     path: str
-    labels: dict[str, str]
+    labels: dict[str, set[str]]
     lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue[bytes | None])
     stalled: bool = False
     cut: bool = False
@@ -386,13 +386,18 @@ def _merge(old: Json, patch: Json) -> Json:
     return merged
 
 
-def _labels(selector: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in selector.split(",") if part)
+def _labels(selector: str) -> dict[str, set[str]]:
+    """Of `key=value` by commas, or of one `key in (value,...)`."""
+    if " in (" in selector:
+        key, _, values = selector.rstrip(")").partition(" in (")
+        return {key: set(values.split(","))}
+    pairs = (part.split("=", 1) for part in selector.split(",") if part)
+    return {key: {value} for key, value in pairs}
 
 
-def _has(obj: Json, labels: dict[str, str]) -> bool:
+def _has(obj: Json, labels: dict[str, set[str]]) -> bool:
     had = obj["metadata"].get("labels", {})
-    return all(had.get(k) == v for k, v in labels.items())
+    return all(had.get(k) in v for k, v in labels.items())
 
 
 def _within(path: str, collection: str) -> bool:

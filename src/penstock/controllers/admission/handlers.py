@@ -8,62 +8,42 @@ from typing import Any
 import msgspec
 
 from penstock.api.admission import AdmissionResult, ApiGroup, Registry
-from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.meta import Json, KubeStruct, ObjectMeta
+from penstock.api.kubernetes.meta import Json, KubeStruct
 from penstock.api.registry import GROUPS
-from penstock.api.slinky import labels as slinky_labels
-from penstock.controllers.admission.related import RelatedObjectsFinder
-from penstock.controllers.observed.slinky_clusters import SlinkyClusters
-from penstock.decide.slurm_node import topology
+from penstock.controllers.admission.related import CacheOf, RelatedObjectsFinder
 from penstock.kube.webhook.review import NOTHING, AdmissionRequest, Answer, Cause, Handler
-from penstock.translate.slinky.worker_set import MARKS
 
 VALIDATE = "/validate"
 DEFAULT = "/default"
-BIND = "/mutate--v1-binding"
-"""The path of slurm-operator, and the only one for bindings."""
-
-
-class _Target(KubeStruct, frozen=True):
-    kind: str = ""
-    name: str = ""
 
 
 class _Specified(KubeStruct, frozen=True):
     spec: Json | None = None
 
 
-class _Binding(KubeStruct, frozen=True):
-    """What the scheduler sends: which pod goes to which Node. Its annotations become the pod's."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    target: _Target = _Target()
-
-
 class Admission:
-    """Answers about the kinds of all groups by their rules and by the caches of this process."""
+    """Answers about the kinds of some groups by their rules and by the caches of this process."""
 
     def __init__(
         self,
-        clusters: SlinkyClusters,
+        cache_of: CacheOf,
         namespaces: Collection[str] = (),
         groups: Sequence[ApiGroup] = GROUPS,
     ) -> None:
-        self._clusters = clusters
         self._namespaces = namespaces
         self._registry = Registry(groups)
-        self._related = RelatedObjectsFinder(self._registry, clusters.caches.store.of)
+        self._related = RelatedObjectsFinder(self._registry, cache_of)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
-        """By path. One path takes all kinds; the others are those of slurm-operator."""
+        """By path. One path takes all kinds; the others are those of the original operators."""
         older = (
             f"{VALIDATE}-{info.resource.group.replace('.', '-')}-{info.resource.version}-"
             f"{info.resource.kind.lower()}"
             for info in self._registry.kinds
         )
         judged = dict.fromkeys((VALIDATE, *older), self.validate)
-        return {**judged, DEFAULT: self.default, BIND: self.bind}
+        return {**judged, DEFAULT: self.default}
 
     def validate(self, request: AdmissionRequest) -> Answer:
         """Whether this object of ours may be created, changed or deleted."""
@@ -106,37 +86,6 @@ class Admission:
                 for field, value in given.items()
             )
         )
-
-    def bind(self, request: AdmissionRequest) -> Answer:
-        """A worker pod comes to its Node: it is given the Node's place in Slurm's topology.
-
-        Only a place that slurmctld cannot refuse: a slurmd that registers with a wrong one is
-        drained. Any other is told when the node has registered, see `decide.slurm_node.topology`.
-        """
-        binding = msgspec.json.decode(request.object, type=_Binding)
-        caches = self._clusters.caches
-        pod = caches.pods.get(f"{request.namespace}/{request.name or binding.metadata.name}")
-        machine = caches.nodes.get(binding.target.name)
-        if pod is None or machine is None or binding.target.kind not in ("", "Node"):
-            return Answer()
-        labels = pod.metadata.labels
-        if labels.get(app_labels.APP_NAME) != "slurmd":
-            return Answer()
-        place = topology.wanted(MARKS, machine)
-        cluster = f"{request.namespace}/{labels.get(slinky_labels.CLUSTER, '')}"
-        controller = caches.controllers.get(cluster)
-        if not place or controller is None:
-            return Answer()
-        data = self._clusters.config_data(controller)
-        refs = controller.spec.config_file_refs or ()
-        files = {file: text for ref in refs for file, text in data.get(ref.name, {}).items()}
-        if not topology.exists(place, files):
-            return Answer()
-        there = binding.metadata.annotations
-        # Replaced as a whole: a path would have to exist, and its slash be escaped.
-        given = {**there, slinky_labels.TOPOLOGY: place}
-        patch = {"op": "add", "path": "/metadata/annotations", "value": given}
-        return Answer(patch=() if given == there else (patch,))
 
     def _ours(self, namespace: str) -> bool:
         return not self._namespaces or namespace in self._namespaces

@@ -53,7 +53,9 @@ class RelatedObjectsFinder:
         return (one for index in self._users for one in index.get(str(key)))
 
     def _exists(self, namespace: str, one: Reference) -> bool:
-        return self._caches[one.group, one.kind].get(f"{namespace}/{one.name}") is not None
+        """Whether it exists; assumed of a kind that this process does not read."""
+        cache = self._caches.get((one.group, one.kind))
+        return cache is None or cache.get(f"{namespace}/{one.name}") is not None
 
     def _files(self, namespace: str, named: Iterable[Reference]) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}

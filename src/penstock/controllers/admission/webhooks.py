@@ -11,7 +11,7 @@ import asyncio
 import base64
 import binascii
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,10 +27,9 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, OwnerReference
 from penstock.api.kubernetes.resource import Resource
-from penstock.controllers.admission.handlers import Admission
-from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.runtime.settings import Settings
 from penstock.kube import AlreadyExistsError, Cache, Client, Controller, Manager, Result
+from penstock.kube.runtime.leader import Leader
 from penstock.kube.webhook.certificates import (
     AUTHORITY,
     LEAF,
@@ -40,6 +39,7 @@ from penstock.kube.webhook.certificates import (
     next_check,
     renewed,
 )
+from penstock.kube.webhook.review import Handler
 from penstock.kube.webhook.server import WebhookServer
 
 KEY = "certificate"
@@ -50,13 +50,23 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Webhooks:
-    """Serves the webhooks in every process; while leading, keeps the certificate and its trust."""
+    """Serves webhooks in every process; while leading, keeps the certificate and its trust.
+
+    Any Lease is enough for that, as another operator may have those of other API groups: writes
+    exclude each other by the version of the Secret.
+    """
 
     def __init__(
-        self, client: Client, manager: Manager, clusters: SlinkyClusters, settings: Settings
+        self,
+        manager: Manager,
+        settings: Settings,
+        handlers: Mapping[str, Handler],
+        leaders: Iterable[Leader],
     ) -> None:
         options = settings.webhooks
-        self._client = client
+        self.paths = frozenset(handlers)
+        """The paths that are served."""
+        self._clock, self._metrics = manager.client.clock, manager.client.metrics
         self._own = options.own
         self._namespace = settings.namespace
         self._secret = options.secret or f"{options.name}-certificates"
@@ -66,12 +76,7 @@ class Webhooks:
         self._hosts = frozenset(
             {service, f"{service}.svc", f"{service}.svc.{domain}", *options.hosts}
         )
-        self.server = WebhookServer(
-            Admission(clusters, settings.namespaces).handlers,
-            client.metrics,
-            port=options.port,
-            host=options.host,
-        )
+        self.server = WebhookServer(handlers, self._metrics, port=options.port, host=options.host)
         self._secrets = manager.cache(
             SECRETS,
             namespaces=(self._namespace,),
@@ -85,23 +90,32 @@ class Webhooks:
         )
         self._changed = asyncio.Event()
         self._secrets.subscribe(lambda _, __: self._changed.set())
-        loop = Controller("webhook", self.reconcile, clock=client.clock, metrics=client.metrics)
+        for number, leader in enumerate(leaders):
+            self._lead(leader, f"webhook-{number}" if number else "webhook")
+        manager.run_always(self.serve)
+
+    def _lead(self, leader: Leader, name: str) -> None:
+        loop = Controller(
+            name,
+            lambda _: self.reconcile(leader.client),
+            clock=self._clock,
+            metrics=self._metrics,
+        )
         loop.watches(self._secrets, lambda _: [KEY])
         for _, cache in self._configurations:
             loop.watches(cache, lambda _: [KEY])
         # There may be nothing yet that a watch could tell of.
         loop.queue.add(KEY)
-        manager.add(loop)
-        manager.run_always(self.serve)
+        leader.add(loop)
 
-    async def reconcile(self, _: str) -> Result:
+    async def reconcile(self, client: Client) -> Result:
         """Make or renew the certificate when it is time, and have it trusted. Raises KubeError."""
-        now = datetime.fromtimestamp(self._client.clock.time(), UTC)
+        now = datetime.fromtimestamp(self._clock.time(), UTC)
         secret = self._secrets.get(f"{self._namespace}/{self._secret}")
         found = values(secret)
         if not self._own:
             if AUTHORITY in found:
-                await self._trust(found[AUTHORITY])
+                await self._trust(client, found[AUTHORITY])
             return Result()
         owner = self._owner()
         if owner is None:
@@ -111,13 +125,13 @@ class Webhooks:
         bundle = renewed(before, self._hosts, now)
         if bundle != before or not _owned(secret, owner):
             try:
-                await self._write(secret, bundle, owner)
+                await self._write(client, secret, bundle, owner)
             except AlreadyExistsError:
                 # The cache does not show it yet; when it does, it is looked at.
                 return Result(requeue_after=1.0)
             if bundle != before:
                 log.info("webhook certificate made", until=expiry(bundle.leaf).isoformat())
-        await self._trust(bundle.authority)
+        await self._trust(client, bundle.authority)
         return Result(requeue_after=next_check(bundle, now).total_seconds())
 
     async def serve(self) -> None:
@@ -144,7 +158,7 @@ class Webhooks:
             # What was shown before is shown on.
             log.warning("webhook certificate unusable", secret=self._secret, error=str(error))
             return
-        self._client.metrics.certificate_expiry.set(until.timestamp())
+        self._metrics.certificate_expiry.set(until.timestamp())
 
     def _owner(self) -> OwnerReference | None:
         """The configuration that the Secret belongs to; None while there is none."""
@@ -156,7 +170,9 @@ class Webhooks:
                 )
         return None
 
-    async def _write(self, old: Secret | None, bundle: Bundle, owner: OwnerReference) -> None:
+    async def _write(
+        self, client: Client, old: Secret | None, bundle: Bundle, owner: OwnerReference
+    ) -> None:
         meta: Json = {
             "namespace": self._namespace,
             "name": self._secret,
@@ -172,14 +188,14 @@ class Webhooks:
             "data": data,
         }
         if old is None:
-            await self._client.create(SECRETS, manifest)
+            await client.create(SECRETS, manifest)
             return
         # Whoever was faster has made one as good; and the type of a Secret cannot change.
         meta["resourceVersion"] = old.metadata.resource_version
         del manifest["type"]
-        await self._client.apply(SECRETS, manifest)
+        await client.apply(SECRETS, manifest)
 
-    async def _trust(self, authority: bytes) -> None:
+    async def _trust(self, client: Client, authority: bytes) -> None:
         """Write the caBundle of each webhook that does not have it."""
         wanted = base64.b64encode(authority).decode()
         for resource, cache in self._configurations:
@@ -198,7 +214,7 @@ class Webhooks:
                 "metadata": {"name": self._name, "uid": live.metadata.uid},
                 "webhooks": hooks,
             }
-            await self._client.apply(resource, manifest)
+            await client.apply(resource, manifest)
 
 
 def _owned(secret: Secret | None, owner: OwnerReference) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.kinds import CLAIMS, PODS, SERVICE_MONITORS, ConfigMap
+from penstock.api.kubernetes.kinds import CLAIMS, JOBS, PODS, SERVICE_MONITORS, ConfigMap
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.kube import Cache, Index, Manager
@@ -15,20 +15,29 @@ from penstock.kube.runtime.declaration import IndexBy
 
 T = TypeVar("T", bound=KubeObject)
 
-OURS = f"{app_labels.APP_NAME} in ({','.join(app_labels.COMPONENTS)})"
-SELECTORS: Mapping[Resource[Any], str] = {
-    PODS: OURS,
-    CLAIMS: f"{app_labels.APP_NAME}=slurmd",
-    SERVICE_MONITORS: OURS,
-}
-"""Label selectors of resources of which a cluster has many objects of others."""
+DAEMONS = tuple(app_labels.COMPONENTS)
+"""Label app.kubernetes.io/name of pods of Slinky's clusters."""
+WORKERS = ("slurmd",)
 
 
 class CacheStore:
-    """One cache for each resource. Reading is synchronous and sends nothing (see `Lookup`)."""
+    """One cache for each resource. Reading is synchronous and sends nothing (see `Lookup`).
 
-    def __init__(self, manager: Manager) -> None:
+    Of resources of which a cluster has many objects of others it has those with a known label
+    app.kubernetes.io/name: `pods` is that of pods, Jobs and monitors, `pvcs` that of PVCs.
+    """
+
+    def __init__(
+        self, manager: Manager, pods: Iterable[str] = DAEMONS, pvcs: Iterable[str] = WORKERS
+    ) -> None:
         self._manager = manager
+        ours = _named(pods)
+        self._selectors: Mapping[Resource[Any], str] = {
+            PODS: ours,
+            JOBS: ours,
+            SERVICE_MONITORS: ours,
+            CLAIMS: _named(pvcs),
+        }
         self._caches: dict[Resource[Any], Cache[Any]] = {}
         self._indexes: dict[IndexBy[Any], Index[Any]] = {}
         self.own_config_maps = OwnWrites[ConfigMap]()
@@ -41,7 +50,7 @@ class CacheStore:
         """
         found = cast("Cache[T] | None", self._caches.get(resource))
         if found is None or (raw and not found.keep_raw):
-            labels = SELECTORS.get(resource, "")
+            labels = self._selectors.get(resource, "")
             found = self._caches[resource] = self._manager.cache(resource, labels=labels, raw=raw)
         return found
 
@@ -67,3 +76,11 @@ class CacheStore:
     def is_own_write(self, obj: KubeObject) -> bool:
         """Whether our last write made a ConfigMap what it is, or something newer."""
         return isinstance(obj, ConfigMap) and self.own_config_maps.is_own(obj)
+
+
+def _named(names: Iterable[str]) -> str:
+    """The selector of objects with one of these names."""
+    found = tuple(names)
+    if len(found) == 1:
+        return f"{app_labels.APP_NAME}={found[0]}"
+    return f"{app_labels.APP_NAME} in ({','.join(found)})"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import __version__
+from penstock.controllers.runtime.apis import APIS, VARIABLE, parse_apis
 from penstock.render.slinky.inputs import Images
 
 KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
@@ -41,6 +42,8 @@ class Webhooks:
 class Settings:
     """The operator's settings, fixed for the life of the process."""
 
+    apis: tuple[str, ...] = APIS
+    """API groups whose clusters this process leads; of the others it reads and writes nothing."""
     namespaces: tuple[str, ...] = ()
     """Watched namespaces; empty means all."""
     images: Images = field(default_factory=lambda: Images.of(IMAGES))
@@ -79,6 +82,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     """
     parser = argparse.ArgumentParser(prog="penstock-operator", description=__doc__)
     add = parser.add_argument
+    add(
+        "--apis",
+        default=environment.get(VARIABLE, ",".join(APIS)),
+        metavar="GROUPS",
+        help="comma-separated; API groups whose clusters it leads (default: %(default)s)",
+    )
     add("--namespaces", default="", help="comma-separated; watch only these (default: all)")
     add(
         "--slurm-image",
@@ -124,7 +133,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     for option, what in _NOT_SERVED.items():
         if getattr(given, option.removeprefix("--").replace("-", "_")):
             parser.error(f"{option}: {what}")
+    try:
+        apis = parse_apis(given.apis)
+    except ValueError as error:
+        parser.error(f"--apis or {VARIABLE}: {error}")
     return Settings(
+        apis=apis,
         namespaces=_words(given.namespaces),
         images=Images.of(given.slurm_image),
         cluster_domain=given.cluster_domain,

@@ -72,7 +72,7 @@ class Metrics:
         self.cached = Gauge(
             "penstock_cached_objects", "Objects in the cache.", ("resource",), registry=r
         )
-        self.leader = Gauge("penstock_leader", "1 while this process leads.", registry=r)
+        self.leader = Gauge("penstock_leader", "Leases with which this process leads.", registry=r)
         self.events_dropped = Counter(
             "penstock_events_dropped", "Events not written because too many waited.", registry=r
         )

@@ -23,8 +23,8 @@ class Leader:
     """Runs its controllers and functions while this process leads; without a Lease it always does.
 
     `client` is the one that they write with: the Lease guards each of its writes, so each Leader
-    of a process needs a client of its own. `grace` are the seconds that reconciles under way get
-    at the end.
+    of a process needs a client of its own, and a recorder that emits events with it. `grace` are
+    the seconds that reconciles under way get at the end.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Leader:
     ) -> None:
         self.client = client
         self.lease = lease
-        self._recorder = recorder
+        self.recorder = recorder
         self._grace = grace
         self._controllers: list[Controller] = []
         self._beside: list[Run] = []
@@ -82,13 +82,13 @@ class Leader:
         try:
             async with asyncio.TaskGroup() as group:
                 beside = [group.create_task(run()) for run in self._beside]
-                if self._recorder is not None:
-                    group.create_task(self._recorder.run())
+                if self.recorder is not None:
+                    group.create_task(self.recorder.run())
                 await self._run_controllers(stop)
                 for task in beside:
                     task.cancel()
-                if self._recorder is not None:
-                    self._recorder.stop()
+                if self.recorder is not None:
+                    self.recorder.stop()
         finally:
             self._working = False
             gauge.dec()

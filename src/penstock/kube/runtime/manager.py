@@ -106,6 +106,11 @@ class Manager:
         """What its caches hold: resource and label selector of each."""
         return tuple((key.resource, key.labels) for key in self._caches)
 
+    @property
+    def leader(self) -> Leader:
+        """What runs while this process has the Lease of the manager's own client."""
+        return self._leaders[0]
+
     def add(self, controller: Controller) -> None:
         """Run this controller while leading."""
         self._leaders[0].add(controller)

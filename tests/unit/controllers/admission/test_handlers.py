@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,9 +15,10 @@ from penstock.api.kubernetes.kinds import ConfigMap, Node, Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.registry import KINDS
 from penstock.api.slinky import labels as slinky_labels
-from penstock.controllers.admission.handlers import BIND, DEFAULT, VALIDATE, Admission
+from penstock.controllers.admission.binding import BIND, PodBinding
+from penstock.controllers.admission.handlers import DEFAULT, VALIDATE, Admission
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
-from penstock.kube.webhook.review import Answer, answer
+from penstock.kube.webhook.review import Answer, Handler, answer
 from unit.controllers.stage import new_clusters, put
 
 GROUP = "slinky.slurm.net"
@@ -34,12 +36,17 @@ def stored(kind: str, spec: Json, name: str = "a") -> KubeObject:
     return msgspec.convert(manifest(kind, spec, name), TYPES[kind])
 
 
+def handlers(clusters: SlinkyClusters, namespaces: tuple[str, ...] = ()) -> Mapping[str, Handler]:
+    rules = Admission(clusters.caches.store.of, namespaces).handlers
+    return {**rules, BIND: PodBinding(clusters).bind}
+
+
 def ask(
     clusters: SlinkyClusters, path: str, namespaces: tuple[str, ...] = (), **request: Any
 ) -> Answer:
     """The answer to a request that came as JSON, where these namespaces are watched."""
     given: list[Answer] = []
-    handler = Admission(clusters, namespaces).handlers[path]
+    handler = handlers(clusters, namespaces)[path]
     whole = {"uid": "u", "operation": "CREATE", "namespace": "slurm", "name": "a", **request}
     body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": whole}
     answer(json.dumps(body).encode(), lambda one: given.append(handler(one)) or given[0])
@@ -65,10 +72,10 @@ def validate(
 @pytest.mark.parametrize("info", KINDS, ids=lambda info: info.resource.kind)
 def test_every_kind_is_answered_at_the_path_of_slurm_operator_too(info: Any):
     """Slinky section 4: an old configuration that points here is answered."""
-    handlers = Admission(new_clusters()).handlers
+    paths = handlers(new_clusters())
     group = info.resource.group.replace(".", "-")
-    assert f"/validate-{group}-{info.resource.version}-{info.resource.kind.lower()}" in handlers
-    assert {"/mutate--v1-binding", "/validate-slinky-slurm-net-v1beta1-nodeset"} <= set(handlers)
+    assert f"/validate-{group}-{info.resource.version}-{info.resource.kind.lower()}" in paths
+    assert {"/mutate--v1-binding", "/validate-slinky-slurm-net-v1beta1-nodeset"} <= set(paths)
 
 
 def test_a_fault_is_refused_and_what_is_absent_is_told():

@@ -12,13 +12,14 @@ import pytest
 
 from penstock.api.kubernetes.kinds import Secret, WebhookConfiguration
 from penstock.api.kubernetes.meta import Json
-from penstock.controllers.admission.webhooks import KEY, Webhooks, values
+from penstock.controllers.admission.webhooks import Webhooks, values
 from penstock.controllers.runtime.settings import Settings
 from penstock.controllers.runtime.settings import Webhooks as Options
 from penstock.kube import Client, Manager
+from penstock.kube.runtime.leader import Leader
 from penstock.kube.webhook.certificates import Bundle, expiry
 from penstock.simulation.manual_clock import ManualClock, settle
-from unit.controllers.stage import clusters_of, drop, put
+from unit.controllers.stage import drop, put
 from unit.kube.fake_api import FakeApi
 from unit.kube.test_webhook import HOST, serial, shown, trusting
 
@@ -33,16 +34,16 @@ class Site:
         self.api, self.clock = FakeApi(), ManualClock()
         self.configured = 0
         self.clock.wall = datetime.now(UTC).timestamp()
-        client = Client(self.api, clock=self.clock)
-        manager = Manager(client)
+        self.client = Client(self.api, clock=self.clock)
+        manager = Manager(self.client)
         chosen = Options(host=HOST, hosts=(HOST,), **options)
         settings = Settings(namespace="system", webhooks=chosen)
-        self.webhooks = Webhooks(client, manager, clusters_of(manager, settings), settings)
+        self.webhooks = Webhooks(manager, settings, {}, [manager.leader])
         self.configure("")
 
     async def look(self) -> float | None:
         """One reconcile, after which the cache shows the Secret as it is."""
-        result = await self.webhooks.reconcile(KEY)
+        result = await self.webhooks.reconcile(self.client)
         self.see()
         return result.requeue_after
 
@@ -165,7 +166,7 @@ async def test_one_that_another_process_made_first_is_taken():
     await other.look()
     made = other.api.objects[SECRET]
     site.api.put(SECRET, data=made["data"])
-    assert (await site.webhooks.reconcile(KEY)).requeue_after == 1.0
+    assert (await site.webhooks.reconcile(site.client)).requeue_after == 1.0
     assert site.api.objects[SECRET]["data"] == made["data"]
     assert not [one for one in site.api.requests if "configurations" in one.path]
     site.see()
@@ -212,7 +213,7 @@ async def test_the_server_shows_what_is_in_the_secret_and_what_follows_it():
         await settle()
         assert serial(await shown(server, trusting(site.bundle))) == serial(site.bundle)
         assert serial(site.bundle) != serial(first)
-        gauge = site.webhooks._client.metrics.certificate_expiry
+        gauge = site.client.metrics.certificate_expiry
         assert gauge._value.get() == expiry(site.bundle.leaf).timestamp()
     finally:
         running.cancel()
@@ -223,3 +224,13 @@ def test_values_that_are_not_base64_are_left_out():
     secret = Secret(data={"a": "YQ==", "b": "%"})
     assert values(secret) == {"a": b"a"}
     assert values(None) == {}
+
+
+async def test_the_lease_of_any_api_group_is_enough_to_keep_the_certificate():
+    """Another operator may lead for the other group; the certificate is of one's own name."""
+    site, clock = Site(), ManualClock()
+    first, second = (Leader(Client(site.api, clock=clock)) for _ in range(2))
+    manager, settings = Manager(site.client), Settings(webhooks=Options(host=HOST))
+    Webhooks(manager, settings, {}, [first, second])
+    names = [[one.name for one in leader._controllers] for leader in (first, second)]
+    assert names == [["webhook"], ["webhook-1"]]

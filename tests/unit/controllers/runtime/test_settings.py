@@ -33,6 +33,40 @@ def test_arguments_go_before_the_environment():
     assert (found.namespaces, found.workers) == (("a", "b"), 9)
 
 
+@pytest.mark.parametrize(
+    ("text", "apis"),
+    [
+        ("slinky.slurm.net", ("slinky.slurm.net",)),
+        (" slurm.nebius.ai ", ("slurm.nebius.ai",)),
+        ("slurm.nebius.ai,slinky.slurm.net", ("slinky.slurm.net", "slurm.nebius.ai")),
+        ("penstock.dev,slurm.nebius.ai,", ("slurm.nebius.ai",)),
+    ],
+)
+def test_the_api_groups_are_named_in_the_environment_or_as_an_argument(
+    text: str, apis: tuple[str, ...]
+):
+    assert parse([], {"PENSTOCK_APIS": text}).apis == apis
+    assert parse(["--apis", text], {"PENSTOCK_APIS": "slinky.slurm.net"}).apis == apis
+
+
+def test_a_process_leads_for_both_apis_by_default():
+    assert parse([], {}).apis == ("slinky.slurm.net", "slurm.nebius.ai")
+
+
+@pytest.mark.parametrize(
+    "text", ["slurm.example.org", "slinky.slurm.net,nebius", "", " , ", "penstock.dev"]
+)
+def test_an_api_group_that_has_no_clusters_is_an_error_with_the_known_ones(
+    text: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        parse([], {"PENSTOCK_APIS": text})
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "PENSTOCK_APIS" in said
+    assert "name slinky.slurm.net or slurm.nebius.ai, or both with a comma" in said
+
+
 def test_webhooks_are_off_until_a_port_is_given_and_all_can_be_set_in_the_environment():
     assert parse([], {}).webhooks == Webhooks()
     environment = {

@@ -10,7 +10,9 @@ import yaml
 
 from penstock.api.penstock import group as penstock
 from penstock.api.slinky import group as slinky
+from penstock.controllers.admission.binding import BIND
 from penstock.controllers.admission.handlers import Admission
+from penstock.controllers.admission.protected_secrets import WRITE_PATH
 from penstock.controllers.runtime.settings import WEBHOOKS, parse
 from unit.controllers.stage import new_clusters
 
@@ -71,7 +73,7 @@ def test_service_port_path_and_names_fit_what_the_operator_serves():
     assert (port["port"], port["targetPort"]) == (443, "webhook")
     labels = named("Deployment", "penstock-operator")["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    paths = Admission(new_clusters()).handlers
+    paths = {*Admission(new_clusters().caches.store.of).handlers, BIND, WRITE_PATH}
     for hook in HOOKS:
         where = hook["clientConfig"]["service"]
         assert (where["namespace"], where["name"]) == (settings.namespace, settings.webhooks.name)

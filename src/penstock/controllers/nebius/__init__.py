@@ -1,0 +1,1 @@
+"""The reconcilers of kinds of `slurm.nebius.ai`, one file each."""

@@ -1,0 +1,77 @@
+"""Builds the reconcilers of Slinky's kinds, with the state that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penstock.controllers.admission.binding import BIND, PodBinding
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.observed.cluster_state import PartitionOverrides, RejectedFiles
+from penstock.controllers.observed.slinky_caches import SlinkyCaches
+from penstock.controllers.observed.slinky_clusters import SlinkyClusters
+from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints, service_url
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.context import ClusterContext
+from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.runtime.connectivity import PortProbe
+from penstock.controllers.runtime.object_store import ObjectStore
+from penstock.controllers.runtime.served_api import ApiControllers, ApiParts
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.kube.runtime.declaration import Declaration
+from penstock.kube.runtime.state import StateByUid
+
+New: TypeAlias = Callable[[ClusterContext], Declaration]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlinkyControllers(ApiControllers):
+    """What a process runs for Slinky's clusters, and what others read of them."""
+
+    clusters: SlinkyClusters
+    connections: SlurmConnections
+
+
+def build(parts: ApiParts, reconcilers: Iterable[New]) -> SlinkyControllers:
+    """The reconcilers of Slinky's clusters, with one state."""
+    client, settings, signals = parts.client, parts.settings, parts.signals
+    caches = SlinkyCaches(parts.store)
+    secrets = SecretReader(caches.secrets)
+    overrides = StateByUid(caches.controllers, PartitionOverrides)
+    rejected_files = StateByUid(caches.controllers, RejectedFiles)
+    clusters = SlinkyClusters(
+        caches, secrets, settings.images, settings.cluster_domain, overrides, rejected_files
+    )
+    endpoints = ControllerEndpoints(caches, secrets, parts.url_of or service_url)
+    connections = SlurmConnections(
+        endpoints,
+        signals,
+        client.clock,
+        parts.exchange,
+        parts.may_write,
+    )
+    changes = PartitionChanges(clusters, connections, client.clock, signals, overrides)
+    context = ClusterContext(
+        client,
+        settings,
+        caches,
+        secrets,
+        ObjectStore(client, caches),
+        PortProbe(client.clock, parts.connect),
+        parts.recorder,
+        signals,
+        clusters,
+        rejected_files,
+        connections,
+        endpoints,
+        changes,
+        PartitionDrift(client, clusters, connections, changes, signals, parts.recorder),
+    )
+    return SlinkyControllers(
+        reconcilers=tuple(new(context) for new in reconcilers),
+        beside=(connections.run,),
+        handlers={BIND: PodBinding(clusters).bind},
+        clusters=clusters,
+        connections=connections,
+    )
