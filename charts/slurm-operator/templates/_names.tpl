@@ -75,6 +75,11 @@ labels:
 {{- end -}}
 {{- end -}}
 
+{{/* API groups that the operator leads, as YAML: a list. */}}
+{{- define "slurm-operator.apis" -}}
+{{- include "penstock.apis" (dict "given" .Values.operator.apis "path" "operator.apis") -}}
+{{- end -}}
+
 {{/* Namespaces that are watched, as YAML: a list; empty means all. */}}
 {{- define "slurm-operator.namespaces" -}}
 {{- include "slurm-operator.names" .Values.operator.namespaces -}}

@@ -29,6 +29,7 @@ HEADER = "# Made from charts/slurm-operator by `make manifests`. Change it there
 _VALUES: dict[str, Any] = {
     "nameOverride": NAME,
     "global": {"imageRegistry": LOCAL},
+    "operator": {"apis": ["slinky.slurm.net", "slurm.nebius.ai"]},
 }
 _HELM_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
