@@ -9,6 +9,7 @@ import pytest
 from penstock.api.kubernetes.meta import Json
 from penstock.controllers.runtime.apis import APIS, NEBIUS, SLINKY
 from penstock.controllers.runtime.settings import parse
+from penstock.local.charts import CHARTS
 from support.charts import rejection, render
 
 # Helm may have to be compiled first.
@@ -16,8 +17,9 @@ pytestmark = pytest.mark.timeout(1800)
 
 PLACES = {
     "slurm-operator": ("operator",),
+    "soperator": ("controllerManager", "manager"),
 }
-OWN = {"slurm-operator": (SLINKY,)}
+OWN = {"slurm-operator": (SLINKY,), "soperator": (NEBIUS,)}
 CHOICES: list[Any] = [None, [SLINKY], [NEBIUS], f"{NEBIUS}, {SLINKY}", ["penstock.dev", SLINKY]]
 
 
@@ -90,3 +92,10 @@ def test_no_right_is_a_wildcard_and_no_webhook_can_lock_anybody_out(name: str) -
             assert not words & {"*", "pods/exec", "escalate", "bind"}
         for hook in one.get("webhooks", ()):
             assert hook["failurePolicy"] == "Ignore"
+
+
+def test_both_charts_read_the_same_files() -> None:
+    """A right that one operator has for an API, the other has as well."""
+    for shared in ("templates/_apis.tpl", "files/rights.yaml", "files/webhooks.yaml"):
+        first, second = (CHARTS / name / shared for name in PLACES)
+        assert first.read_text() == second.read_text()

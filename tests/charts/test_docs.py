@@ -17,6 +17,7 @@ PAGES = {
     "slurm": DOCS / "helm.md",
     "slurm-operator": DOCS / "helm.md",
     "slurm-cluster": DOCS / "helm-slurmcluster.md",
+    "soperator": DOCS / "helm-soperator.md",
 }
 BEGIN = "<!-- values of {}: written by PENSTOCK_WRITE_DOCS=1 pytest tests/charts/test_docs.py -->\n"
 END = "<!-- end -->"

@@ -22,6 +22,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "charts"
 FILES = sorted(path.name for path in FIXTURES.glob("*.yaml"))
 EVERYTHING = "f21-everything.yaml"
 REGISTRY = "registry.example.com/penstock"
+MONITORS = ("monitoring.coreos.com/v1",)
+"""The Prometheus operator's kinds, for `api_versions`."""
 IMAGES = ("slurm-operator", "slurm-cluster", "soperator")
 """Charts whose objects name images always."""
 
@@ -42,13 +44,15 @@ def render(
     chart: str = "slurm",
     release: str = "slurm",
     namespace: str = "slurm",
+    api_versions: tuple[str, ...] = (),
 ) -> dict[str, Json]:
     """The objects of a release, by `Kind name`; the second of a name has its namespace as well.
 
     Charts that name images need a registry: they get one where the values have no `global`.
     """
     needed: Json = {"global": {"imageRegistry": REGISTRY}} if Path(chart).name in IMAGES else {}
-    found = objects(_rendered(chart, release, namespace, json.dumps({**needed, **(given or {})})))
+    text = json.dumps({**needed, **(given or {})})
+    found = objects(_rendered(chart, release, namespace, text, api_versions))
     named: dict[str, Json] = {}
     for one in found:
         kind, meta = one["kind"], one["metadata"]
@@ -59,8 +63,10 @@ def render(
 
 
 @lru_cache(maxsize=64)
-def _rendered(chart: str, release: str, namespace: str, given: str) -> str:
-    return rendered(chart, release, namespace, json.loads(given))
+def _rendered(
+    chart: str, release: str, namespace: str, given: str, api_versions: tuple[str, ...] = ()
+) -> str:
+    return rendered(chart, release, namespace, json.loads(given), api_versions)
 
 
 def text(given: Mapping[str, Any]) -> str:

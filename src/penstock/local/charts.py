@@ -50,9 +50,16 @@ def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None
 
 
 def rendered(
-    chart: str | Path, release: str, namespace: str, values: Mapping[str, Any] | None = None
+    chart: str | Path,
+    release: str,
+    namespace: str,
+    values: Mapping[str, Any] | None = None,
+    api_versions: Sequence[str] = (),
 ) -> str:
-    """What `helm template` makes of a chart of ours, by name, or of any by its folder."""
+    """What `helm template` makes of a chart of ours, by name, or of any by its folder.
+
+    `api_versions` are groups with a version that the cluster has beside those of Kubernetes.
+    """
     return helm(
         "template",
         release,
@@ -61,6 +68,7 @@ def rendered(
         namespace,
         "--values",
         "-",
+        *(word for one in api_versions for word in ("--api-versions", one)),
         stdin=json.dumps(dict(values or {})),
     )
 

@@ -121,13 +121,17 @@ def architecture(machine: str = "") -> str:
 
 
 def operator_context(folder: Path, arch: str) -> None:
-    """Fill the build context of the operator's image: its wheels and its source.
+    """Fill the build context of the operator's image: its wheels, its source and its programs.
 
     Raises LocalError when the wheels cannot be fetched, or when there are none.
     """
     if not IMAGES.is_dir():
         raise LocalError(f"Images are built from a checkout of the project; {IMAGES} is none.")
     shutil.copytree(_wheels(arch), folder / "site")
+    programs = folder / "bin"
+    programs.mkdir()
+    for program in ("slurm_operator", "sconfigcontroller"):
+        shutil.copy2(IMAGES / OPERATOR.role / program, programs)
     source, target = ROOT / "src/penstock", folder / "src/penstock"
     target.mkdir(parents=True)
     for path in source.glob("*.py"):
