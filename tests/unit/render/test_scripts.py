@@ -220,6 +220,27 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
     assert not (pod.state / "trial").exists()
 
 
+def test_a_trial_reads_the_candidates_of_included_files(pod: Pod, running: subprocess.Popen[str]):
+    seen = pod.seen.with_suffix(".files")
+    pod.slurmctld(f"cp -r ${{last%/*}} {seen}.new && mv {seen}.new {seen}\n{RUNS}")
+    base = "StateSaveLocation=/x\nAccountingStorageHost=y\nKillWait=3\ninclude more.conf\n"
+    files = {
+        "slurm.conf": "include /etc/slurm/base.conf.noedit\nInclude /etc/slurm/users.conf # his\n",
+        "base.conf.noedit": base,
+        "more.conf": "AccountingStorageType=accounting_storage/slurmdbd\nWaitTime=1\n",
+    }
+    pod.candidate.show(files)
+    said(running, f"tried {content_hash(files)} ok")
+    until(seen.exists)
+    head, users, *ours = (seen / "slurm.conf").read_text().split("\n")
+    folder, name = head.removeprefix("include ").rsplit("/", 1)
+    assert name == "base.conf.noedit"
+    assert f"StateSaveLocation={folder.removesuffix('/etc')}/state" in ours
+    assert users == "Include /etc/slurm/users.conf # his"
+    assert (seen / "base.conf.noedit").read_text() == "KillWait=3\ninclude more.conf\n"
+    assert (seen / "more.conf").read_text() == "WaitTime=1\n"
+
+
 @pytest.mark.parametrize(
     ("program", "verdict"),
     [

@@ -61,6 +61,29 @@ content() { # one hash over the names and the content of a folder's files but si
   printf '%s\n' "$sums" | sha256sum | cut -d ' ' -f 1
 }
 
+parts_of() { # paths of a folder's slurm.conf and of the files beside it that it includes, from there
+  found=slurm.conf left=slurm.conf
+  while [ -n "$left" ]; do
+    more=
+    for file in $left; do
+      name='(/etc/slurm/|\./)?([A-Za-z0-9._-]+)'
+      for name in $(sed -nE "s,^[[:space:]]*include[[:space:]]+$name[[:space:]]*(#.*)?\$,\2,Ip" "$1/$file"); do
+        case " $found " in *" $name "*) continue ;; esac
+        [ -f "$1/$name" ] || continue
+        found="$found $name" more="$more $name"
+      done
+    done
+    left=$more
+  done
+  for file in $found; do
+    for name in $found; do
+      quoted=$(printf '%s' "$name" | sed 's/[.]/[.]/g')
+      sed -i -E "s,^([[:space:]]*include[[:space:]]+)/etc/slurm/($quoted)([[:space:]#]|\$),\1$1/\2\3,I" "$1/$file"
+    done
+    printf '%s ' "$1/$file"
+  done
+}
+
 same() { # whether a volume still shows the generation that was seen last
   [ -n "$2" ] && [ "$1/..data" -ef "$1/$2" ]
 }
@@ -79,6 +102,7 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
     return 3
   fi
   chmod -R u+rw "$trial/etc"
+  parts=$(parts_of "$trial/etc")
   fresh=-c
   if [ -n "$spool" ] && cp "$spool/node_state" "$spool/clustername" "$trial/state/" 2>/dev/null; then
     fresh=
@@ -88,13 +112,14 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
   own='StateSaveLocation|Slurmctld(PidFile|Port|LogFile|PrimaryO[nf]+Prog)|SlurmSchedLogFile|AuthInfo'
   own="$own|(Suspend|Resume|ResumeFail|Reboot)Program|AccountingStorage[A-Za-z]*"
   own="$own|PriorityWeightFairshare" # which is fatal without accounting
+  # shellcheck disable=SC2086
   sed -i -E "/^[[:space:]]*($own)[[:space:]]*=/Id
 /^[[:space:]]*SlurmctldParameters[[:space:]]*=/I{s/,reconfig_on_restart//I;s/=reconfig_on_restart,/=/I}" \
-    "$trial/etc/slurm.conf"
+    $parts
   host=$(hostname)
-  if grep -qiE "^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)" "$trial/etc/slurm.conf"; then
-    sed -i -E "/^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)/I!{/^[[:space:]]*SlurmctldHost=/Id}" \
-      "$trial/etc/slurm.conf"
+  # shellcheck disable=SC2086
+  if grep -qiE "^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)" $parts; then
+    sed -i -E "/^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)/I!{/^[[:space:]]*SlurmctldHost=/Id}" $parts
   fi
   printf '\n%s\n' "StateSaveLocation=$trial/state" "SlurmctldPidFile=$trial/pid" \
     SlurmctldPort=16817 AuthInfo=disable_sack >>"$trial/etc/slurm.conf"

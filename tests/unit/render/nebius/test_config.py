@@ -336,9 +336,17 @@ def test_the_manifest_is_what_sha256sum_prints(current: Any, tmp_path: Path):
     assert printed.stdout == manifest(data)
 
 
-def test_the_own_hash_follows_the_clusters_own_lines_only(current: Any):
-    inputs = current()
-    other = replace(inputs, node_sets=(), published=files(inputs), in_effect="PartitionName=old\n")
-    assert own_hash(other) == own_hash(inputs)
-    assert own_hash(current(raw("PartitionName=x Nodes=ALL"))) == own_hash(inputs)
-    assert own_hash(current({CUSTOM: "KillWait=5"})) != own_hash(inputs)
+def test_the_own_hash_follows_the_clusters_own_lines_only(current: Any, older: Any):
+    for made in (current, older):
+        inputs = made()
+        own, custom = own_hash(files(inputs)), inputs.cluster.spec.custom_slurm_config
+        many = nebius.made("nodesets-5.0-0", {"spec.replicas": 900, "spec.gpu.enabled": True})
+        for other in (
+            replace(inputs, node_sets=()),
+            replace(inputs, node_sets=(many,), in_effect="PartitionName=old\n"),
+            made(raw("PartitionName=x Nodes=ALL")),
+            made({CUSTOM: f"{custom}PartitionName=y Nodes=ALL\n"}),
+        ):
+            assert own_hash(files(other)) == own
+        for changes in ({CUSTOM: f"{custom}KillWait=5"}, {"spec.slurmConfig.epilog": "/e"}):
+            assert own_hash(files(made(changes))) != own

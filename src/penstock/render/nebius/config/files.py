@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
-from msgspec import structs
-
-from penstock.api.nebius.configuration import PartitionConfiguration
 from penstock.render.config.content import content_hash
 from penstock.render.nebius.config.cgroup_conf import cgroup_conf
 from penstock.render.nebius.config.gres_conf import gres_conf
@@ -14,12 +11,33 @@ from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.config.lines import BANNER
 from penstock.render.nebius.config.mpi_conf import mpi_conf
 from penstock.render.nebius.config.plugstack_conf import plugstack_conf
-from penstock.render.nebius.config.slurm_conf import file_names, slurm_conf_files
+from penstock.render.nebius.config.slurm_conf import CURRENT, file_names, slurm_conf_files
 from penstock.slurm.conf.includes import FOLDER, SLURM_CONF
 from penstock.slurm.partition.retention import without_records
 
 SLURM_REST_CONF = "slurm_rest.conf"
 TOPOLOGY_CONF = "topology.conf"
+_OF_NODES = frozenset({"gres.conf", TOPOLOGY_CONF})
+_KEYS_OF_NODE_SETS = frozenset(
+    {
+        "GresTypes",
+        "MaxArraySize",
+        "MaxNodeCount",
+        "ReconfigFlags",
+        "ResumeFailProgram",
+        "ResumeProgram",
+        "ResumeRate",
+        "SlurmctldParameters",
+        "SlurmdPort",
+        "SuspendExcStates",
+        "SuspendProgram",
+        "SuspendRate",
+        "SuspendTime",
+        "SuspendTimeout",
+        "TopologyParam",
+        "TopologyPlugin",
+    }
+)
 
 
 def files(inputs: ConfigInputs) -> dict[str, str]:
@@ -39,23 +57,22 @@ def files(inputs: ConfigInputs) -> dict[str, str]:
     }
 
 
-def own_hash(inputs: ConfigInputs) -> str:
-    """The hash of what the SlurmCluster itself brings to the files.
+def own_hash(data: Mapping[str, str]) -> str:
+    """The hash of what the SlurmCluster itself brings to files.
 
     Partitions are left out, and so is what comes of NodeSets: they change while the SlurmCluster's
     own lines are rejected.
     """
-    spec = structs.replace(inputs.cluster.spec, partition_configuration=PartitionConfiguration())
-    bare = replace(
-        inputs,
-        cluster=structs.replace(inputs.cluster, spec=spec),
-        node_sets=(),
-        published={},
-        in_effect="",
-        freed=frozenset[str](),
-        rejected_partitions=frozenset[str](),
-    )
-    return content_hash({file: without_records(text) for file, text in files(bare).items()})
+    found = {file: without_records(text) for file, text in data.items() if file not in _OF_NODES}
+    for file in {SLURM_CONF, CURRENT.own} & found.keys():
+        lines = found[file].split("\n")
+        found[file] = "\n".join(line for line in lines if not _is_of_node_sets(line))
+    return content_hash(found)
+
+
+def _is_of_node_sets(line: str) -> bool:
+    """Whether a line of the operator's own keys may follow NodeSets; remarks count as such."""
+    return line.startswith("#") or line.partition("=")[0] in _KEYS_OF_NODE_SETS
 
 
 def _slurm_rest_conf(inputs: ConfigInputs) -> str:
