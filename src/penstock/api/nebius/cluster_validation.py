@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
+from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
 from penstock.api.nebius.rule_parts import (
     ABSENT,
@@ -71,6 +72,7 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
     if spec == _NO_SPEC:
         return
     yield from same_sources(spec)
+    yield from cluster_texts(spec)
     yield from user_isolation_problems(spec.slurm_nodes.login)
     exporter = spec.slurm_nodes.exporter
     if exporter.enabled:

@@ -10,6 +10,7 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.nebius.active_check import ActiveCheck
+from penstock.api.nebius.conf_texts import nodeset_texts
 from penstock.api.nebius.jailed_config import JailedConfig
 from penstock.api.nebius.labels import PARENT_CLUSTER
 from penstock.api.nebius.names import cluster_of
@@ -59,8 +60,9 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
 
 
 def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:
-    """A budget that the current version rejects and older ones accepted."""
+    """A budget that the current version rejects and older ones accepted, and texts of files."""
     spec = obj.spec
+    yield from nodeset_texts(spec)
     most = spec.max_unavailable
     if isinstance(most, str):
         share = Fraction(int(most[:-1]), 100) if _PERCENT.fullmatch(most) else None

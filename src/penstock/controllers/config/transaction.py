@@ -31,7 +31,7 @@ from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render.config.content import content_hash, rejections_in
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method_table import table
-from penstock.slurm.conf.includes import SLURM_CONF
+from penstock.slurm.conf.includes import resolved
 from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200
@@ -114,7 +114,7 @@ class ConfigTransaction:
             hung=start.hung,
             starting="" if serves else runs.message,
             rejected=self._refused(source),
-            unfit=unfit(data.get(SLURM_CONF, "")),
+            unfit=unfit(resolved(data)),
             is_complete=source.is_complete(),
             table=table(version, parser),
             unknown=unknown_words(unknown(data, version), version) if worked else "",
