@@ -49,7 +49,7 @@ TOPOLOGY_SINCE: Final = V25_05
 """A node has a topology of its own, which slurmrestd shows and changes."""
 
 _MAJOR = re.compile(r"(?:\A|[^\d.])(\d\d)\.(02|05|08|11)(?![\d])")
-_TAG = re.compile(r"\A(?:v|slurm-?)?(\d\d)\.(02|05|08|11)(?!\d)")
+_TAG = re.compile(r"(?:\A(?:v|slurm-?)?|-slurm-?)(\d\d)\.(02|05|08|11)(?!\d)")
 
 
 def parse(text: str) -> Version | None:
@@ -59,12 +59,12 @@ def parse(text: str) -> Version | None:
 
 
 def of_image(reference: str) -> Version | None:
-    """The release that the tag of an image begins with; None when it names none.
+    """The release that the tag of an image begins with or names after `-slurm`; None without one.
 
-    `25.11-ubuntu24.04` is 25.11; a digest alone names no release.
+    `25.11-ubuntu24.04` and `5.0.0-slurm25.11.3` are 25.11; a digest alone names no release.
     """
     name = reference.partition("@")[0].rpartition("/")[2]
-    found = _TAG.match(name.partition(":")[2])
+    found = _TAG.search(name.partition(":")[2])
     return Version(int(found[1]), int(found[2])) if found else None
 
 

@@ -35,6 +35,8 @@ IMAGES = Images.of("example/{role}:26.05-abc")
         ("localhost:24.11/slurmctld", None),
         ("slurmctld:latest", None),
         ("slurmctld:ubuntu24.04", None),
+        ("x/controller_slurmctld:5.0.0-slurm26.05.3-nebius-2", V26_05),
+        ("x/controller_slurmctld:1.23.3-noble-slurm25.05.4", V25_05),
         ("slurmctld:24.110", None),
         ("slurmctld:2024.11", None),
         ("", None),

@@ -102,6 +102,17 @@ def test_a_line_of_an_included_file_is_named_with_its_file():
     assert place(words, files) == " (line 2 of extra.conf: SchedulerType=sched/none)"
 
 
+def test_a_fault_in_an_included_file_is_named_with_its_own_line():
+    """Words of slurmctld 26.05."""
+    files = {**SPLIT, "extra.conf": "KillWait=30\nNoSuchKey=1\n"}
+    words = (
+        "error: _parse_next_key: Parsing error at unrecognized key: NoSuchKey / error: "
+        '"Include" failed in file /run/reconfigure/trial/etc/slurm.conf line 3 / fatal: Unable to '
+        "process configuration file"
+    )
+    assert place(words, files) == " (line 2 of extra.conf: NoSuchKey=1)"
+
+
 def test_a_key_that_the_release_lacks_is_found_in_an_included_file():
     files = {**SPLIT, "base.conf": "MetricsType=metrics/openmetrics\n"}
     assert unknown(files, V24_11) == ("MetricsType (line 1 of base.conf, known since 25.11)",)

@@ -21,6 +21,8 @@ _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]+")
 _REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
 """slurmctld's remark on a key that is in a file twice. It rejects nothing for it."""
+_INCLUDED = re.compile(r'"Include" failed in file \S+ line \d+')
+"""Its remark after a fault in an included file, about the line of the Include."""
 
 
 def has_worked(conditions: Sequence[Condition]) -> bool:
@@ -138,7 +140,7 @@ def place(words: str, declared: Mapping[str, str]) -> str:
         for file in (SLURM_CONF, *included(declared))
         for number, line in enumerate(declared.get(file, "").split("\n"), 1)
     ]
-    words = _REPEATED.sub("", words)
+    words = _INCLUDED.sub("", _REPEATED.sub("", words))
     named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
     scores = [len(named & _words_of(line)) for _, _, line in lines]
     best = max(scores, default=0)
