@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from penstock.slurm.conf.document import ConfError, Document, Line, quoted
 from penstock.slurm.partition.declaration import DEFAULT, PARTITION
@@ -21,21 +22,26 @@ _NO_WORD = re.compile(r"\s*+[\w.]++|\s++|.", re.DOTALL)
 _COMMENT = re.compile(r"(?<!\\)#")
 
 
-def with_words(text: str, name: str, words: Words) -> str:
-    """A slurm.conf in which the last line of a partition has these words.
+def with_words(text: str, words: Mapping[str, Words]) -> str:
+    """A slurm.conf in which the last line of each of these partitions has its words.
 
-    It is unchanged when there is no such line, or a value cannot be written.
+    A line stays as it is when a value cannot be written, or would change other lines.
     """
     lines = list(Document.parse(text).lines)
-    places = [i for i, line in enumerate(lines) if is_line_of(line, name)]
-    if not places:
-        return text
-    try:
-        changed = edited(lines[places[-1]].text, words)
-    except ConfError:
-        return text
-    new = "".join(changed if i == places[-1] else line.text for i, line in enumerate(lines))
-    return new if len(Document.parse(new).lines) == len(lines) else text
+    places = {
+        line.settings[0].value: i
+        for i, line in enumerate(lines)
+        if line.settings and line.settings[0].key.lower() == PARTITION.lower()
+    }
+    raw = [line.text for line in lines]
+    for name, place in places.items():
+        if name not in words:
+            continue
+        with suppress(ConfError):
+            changed = edited(raw[place], words[name])
+            if len(Document.parse(changed).lines) == 1:
+                raw[place] = changed
+    return "".join(raw)
 
 
 def is_line_of(line: Line, name: str) -> bool:

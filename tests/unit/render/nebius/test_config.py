@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -350,3 +351,17 @@ def test_the_own_hash_follows_the_clusters_own_lines_only(current: Any, older: A
             assert own_hash(files(other)) == own
         for changes in ({CUSTOM: f"{custom}KillWait=5"}, {"spec.slurmConfig.epilog": "/e"}):
             assert own_hash(files(made(changes))) != own
+
+
+def test_thousands_of_partitions_with_names_of_workers_are_read_once(older: Any):
+    lines = [f"PartitionName=p{i} Nodes=worker-[{i % 50}-99]" for i in range(1000)]
+    inputs = older(raw(*lines))
+    began = time.process_time()
+    found = conf(inputs).records("PartitionName")
+    # Reading the whole text for each line takes a minute.
+    assert time.process_time() - began < 10
+    assert found[-1].get("Nodes") == "penstock-p999"
+    # More names than Slurm has nodes are left to slurmctld.
+    many = "".join(f"PartitionName=p{i} Nodes=worker-[0-65000]\n" for i in range(4))
+    text = files(older({CUSTOM: many}))["custom_slurm.conf"]
+    assert text.endswith("PartitionName=p3 Nodes=worker-[0-65000]\n")

@@ -9,8 +9,8 @@ while workers come and go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
@@ -29,6 +29,9 @@ from penstock.slurm.partition.declaration import (
 from penstock.slurm.partition.line_words import with_words
 from penstock.translate.object_ref import object_ref
 
+_MOST_NAMES = 2**17
+"""Names of nodes that are read in one text: each costs about a microsecond. Slurm has at most half
+as many nodes; a text with more stays as it is from there on."""
 _WORKER = re.compile(r"(.+)-(?:0|[1-9][0-9]*)")
 
 
@@ -42,14 +45,13 @@ class Named:
 
 def with_node_sets(inputs: ConfigInputs, text: str) -> str:
     """Lines of slurm.conf with node sets in place of workers' names; all else stays as it is."""
-    for name, found in _named(inputs, text):
-        text = with_words(text, name, {NODES: found.nodes})
-    return text
+    named = _named(text, _dynamic_sets(inputs))
+    return with_words(text, {name: {NODES: found.nodes} for name, found in named})
 
 
 def feature_lines(inputs: ConfigInputs, text: str) -> list[str]:
     """NodeSet lines for the workers that partitions of a text name one by one, by partition."""
-    marked = sorted({name for name, found in _named(inputs, text) if found.workers})
+    marked = sorted({name for name, found in _named(text, _dynamic_sets(inputs)) if found.workers})
     return [f"NodeSet={node_set(name)} Feature={feature(name)}" for name in marked]
 
 
@@ -68,33 +70,46 @@ def partition_specs(inputs: ConfigInputs, text: str) -> tuple[PartitionSpec, ...
             selector=None,
             settings={},
         )
-        for name, found in _named(inputs, text)
+        for name, found in _named(text, _dynamic_sets(inputs))
         if found.workers
     )
 
 
-def _named(inputs: ConfigInputs, text: str) -> Iterator[tuple[str, Named]]:
+@lru_cache(maxsize=16)
+def _named(text: str, sets: tuple[tuple[str, int], ...]) -> tuple[tuple[str, Named], ...]:
     """The partitions of a text that name workers; of a name given twice the last line."""
-    sizes = _dynamic_sets(inputs)
     records = {one.name: one for one in Document.parse(text).records(PARTITION)}
+    found: list[tuple[str, Named]] = []
+    left, sizes = _MOST_NAMES, dict(sets)
     for name, record in records.items():
-        if name.upper() == DEFAULT:
-            continue
         given = record.get(NODES) or ""
-        found = _without_workers(name, given, sizes)
-        if found.nodes != given:
-            yield name, found
+        count = _count(given)
+        if name.upper() == DEFAULT or count > left:
+            continue
+        left -= count
+        named = _without_workers(name, given, sizes)
+        if named.nodes != given:
+            found.append((name, named))
+    return tuple(found)
 
 
-def _dynamic_sets(inputs: ConfigInputs) -> dict[str, int]:
-    """Workers of each node set whose nodes register themselves, by its name."""
+def _count(nodes: str) -> int:
+    try:
+        return hostlist.count(nodes)
+    except HostListError:
+        return 0
+
+
+def _dynamic_sets(inputs: ConfigInputs) -> tuple[tuple[str, int], ...]:
+    """Node sets whose nodes register themselves, each with the number of its workers."""
     worker = inputs.cluster.spec.slurm_nodes.worker
     own = {names.IMPLICIT_NODE_SET: worker.size or 0} if worker is not None else {}
-    return own | {
+    every = own | {
         one.metadata.name: one.spec.replicas
         for one in inputs.node_sets
         if not one.spec.ephemeral_nodes
     }
+    return tuple(sorted(every.items()))
 
 
 def _without_workers(partition: str, nodes: str, sizes: dict[str, int]) -> Named:
