@@ -5,86 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.render.config.content import content_hash
 from penstock.render.parts.script import script
-from support.volume import Volume
-
-REFUSED = "slurm_reconfigure error: Unspecified error"
-AWAY = "slurm_reconfigure error: Unable to contact slurm controller (connect failure)"
-RUNS = 'echo "[2026-01-01T00:00:00.123] Running as primary controller"\nexec sleep 60\n'
-
-
-class ConfVolume(Volume):
-    """A volume with slurm.conf in it."""
-
-    def write(self, text: str | None = None, **others: str) -> None:
-        """Another generation: slurm.conf with this text, and dot files by their names."""
-        given = {f".{name}": value for name, value in others.items()}
-        given |= {"slurm.conf": text, "slurm.key": "secret"} if text is not None else {}
-        self.show(given)
-
-
-class Pod:
-    """The volumes, stand-ins for Slurm's programs, and the side container."""
-
-    def __init__(self, root: Path) -> None:
-        self.etc, self.candidate = ConfVolume(root / "etc"), ConfVolume(root / "candidate")
-        self.state, self.bin, self.spool = root / "state", root / "bin", root / "spool"
-        for directory in (self.state, self.bin, self.spool):
-            directory.mkdir()
-        self.answer, self.calls, self.seen = root / "answer", root / "calls", root / "seen"
-        self.calls.touch()
-        self.program(
-            "scontrol",
-            f"echo x >>{self.calls}\n[ -f {self.answer} ] || exit 0\ncat {self.answer}\nexit 1\n",
-        )
-        self.slurmctld(RUNS)
-        self.etc.write("first")
-        self.candidate.write("first")
-
-    def program(self, name: str, text: str) -> None:
-        new = self.bin / f".{name}"
-        new.write_text(f"#!/bin/sh\n{text}")
-        new.chmod(0o755)
-        new.rename(self.bin / name)
-
-    def slurmctld(self, text: str) -> None:
-        """What a trial start does; its slurm.conf and arguments are kept."""
-        version = '[ "$1" != -V ] || { echo "slurm-wlm 26.05.5"; exit; }\n'
-        keep = f'for last; do :; done\ncp "$last" {self.seen}\necho "$@" >{self.seen}.args\n'
-        self.program("slurmctld", version + keep + text)
-
-    def refuse(self, answer: str) -> None:
-        new = self.answer.with_suffix(".new")
-        new.write_text(answer)
-        new.rename(self.answer)
-
-    def start(self, **more: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ["bash", "-c", script("reconfigure")],
-            env={
-                "PATH": f"{self.bin}:{os.environ['PATH']}",
-                "SLURM_ETC": str(self.etc.path),
-                "SLURM_CANDIDATE": str(self.candidate.path),
-                "SLURM_STATE": str(self.spool),
-                "RECONFIGURE_STATE": str(self.state),
-                "RECONFIGURE_TICK": "0.02",
-                **more,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-
-def hash_of(text: str) -> str:
-    return content_hash({"slurm.conf": text, "slurm.key": "left out"})
+from support.reconfigure_pod import AWAY, REFUSED, RUNS, Pod, hash_of, lines_until, until
 
 
 @pytest.fixture
@@ -95,7 +22,7 @@ def pod(tmp_path: Path) -> Pod:
 @pytest.fixture
 def running(pod: Pod) -> Iterator[subprocess.Popen[str]]:
     process = pod.start()
-    said(process, f"tried {hash_of('first')} ok")
+    lines_until(process, f"tried {hash_of('first')} ok")
     yield process
     process.kill()
     process.communicate()
@@ -105,7 +32,7 @@ def running(pod: Pod) -> Iterator[subprocess.Popen[str]]:
 def impatient(pod: Pod) -> Iterator[subprocess.Popen[str]]:
     """One that gives a trial a second, and makes it again soon."""
     process = pod.start(RECONFIGURE_TRIAL="1", RECONFIGURE_PATIENCE="1")
-    said(process, f"tried {hash_of('first')} ok")
+    lines_until(process, f"tried {hash_of('first')} ok")
     yield process
     process.kill()
     process.communicate()
@@ -114,7 +41,7 @@ def impatient(pod: Pod) -> Iterator[subprocess.Popen[str]]:
 def test_it_logs_the_version_of_slurm_in_its_image_first(pod: Pod) -> None:
     process = pod.start()
     try:
-        assert said(process, "effective")[0] == "penstock: slurm 26.05.5"
+        assert lines_until(process, "effective")[0] == "penstock: slurm 26.05.5"
     finally:
         process.kill()
         process.communicate()
@@ -137,30 +64,13 @@ def test_a_trial_that_cannot_read_the_state_blames_no_line(
     pod.slurmctld(f"cat <<'END'\n{words}\nEND\nexit 1\n")
     pod.candidate.write("PartitionName=long Nodes=ALL")
     found = hash_of("PartitionName=long Nodes=ALL")
-    assert f"untried {found}: " in said(running, found)[-1]
-
-
-def said(process: subprocess.Popen[str], words: str) -> list[str]:
-    """All lines up to the next one with these words; fails when the process ends before."""
-    assert process.stdout
-    lines: list[str] = []
-    while line := process.stdout.readline():
-        lines.append(line.rstrip("\n"))
-        if words in line:
-            return lines
-    raise AssertionError(f"ended without saying {words!r}: {lines}")
-
-
-def until(seen: Callable[[], bool]) -> None:
-    """Wait for it, for as long as the test may take."""
-    while not seen():
-        time.sleep(0.01)
+    assert f"untried {found}: " in lines_until(running, found)[-1]
 
 
 def test_what_slurmctld_starts_with_is_in_effect_and_tries_nothing(pod: Pod):
     process = pod.start()
     first = hash_of("first")
-    assert said(process, "tried")[1:] == [
+    assert lines_until(process, "tried")[1:] == [
         f"penstock: effective {first}",
         f"penstock: tried {first} ok",
     ]
@@ -171,14 +81,14 @@ def test_what_slurmctld_starts_with_is_in_effect_and_tries_nothing(pod: Pod):
 
 def test_candidates_are_tried_and_slurmctld_is_not_asked(pod: Pod, running: subprocess.Popen[str]):
     pod.candidate.write("second")
-    said(running, f"tried {hash_of('second')} ok")
+    lines_until(running, f"tried {hash_of('second')} ok")
     assert not pod.calls.read_text()
 
 
 def test_a_changed_file_makes_slurmctld_reconfigure(pod: Pod, running: subprocess.Popen[str]):
     """Feature row 6."""
     pod.etc.write("second")
-    said(running, f"effective {hash_of('second')}")
+    lines_until(running, f"effective {hash_of('second')}")
     assert pod.calls.read_text() == "x\n"
 
 
@@ -186,9 +96,9 @@ def test_a_change_that_needs_nothing_of_slurmctld_is_not_reconfigured(
     pod: Pod, running: subprocess.Popen[str]
 ):
     pod.candidate.write("second", live=hash_of("second"))
-    said(running, f"tried {hash_of('second')} ok")
+    lines_until(running, f"tried {hash_of('second')} ok")
     pod.etc.write("second")
-    said(running, f"effective {hash_of('second')}")
+    lines_until(running, f"effective {hash_of('second')}")
     assert not pod.calls.read_text()
 
 
@@ -196,7 +106,7 @@ def test_a_change_while_nobody_watched_is_taken_up_at_the_next_start(pod: Pod):
     """D39."""
     (pod.state / "applied").write_text("something older")
     process = pod.start()
-    said(process, f"effective {hash_of('first')}")
+    lines_until(process, f"effective {hash_of('first')}")
     process.kill()
     process.communicate()
     assert pod.calls.read_text() == "x\n"
@@ -211,7 +121,7 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
         "SlurmctldPrimaryOnProg=/bin/on\nPriorityWeightFairshare=9\nKept=1\n"
     )
     pod.candidate.write(text)
-    said(running, f"tried {hash_of(text)} ok")
+    lines_until(running, f"tried {hash_of(text)} ok")
     lines = pod.seen.read_text().split()
     assert lines[:2] == ["SlurmctldParameters=enable_configless", "Kept=1"]
     assert lines[2].startswith(f"StateSaveLocation={pod.state}/trial")
@@ -253,7 +163,7 @@ def test_what_is_the_files_fault_is_rejected(
 ):
     pod.slurmctld(program)
     pod.candidate.write("second")
-    assert f"{hash_of('second')} {verdict}" in said(running, "penstock: tried")[-1]
+    assert f"{hash_of('second')} {verdict}" in lines_until(running, "penstock: tried")[-1]
 
 
 @pytest.mark.parametrize(
@@ -269,19 +179,19 @@ def test_a_trial_without_a_verdict_is_repeated(
 ):
     pod.slurmctld(program)
     pod.candidate.write("second")
-    (*_, line) = said(impatient, hash_of("second"))
+    (*_, line) = lines_until(impatient, hash_of("second"))
     assert line.startswith(f"penstock: untried {hash_of('second')}: ")
     assert why in line
     assert not (pod.state / "tried").exists()
     pod.slurmctld(RUNS)
-    lines = said(impatient, f"tried {hash_of('second')} ok")
+    lines = lines_until(impatient, f"tried {hash_of('second')} ok")
     assert not any("refused" in one for one in lines)
 
 
 def test_a_slow_host_gets_more_time_with_each_trial(pod: Pod, impatient: subprocess.Popen[str]):
     pod.slurmctld(f"sleep 2.5\n{RUNS}")
     pod.candidate.write("second")
-    lines = said(impatient, f"tried {hash_of('second')} ok")
+    lines = lines_until(impatient, f"tried {hash_of('second')} ok")
     assert any(f"untried {hash_of('second')}" in line for line in lines)
 
 
@@ -290,7 +200,7 @@ def test_an_image_without_slurmctld_reports_it_and_takes_nothing(
 ):
     (pod.bin / "slurmctld").unlink()
     pod.candidate.write("second")
-    (line,) = said(running, hash_of("second"))
+    (line,) = lines_until(running, hash_of("second"))
     assert line.startswith(f"penstock: untried {hash_of('second')}: the image")
 
 
@@ -303,7 +213,7 @@ def test_a_correction_does_not_wait_for_a_long_trial_of_what_it_corrects(
     pod.candidate.write("second")
     until(going.exists)
     pod.candidate.write("third")
-    lines = said(running, f"tried {hash_of('third')} ok")
+    lines = lines_until(running, f"tried {hash_of('third')} ok")
     assert not any("untried" in line for line in lines)
 
 
@@ -311,15 +221,15 @@ def test_what_takes_effect_by_a_restart_waits_for_it_and_is_not_called_in_effect
     pod: Pod, running: subprocess.Popen[str]
 ):
     pod.candidate.write("second", restart=hash_of("second"))
-    said(running, f"tried {hash_of('second')} ok")
+    lines_until(running, f"tried {hash_of('second')} ok")
     pod.etc.write("second")
-    lines = said(running, f"penstock: pending {hash_of('second')}")
+    lines = lines_until(running, f"penstock: pending {hash_of('second')}")
     assert not any("effective" in line for line in lines)
     assert not pod.calls.read_text()
     # It may have started with these meanwhile, so it reads the former ones once more.
     pod.candidate.write("first", restart="")
     pod.etc.write("first")
-    said(running, f"effective {hash_of('first')}")
+    lines_until(running, f"effective {hash_of('first')}")
     assert pod.calls.read_text()
 
 
@@ -337,13 +247,13 @@ def test_nothing_that_slurmctld_logs_can_pass_for_a_line_of_the_containers(
     words.write_text(f"fatal: Ümlaut{end}{FORGED}")
     pod.slurmctld(f"cat {words}\nexit 1\n")
     pod.candidate.write("bad")
-    (line,) = said(running, hash_of("bad"))
+    (line,) = lines_until(running, hash_of("bad"))
     between = " / " if end == "\n" else f"?{end[1:]}" if len(end) > 1 else "?"
     expected = f"penstock: tried {hash_of('bad')} refused: fatal: Ümlaut{between}{FORGED}"
     assert line == expected
-    pod.refuse(f"no{end}{FORGED}")
+    pod.reject(f"no{end}{FORGED}")
     pod.candidate.write("bad", reconfigure="now")
-    assert said(running, "reconfigured")[-1].endswith(f"refused: no{between}{FORGED}")
+    assert lines_until(running, "reconfigured")[-1].endswith(f"refused: no{between}{FORGED}")
 
 
 def test_words_are_cut_before_the_runtime_would_split_their_line(
@@ -352,7 +262,7 @@ def test_words_are_cut_before_the_runtime_would_split_their_line(
     """A runtime keeps 16 KiB in one piece; a tail of the log may begin with the next one."""
     pod.slurmctld(f"head -c 40000 /dev/zero | tr '\\0' x\necho 'fatal: {FORGED}'\nexit 1\n")
     pod.candidate.write("bad")
-    (line,) = said(running, hash_of("bad"))
+    (line,) = lines_until(running, hash_of("bad"))
     assert len(line) < 4096
 
 
@@ -365,14 +275,14 @@ def test_rejected_candidates_are_reported_in_slurms_words_and_the_correction_is_
         'echo "slurmctld: fatal: read_slurm_conf failed"\nexit 1\n'
     )
     pod.candidate.write("bad")
-    (line,) = said(running, "tried")
+    (line,) = lines_until(running, "tried")
     assert line == (
         f"penstock: tried {hash_of('bad')} refused: debug: starts / "
         "error: Invalid node names in partition x / fatal: read_slurm_conf failed"
     )
     pod.slurmctld(RUNS)
     pod.candidate.write("good")
-    assert said(running, "tried") == [f"penstock: tried {hash_of('good')} ok"]
+    assert lines_until(running, "tried") == [f"penstock: tried {hash_of('good')} ok"]
     assert not pod.calls.read_text()
 
 
@@ -385,7 +295,7 @@ def test_remarks_about_repeated_keys_do_not_push_out_the_line_at_fault(
     )
     pod.slurmctld(f'echo "error: Parsing error: Bogus=1"\n{remarks}echo "fatal: no"\nexit 1\n')
     pod.candidate.write("bad")
-    (line,) = said(running, "tried")
+    (line,) = lines_until(running, "tried")
     assert line.endswith("refused: error: Parsing error: Bogus=1 / fatal: no")
 
 
@@ -394,7 +304,7 @@ def test_a_container_that_starts_again_logs_what_it_knows(pod: Pod):
     pod.candidate.write("bad")
     for _ in range(2):
         process = pod.start()
-        lines = said(process, "tried")
+        lines = lines_until(process, "tried")
         assert lines[1] == f"penstock: effective {hash_of('first')}"
         assert lines[-1] == f"penstock: tried {hash_of('bad')} refused: fatal: no"
         process.terminate()
@@ -407,20 +317,20 @@ def test_a_rejected_reconfigure_is_reported_with_the_words_of_a_trial_and_can_be
     pod: Pod, running: subprocess.Popen[str]
 ):
     """slurmctld refuses files with which a trial started: another one says why."""
-    pod.refuse(REFUSED)
+    pod.reject(REFUSED)
     once = pod.state / "once"
     pod.slurmctld(
         f'[ -e {once} ] || {{ touch {once}; {RUNS} }}\necho "fatal: no such plugin"\nexit 1\n'
     )
     pod.etc.write("bad")
-    said(running, f"penstock: refused {hash_of('bad')}: fatal: no such plugin")
+    lines_until(running, f"penstock: refused {hash_of('bad')}: fatal: no such plugin")
     assert pod.calls.read_text()
     pod.etc.write("first")
-    said(running, f"effective {hash_of('first')}")
+    lines_until(running, f"effective {hash_of('first')}")
     pod.answer.unlink()
     pod.slurmctld(RUNS)
     pod.etc.write("good")
-    said(running, f"effective {hash_of('good')}")
+    lines_until(running, f"effective {hash_of('good')}")
 
 
 def test_files_that_no_trial_started_with_never_get_to_the_slurmds(
@@ -429,11 +339,11 @@ def test_files_that_no_trial_started_with_never_get_to_the_slurmds(
     """A user's ConfigMap is in /etc/slurm without the operator; slurmctld would send it around."""
     pod.slurmctld('echo "fatal: bad cgroup.conf"\nexit 1\n')
     pod.etc.write("bad")
-    said(running, f"penstock: refused {hash_of('bad')}: fatal: bad cgroup.conf")
+    lines_until(running, f"penstock: refused {hash_of('bad')}: fatal: bad cgroup.conf")
     assert not pod.calls.read_text()
     pod.slurmctld(RUNS)
     pod.etc.write("good")
-    said(running, f"effective {hash_of('good')}")
+    lines_until(running, f"effective {hash_of('good')}")
     assert pod.calls.read_text()
 
 
@@ -441,10 +351,10 @@ def test_files_that_a_trial_of_the_candidates_took_are_not_tried_again(
     pod: Pod, running: subprocess.Popen[str]
 ):
     pod.candidate.write("second")
-    said(running, f"tried {hash_of('second')} ok")
+    lines_until(running, f"tried {hash_of('second')} ok")
     pod.slurmctld('echo "fatal: asked again"\nexit 1\n')
     pod.etc.write("second")
-    said(running, f"effective {hash_of('second')}")
+    lines_until(running, f"effective {hash_of('second')}")
 
 
 def test_a_rejection_while_the_files_are_exchanged_is_no_rejection_of_either(
@@ -461,7 +371,7 @@ def test_a_rejection_while_the_files_are_exchanged_is_no_rejection_of_either(
     pod.etc.write("second")
     until(lambda: bool(pod.calls.read_text()))
     pod.etc.write("third")
-    lines = said(running, f"effective {hash_of('third')}")
+    lines = lines_until(running, f"effective {hash_of('third')}")
     assert not any("refused" in line for line in lines)
 
 
@@ -480,42 +390,44 @@ def test_a_trial_of_files_that_are_exchanged_meanwhile_is_made_again(
     until(going.exists)
     pod.candidate.write("third")
     go.touch()
-    lines = said(running, f"tried {hash_of('third')} ok")
+    lines = lines_until(running, f"tried {hash_of('third')} ok")
     assert not any("refused" in line or hash_of("second") in line for line in lines)
 
 
 def test_a_slurmctld_that_is_away_is_no_rejection(pod: Pod, running: subprocess.Popen[str]):
-    pod.refuse(AWAY)
+    pod.reject(AWAY)
     pod.etc.write("second")
-    said(running, f"penstock: waits {hash_of('second')}: {AWAY}")
+    lines_until(running, f"penstock: waits {hash_of('second')}: {AWAY}")
     pod.answer.unlink()
-    assert not any("refused" in line for line in said(running, f"effective {hash_of('second')}"))
+    assert not any(
+        "refused" in line for line in lines_until(running, f"effective {hash_of('second')}")
+    )
 
 
 def test_a_slurmctld_that_was_away_is_asked_to_read_what_it_had(
     pod: Pod, running: subprocess.Popen[str]
 ):
     """It may have started with the files between, and nobody would see that it did."""
-    pod.refuse(AWAY)
+    pod.reject(AWAY)
     pod.etc.write("second")
-    said(running, "penstock: waits")
+    lines_until(running, "penstock: waits")
     before = pod.calls.read_text().count("x")
     pod.candidate.write("first", live=hash_of("first"))
     pod.etc.write("first")
     pod.answer.unlink()
-    said(running, f"effective {hash_of('first')}")
+    lines_until(running, f"effective {hash_of('first')}")
     assert pod.calls.read_text().count("x") > before
 
 
 def test_a_reconfigure_that_is_asked_for_is_done_once(pod: Pod, running: subprocess.Popen[str]):
     pod.candidate.write("first", reconfigure="now")
-    said(running, "penstock: reconfigured now ok")
-    pod.refuse("slurm_reconfigure error: no")
+    lines_until(running, "penstock: reconfigured now ok")
+    pod.reject("slurm_reconfigure error: no")
     pod.candidate.write("first", reconfigure="again")
-    said(running, "penstock: reconfigured again refused: slurm_reconfigure error: no")
+    lines_until(running, "penstock: reconfigured again refused: slurm_reconfigure error: no")
     pod.etc.write("second", live="x")
     pod.answer.unlink()
-    said(running, f"effective {hash_of('second')}")
+    lines_until(running, f"effective {hash_of('second')}")
     assert pod.calls.read_text().count("x") >= 3
     assert (pod.state / "asked").read_text() == "again"
 

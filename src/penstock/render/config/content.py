@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from penstock.api.cluster import marks
 from penstock.render.parts.digest import digest
 from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
+
+MANIFEST: Final = ".penstock-files"
+"""Written last into an /etc/slurm on a shared volume: it is complete while each sum holds."""
 
 
 @dataclass(frozen=True, slots=True)

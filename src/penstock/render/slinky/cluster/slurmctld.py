@@ -15,7 +15,7 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import Persistence
 from penstock.render.config.content import Contents
-from penstock.render.parts import merge
+from penstock.render.parts import merge, reconfigure
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import (
     ETC,
@@ -32,7 +32,6 @@ from penstock.render.parts.pod_template import (
     spread,
     template,
 )
-from penstock.render.parts.script import script
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky.cluster import release, sssd
 from penstock.render.slinky.cluster import service_aliases as aliases
@@ -48,7 +47,7 @@ from penstock.slurm.auth.key_rotation import SLURMCTLD
 _STATE = "statesave"
 _SOCKET = "slurm-authsocket"
 _RECONFIGURE = "reconfigure"
-_RECONFIGURE_COMMAND = ["tini", "-g", "--", "bash", "-c", script("reconfigure")]
+_RECONFIGURE_COMMAND = reconfigure.command()
 _CANDIDATES = "slurm-candidate"
 _PRIMARY_PORT = Port("slurmctld", daemons.SLURMCTLD_PORT, "slurmctld")
 

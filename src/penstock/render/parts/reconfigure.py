@@ -1,0 +1,16 @@
+"""The command of the sidecar that tries files beside slurmctld and has slurmctld reconfigure.
+
+Functions and main loop are two files, so that those of a shared folder come between. A kubelet's
+volume needs none of these: its script, which is in templates of running pods, stays as it is.
+"""
+
+from __future__ import annotations
+
+from penstock.render.parts.script import script
+
+
+def command(*, is_shared_folder: bool = False) -> list[str]:
+    """The command; with `is_shared_folder` /etc/slurm may be a plain folder with a manifest."""
+    own = ["reconfigure_shared_folder"] if is_shared_folder else []
+    text = "".join(script(name) for name in ("reconfigure", *own, "reconfigure_loop"))
+    return ["tini", "-g", "--", "bash", "-c", text]
