@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -68,10 +68,10 @@ def test_a_key_that_goes_in_the_middle_of_a_look_ends_slurmctld_once_for_the_nex
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """slurmctld's pod was made anew for no key first. Found by plan 3010 of a focused hunt."""
-    bring = PartitionChanges.apply
+    bring = cast("Any", PartitionChanges).apply
     due: list[Callable[[], object]] = []
 
-    async def meanwhile(self: PartitionChanges, *given: Any) -> AppliedPartitions:
+    async def meanwhile(self: PartitionChanges[Any, Any], *given: Any) -> AppliedPartitions[Any]:
         if due:
             due.pop()()
             await asyncio.sleep(0.5)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.api.slinky.controller import Controller
 from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.drift import PartitionDrift
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.render.slinky.inputs import ClusterInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +19,5 @@ class ClusterContext(SlinkyContext):
 
     connections: SlurmConnections
     endpoints: ControllerEndpoints
-    changes: PartitionChanges
+    changes: PartitionChanges[Controller, ClusterInputs]
     drift: PartitionDrift

@@ -52,7 +52,7 @@ class PartitionDrift:
         client: Client,
         clusters: SlinkyClusters,
         connections: SlurmConnections,
-        changes: PartitionChanges,
+        changes: PartitionChanges[Controller, ClusterInputs],
         signals: Signals,
         recorder: Recorder,
     ) -> None:
@@ -64,7 +64,7 @@ class PartitionDrift:
         self._signals = signals
         self._recorder = recorder
         self._states = StateByUid(clusters.caches.controllers, _State)
-        changes.adopts = self._adopts
+        changes.calls.adopts = self._adopts
         signals.on(PARTITIONS_POLLED, lambda key, _: self.heard(key))
 
     def heard(self, key: str) -> None:
@@ -129,7 +129,7 @@ class PartitionDrift:
     ) -> None:
         events = self._events(owner)
         for name, differences in due.items():
-            why = await self._changes.revert(cluster, link, name, differences)
+            why = await self._changes.calls.revert(cluster, link, name, differences)
             watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
             if not why:
                 note = f"Put back: {told(name, differences)}"
@@ -216,7 +216,7 @@ class PartitionDrift:
             return None
         there = nodes.value if isinstance(nodes, Known) else None
         try:
-            found = drifts(text, records.value, there, self._changes.members(cluster, link))
+            found = drifts(text, records.value, there, self._changes.calls.members(cluster, link))
         except HostListError:
             return None
         return {name: many for name, many in found.items() if name not in coming}

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.model.cluster import Cluster
 from penstock.render.config import partition as render
-from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Unknown
 from penstock.slurm.partition.declaration import PREFIX, feature
 from penstock.slurm.partition.declaration import node_set as node_set_of
@@ -30,7 +30,7 @@ class Marked:
 
 async def mark(
     link: SlurmConnection,
-    cluster: ClusterInputs,
+    model: Cluster,
     kubernetes: Mapping[str, render.Worker],
     kept: Collection[str],
 ) -> Marked:
@@ -44,7 +44,6 @@ async def mark(
         return Marked()
     wanted: dict[str, frozenset[str]] = {}
     sets: dict[str, str] = {}
-    model = cluster.model
     for one in render.served(model):
         if render.marked(model, one):
             name = one.name

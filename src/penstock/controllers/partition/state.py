@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Generic
 
-from penstock.api.slinky.controller import Controller
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.controllers.partition.source import C
 from penstock.controllers.partition.verification import PartitionVerifier
 from penstock.controllers.runtime.report import Events
 from penstock.render.config.sections import with_partitions_of
-from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.partition.declaration import PartitionLine
 
 
@@ -22,26 +23,26 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedPartitions:
-    """The cluster as its files are to say it."""
+class AppliedPartitions(Generic[C]):
+    """The cluster that files are to be rendered from."""
 
-    cluster: ClusterInputs
+    cluster: C
     live: bool = False
     """Whether slurmctld has all that changed, so that it need not read its file for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Whom it is told, and what slurm.conf was to be."""
+    """The object that events are about, and the desired slurm.conf."""
 
     events: Events
-    controller: Controller
+    obj: KubeObject
     text: str
 
 
 @dataclass(slots=True)
 class State:
-    """State of one cluster that outlives a reconcile of its Controller."""
+    """State of one cluster that outlives a reconcile of its object."""
 
     verifier: PartitionVerifier = field(default_factory=PartitionVerifier)
     has_compared: bool = False

@@ -18,10 +18,10 @@ from penstock.api.slinky.nodeset import NODESETS
 from penstock.controllers.observed.members import PARTITIONS_BY_CLUSTER, cluster_keys, members_of
 from penstock.controllers.observed.watching import indexed, own_key, spec_changed
 from penstock.controllers.partition.context import ClusterContext
-from penstock.controllers.partition.worker_labels import workers
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_POLLED
 from penstock.controllers.slinky.prerequisites import require_cluster
+from penstock.controllers.slinky.worker_labels import workers
 from penstock.decide.drift import findings as drift_finding
 from penstock.decide.partition.conditions import Live, PartitionView, findings
 from penstock.kube import Result

@@ -15,10 +15,12 @@ from penstock.controllers.observed.slinky_endpoints import ControllerEndpoints, 
 from penstock.controllers.partition.changes import PartitionChanges
 from penstock.controllers.partition.context import ClusterContext
 from penstock.controllers.partition.drift import PartitionDrift
+from penstock.controllers.partition.state import State
 from penstock.controllers.runtime.connectivity import PortProbe
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.controllers.slinky.partition_source import ControllerPartitions
 from penstock.kube.runtime.declaration import Declaration
 from penstock.kube.runtime.state import StateByUid
 
@@ -51,7 +53,13 @@ def build(parts: ApiParts, reconcilers: Iterable[New]) -> SlinkyControllers:
         parts.exchange,
         parts.may_write,
     )
-    changes = PartitionChanges(clusters, connections, client.clock, signals, overrides)
+    changes = PartitionChanges(
+        ControllerPartitions(clusters, overrides),
+        StateByUid(caches.controllers, State),
+        connections,
+        client.clock,
+        signals,
+    )
     context = ClusterContext(
         client,
         settings,

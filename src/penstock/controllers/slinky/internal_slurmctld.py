@@ -19,11 +19,10 @@ from penstock.controllers.cluster.release import Releases
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
-from penstock.controllers.partition import removed_keys as partition_gone
 from penstock.controllers.partition.state import AppliedPartitions
 from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.reconciler import soonest
-from penstock.controllers.slinky import missing
+from penstock.controllers.slinky import missing, removed_keys
 from penstock.controllers.slinky.config_source import ControllerConfig
 from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
 from penstock.controllers.slinky.slurmctld_pods import SlurmctldPods
@@ -71,7 +70,7 @@ class InternalSlurmctld:
         self._releases = Releases(context, context.connections, self._configuration)
 
     async def reconcile(
-        self, obj: Controller, brought: AppliedPartitions, keys: list[Finding]
+        self, obj: Controller, brought: AppliedPartitions[ClusterInputs], keys: list[Finding]
     ) -> list[Finding]:
         """Its configuration, its objects, and the findings about them."""
         cluster = brought.cluster
@@ -182,7 +181,7 @@ class InternalSlurmctld:
             return
         texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
         sent = self._partitions.sent_names(obj)
-        partition_gone.tell(self._caches, self._events, obj, texts, but=sent)
+        removed_keys.tell(self._caches, self._events, obj, texts, but=sent)
 
     def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
         """The triggers that are done, with those that slurmctld started with."""

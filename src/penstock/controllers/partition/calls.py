@@ -1,0 +1,175 @@
+"""Changes of partitions in a running slurmctld: one call of slurmrestd for each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Generic
+
+from penstock.controllers.partition.source import C, PartitionSource
+from penstock.controllers.partition.state import Refusal, State, Told
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.decide.partition.conditions import refusal
+from penstock.decide.partition.drift import told as drift_words
+from penstock.kube.client.clock import Clock
+from penstock.render.config import partition as render
+from penstock.slurm.conf.document import Document
+from penstock.slurm.known import Unknown
+from penstock.slurm.partition.declaration import PARTITION, Change, Difference
+from penstock.slurm.partition.declaration import node_set as node_set_of
+from penstock.slurm.partition.declaration import partition_lines as declared_in
+from penstock.slurm.partition.drift import differences
+from penstock.slurm.partition.update import ByFile, Delete, Update, call, put_back
+from penstock.slurm.rest.client import Slurmrestd
+from penstock.slurm.rest.errors import NotFoundError, SlurmError
+from penstock.slurm.versions import PARTITION_CALLS_SINCE
+
+
+class PartitionCalls(Generic[C]):
+    """Those of all clusters of one API."""
+
+    def __init__(self, source: PartitionSource[Any, C], clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
+        """Whether what somebody changed of a partition in Slurm is to be declared so."""
+
+    async def send(
+        self,
+        told: Told,
+        link: SlurmConnection | None,
+        changed: list[Change],
+        members: Mapping[str, frozenset[str]],
+        state: State,
+    ) -> list[str]:
+        """One call for each change; returns the partitions that slurmctld has taken."""
+        client = link.client if link is not None else None
+        if link is None or client is None:
+            known = link.mirror.snapshot.nodes if link is not None else None
+            state.by_file = known.why if isinstance(known, Unknown) else "slurmrestd is not there"
+            return []
+        state.by_file = client.lacks(PARTITION_CALLS_SINCE)
+        if state.by_file:
+            return []
+        done: list[str] = []
+        drifted = await self._drifted(told.obj.metadata.key, client, changed)
+        for change in changed:
+            over = drifted.get(change.name, ())
+            try:
+                why = await _one(client, change, members, over)
+            except SlurmError as error:
+                if not error.is_rejection:
+                    state.by_file = str(error)
+                    break
+                # slurmctld sets one value after the other and stops at the one that it refuses.
+                if change.old is not None and change.new is not None:
+                    with contextlib.suppress(SlurmError):
+                        await _one(client, Change(change.name, change.new, change.old), members)
+                at = self._clock.monotonic()
+                line = Document.parse(told.text).record(PARTITION, change.name)
+                words = refusal(change.name, line.render() if line else "", str(error))
+                state.refused[change.name] = Refusal(change.new, words, at)
+                continue
+            state.refused.pop(change.name, None)
+            if why:
+                state.by_file = why
+                continue
+            state.sent[change.name] = change.new
+            state.lines[change.name] = told.text
+            done.append(change.name)
+            if over:
+                words = f"Put back with what was declared: {drift_words(change.name, over)}"
+                told.events.warning(told.obj, "PartitionReverted", words, "Configure")
+        if done:
+            told.events.normal(
+                told.obj,
+                "PartitionUpdated",
+                f"Changed in slurmctld without a reconfigure: partition {', '.join(done)}",
+                "Configure",
+            )
+        link.partitions.poll_soon()
+        return done
+
+    async def _drifted(
+        self, key: str, client: Slurmrestd, changed: list[Change]
+    ) -> dict[str, tuple[Difference, ...]]:
+        """What somebody changed in Slurm of partitions that are about to be changed: it goes."""
+        both = [(c.name, c.old) for c in changed if c.old is not None and c.new is not None]
+        if not both:
+            return {}
+        try:
+            records = {one.name: one for one in await client.partitions()}
+        except SlurmError:
+            return {}
+        found = {
+            name: tuple(d for d in differences(old, records[name]) if d.key != "Default")
+            for name, old in both
+            if name in records and not self.adopts(key, name)
+        }
+        return {name: many for name, many in found.items() if many}
+
+    async def revert(
+        self,
+        cluster: C,
+        link: SlurmConnection,
+        name: str,
+        found: tuple[Difference, ...],
+    ) -> str:
+        """Put a partition back as it is declared; why that is not possible, or nothing."""
+        line, client = declared_in(self._source.slurm_conf(cluster)).get(name), link.client
+        if client is None:
+            return "slurmrestd is not there"
+        if why := client.lacks(PARTITION_CALLS_SINCE):
+            return f"{why}: a reconfigure of slurmctld does"
+        members = self.members(cluster, link)
+        asked = Delete(name) if line is None else put_back(name, found, line, members)
+        try:
+            match asked:
+                case ByFile(_, why):
+                    return f"{why}: a reconfigure of slurmctld does"
+                case Update(_, body):
+                    await client.update_partition(body)
+                case Delete():
+                    await client.delete_partition(name)
+        except NotFoundError:
+            pass
+        except SlurmError as error:
+            return str(error)
+        link.partitions.poll_soon()
+        return ""
+
+    def members(self, cluster: C, link: SlurmConnection) -> dict[str, frozenset[str]]:
+        """The nodes that Partitions have one by one, by the node set that stands for them.
+
+        Of those that stay as they were, as slurmctld refuses what is declared, none are told.
+        """
+        nodes = link.mirror.snapshot.nodes
+        if isinstance(nodes, Unknown):
+            return {}
+        kubernetes, model = self._source.workers(cluster), self._source.model(cluster)
+        kept = self._source.kept(cluster)
+        return {
+            node_set_of(one.name): render.members(model, one, nodes.value, kubernetes)
+            for one in render.served(model)
+            if render.marked(model, one) and one.name not in kept
+        }
+
+
+async def _one(
+    client: Slurmrestd,
+    change: Change,
+    members: Mapping[str, frozenset[str]],
+    drifted: tuple[Difference, ...] = (),
+) -> str:
+    """Make one change; why it has to go by the file, or nothing. Raises SlurmError."""
+    match call(change, members, drifted):
+        case Update(_, body):
+            await client.update_partition(body)
+        case Delete(name):
+            try:
+                await client.delete_partition(name)
+            except NotFoundError:
+                return ""
+        case ByFile(_, why):
+            return why
+    return ""
