@@ -40,14 +40,15 @@ class RelatedObjectsFinder:
 
     def users(self, obj: KubeObject) -> RelatedObjects:
         """The related objects of one that is deleted: those that use it and stay."""
-        key = self._registry.of(obj).info.resource.key(obj.metadata.namespace, obj.metadata.name)
+        key = self._key(obj)
         stay = [
-            one
-            for one in self._using(key)
-            if not one.metadata.deleting
-            and (type(one) is not type(obj) or one.metadata.name != obj.metadata.name)
+            one for one in self._using(key) if not one.metadata.deleting and self._key(one) != key
         ]
         return RelatedObjects(users=tuple(map(self._registry.named, stay)))
+
+    def _key(self, obj: KubeObject) -> ObjectKey:
+        resource = self._registry.of(obj).info.resource
+        return resource.key(obj.metadata.namespace, obj.metadata.name)
 
     def _using(self, key: ObjectKey) -> Iterable[KubeObject]:
         return (one for index in self._users for one in index.get(str(key)))

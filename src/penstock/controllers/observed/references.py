@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
 from penstock.api.kubernetes.kinds import ConfigMap, Secret
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS, Controller
@@ -16,51 +19,56 @@ from penstock.controllers.observed.watching import keys
 from penstock.kube.runtime.declaration import Lookup
 from penstock.render.slinky.config.config_maps import config_maps_named
 
+T = TypeVar("T", bound=KubeObject)
+
+
+class Reference(Protocol):
+    """A field of a spec that names an object of the same namespace."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+def _using(
+    obj: KubeObject, lookup: Lookup, resource: Resource[T], uses: Callable[[T], bool]
+) -> list[str]:
+    """Keys of the objects of a resource in an object's namespace for which this holds."""
+    return keys(filter(uses, same_namespace(obj, lookup.all(resource))))
+
 
 def controllers_using_secret(secret: Secret, lookup: Lookup) -> list[str]:
     """Keys of the Controllers whose keys are in this Secret."""
-    return [
-        one.metadata.key
-        for one in same_namespace(secret, lookup.all(CONTROLLERS))
-        if secret.metadata.name
-        in (names.slurm_key_ref(one).name, names.jwt_key_ref(one).name, names.key_ring(one))
-    ]
+
+    def uses(one: Controller) -> bool:
+        found = names.slurm_key_ref(one).name, names.jwt_key_ref(one).name, names.key_ring(one)
+        return secret.metadata.name in found
+
+    return _using(secret, lookup, CONTROLLERS, uses)
 
 
 def controllers_using_sssd_conf(secret: Secret, lookup: Lookup) -> list[str]:
     """Keys of the Controllers whose sssd.conf is in this Secret."""
-    return [
-        one.metadata.key
-        for one in same_namespace(secret, lookup.all(CONTROLLERS))
-        if _names(one.spec.sssd_conf_ref, secret)
-    ]
+    return _using(secret, lookup, CONTROLLERS, lambda one: _names(one.spec.sssd_conf_ref, secret))
 
 
 def loginsets_using_sssd_conf(secret: Secret, lookup: Lookup) -> list[str]:
     """Keys of the LoginSets whose sssd.conf is in this Secret."""
-    return [
-        one.metadata.key
-        for one in same_namespace(secret, lookup.all(LOGINSETS))
-        if _names(one.spec.sssd_conf_ref, secret)
-    ]
+    return _using(secret, lookup, LOGINSETS, lambda one: _names(one.spec.sssd_conf_ref, secret))
 
 
 def nodesets_using_sssd_conf(secret: Secret, lookup: Lookup) -> list[str]:
     """Keys of the NodeSets whose workers have their sssd.conf from this Secret."""
-    return [
-        one.metadata.key
-        for one in same_namespace(secret, lookup.all(NODESETS))
-        if _names(one.spec.workers_sssd_conf_ref, secret)
-    ]
+    return _using(
+        secret, lookup, NODESETS, lambda one: _names(one.spec.workers_sssd_conf_ref, secret)
+    )
 
 
 def controllers_using_config_map(config_map: KubeObject, lookup: Lookup) -> list[str]:
     """Keys of the Controllers that name this ConfigMap."""
-    return [
-        one.metadata.key
-        for one in same_namespace(config_map, lookup.all(CONTROLLERS))
-        if config_map.metadata.name in config_maps_named(one)
-    ]
+    name = config_map.metadata.name
+    return _using(config_map, lookup, CONTROLLERS, lambda one: name in config_maps_named(one))
 
 
 def controllers_recording_in(config_map: ConfigMap, lookup: Lookup) -> list[str]:
@@ -71,51 +79,45 @@ def controllers_recording_in(config_map: ConfigMap, lookup: Lookup) -> list[str]
     """
     if lookup.is_own_write(config_map):
         return []
-    return [
-        one.metadata.key
-        for one in same_namespace(config_map, lookup.all(CONTROLLERS))
-        if config_map.metadata.name == names.partition_record(one)
-    ]
+    name = config_map.metadata.name
+    return _using(config_map, lookup, CONTROLLERS, lambda one: name == names.partition_record(one))
 
 
 def controllers_using_accounting(accounting: Accounting, lookup: Lookup) -> list[str]:
     """Keys of the Controllers whose records an Accounting keeps."""
-    return [
-        one.metadata.key
-        for one in same_namespace(accounting, lookup.all(CONTROLLERS))
-        if (ref := one.spec.accounting_ref) is not None and ref.name == accounting.metadata.name
-    ]
+    return _using(
+        accounting, lookup, CONTROLLERS, lambda one: _names(one.spec.accounting_ref, accounting)
+    )
 
 
 def controllers_accepting_token(token: Token, lookup: Lookup) -> list[str]:
     """Keys of the Controllers whose slurmctld has the key that a Token is signed with."""
     ref = token.spec.effective_jwt_key_ref
-    return [
-        one.metadata.key
-        for one in same_namespace(token, lookup.all(CONTROLLERS))
-        if ref is not None
-        and (found := names.jwt_key_ref(one)).name == ref.name
-        and found.key == ref.key
-    ]
+
+    def accepts(one: Controller) -> bool:
+        own = names.jwt_key_ref(one)
+        return ref is not None and (own.name, own.key) == (ref.name, ref.key)
+
+    return _using(token, lookup, CONTROLLERS, accepts)
 
 
 def accountings_using_secret(secret: Secret, lookup: Lookup) -> list[str]:
     """Keys of the Accountings that name this Secret, or that mount it as a key ring."""
-    return [
-        one.metadata.key
-        for one in same_namespace(secret, lookup.all(ACCOUNTINGS))
-        if secret.metadata.name in _secrets_of(one)
-        or any(secret.metadata.name == names.key_ring(c) for c in sharing_key(one, lookup))
-    ]
+    name = secret.metadata.name
+
+    def uses(one: Accounting) -> bool:
+        return name in _secrets_of(one) or any(
+            name == names.key_ring(controller) for controller in sharing_key(one, lookup)
+        )
+
+    return _using(secret, lookup, ACCOUNTINGS, uses)
 
 
 def accountings_using_config_map(config_map: KubeObject, lookup: Lookup) -> list[str]:
     """Keys of the Accountings whose JWKS file is in this ConfigMap."""
-    return [
-        one.metadata.key
-        for one in same_namespace(config_map, lookup.all(ACCOUNTINGS))
-        if (ref := one.spec.jwks_key_ref) is not None and ref.name == config_map.metadata.name
-    ]
+    return _using(
+        config_map, lookup, ACCOUNTINGS, lambda one: _names(one.spec.jwks_key_ref, config_map)
+    )
 
 
 def accountings_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
@@ -125,13 +127,12 @@ def accountings_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
 
 def tokens_using_secret(secret: Secret, lookup: Lookup) -> list[str]:
     """Keys of the Tokens that are signed with a key of this Secret, or stored in it."""
-    name = secret.metadata.name
-    return [
-        one.metadata.key
-        for one in same_namespace(secret, lookup.all(TOKENS))
-        if names.token_secret(one).name == name
-        or ((ref := one.spec.effective_jwt_key_ref) is not None and ref.name == name)
-    ]
+
+    def uses(one: Token) -> bool:
+        stored = names.token_secret(one).name == secret.metadata.name
+        return stored or _names(one.spec.effective_jwt_key_ref, secret)
+
+    return _using(secret, lookup, TOKENS, uses)
 
 
 def tokens_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
@@ -165,8 +166,8 @@ def sharing_key(accounting: Accounting, lookup: Lookup) -> list[Controller]:
     )
 
 
-def _names(ref: SecretKeySelector | None, secret: Secret) -> bool:
-    return ref is not None and ref.name == secret.metadata.name
+def _names(ref: Reference | None, obj: KubeObject) -> bool:
+    return ref is not None and ref.name == obj.metadata.name
 
 
 def _secrets_of(accounting: Accounting) -> set[str]:
