@@ -18,7 +18,7 @@ from penstock.slurm import versions
 
 
 class ConfigStatus(Protocol):
-    """What the last status of an object records of its slurmctld's configuration."""
+    """What the last status of an object records of its slurmctld."""
 
     @property
     def config_hash(self) -> str:
@@ -36,6 +36,21 @@ class ConfigStatus(Protocol):
         ...
 
     @property
+    def slurm_image(self) -> str:
+        """The image of slurmctld that reported its version of Slurm."""
+        ...
+
+    @property
+    def slurm_version(self) -> str:
+        """The version of Slurm in that image."""
+        ...
+
+    @property
+    def state_version(self) -> str:
+        """The version of the slurmctld that served last: no older one reads its state."""
+        ...
+
+    @property
     def triggers(self) -> tuple[Trigger, ...]:
         """Reconfigures and restarts that annotations requested, with their results."""
         ...
@@ -45,8 +60,8 @@ class ConfigSource(Protocol):
     """The configuration of one slurmctld in the version that a reconcile has read.
 
     Events are about `object`, whose annotations request reconfigures and restarts. `startup` and
-    `last_known_good` are names of ConfigMaps in its namespace. `persistent` means that slurmctld's
-    state outlives its pod.
+    `last_known_good` are names of ConfigMaps in its namespace, `workload` is that of slurmctld's
+    StatefulSet. `persistent` means that slurmctld's state outlives its pod.
     """
 
     object: KubeObject
@@ -54,6 +69,7 @@ class ConfigSource(Protocol):
     status: ConfigStatus
     startup: str
     last_known_good: str
+    workload: str
     persistent: bool
 
     def candidate(self) -> Version:
@@ -71,6 +87,14 @@ class ConfigSource(Protocol):
     def has_own_sidecar(self) -> bool:
         """Whether the pod's reconfigure container runs the operator's script."""
         return True
+
+    def image(self) -> str:
+        """The declared image of slurmctld."""
+        ...
+
+    def declared_release(self) -> versions.Version | None:
+        """The release of that image; None while it is unknown."""
+        ...
 
     def release(self) -> versions.Version | None:
         """The release of the slurmctld that reads the files; None while it is unknown."""

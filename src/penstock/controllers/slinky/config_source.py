@@ -33,6 +33,7 @@ class ControllerConfig(ConfigSource):
         self.status = controller.status
         self.startup = names.config_map(controller)
         self.last_known_good = names.config_map_alias(controller)
+        self.workload = names.controller_workload(controller)
         self.persistent = controller.spec.persistent
 
     def candidate(self) -> Version:
@@ -52,6 +53,14 @@ class ControllerConfig(ConfigSource):
     def has_own_sidecar(self) -> bool:
         """False when the Controller has another program in the container."""
         return render.tries_configuration(self._cluster)
+
+    def image(self) -> str:
+        """The operator's default when the Controller names none."""
+        return release.slurmctld_image(self._cluster)
+
+    def declared_release(self) -> versions.Version | None:
+        """As its reconfigure container reported it, else by its tag."""
+        return release.of_slurmctld(self._cluster)
 
     def release(self) -> versions.Version | None:
         """That which served last, else that of the declared image."""

@@ -67,7 +67,7 @@ class InternalSlurmctld:
         context.changes.reads = self._configuration.reads
         self._triggers = Triggers(context.client)
         self._pods = SlurmctldPods(services, self._configuration)
-        self._releases = Releases(context, context.connections, self._configuration)
+        self._releases = Releases(context, CONTROLLERS, context.connections, self._configuration)
 
     async def reconcile(
         self, obj: Controller, brought: AppliedPartitions[ClusterInputs], keys: list[Finding]
@@ -96,8 +96,8 @@ class InternalSlurmctld:
         self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
         self._note(obj, cluster, view, decision)
         await self._verify(obj, cluster, view, decision)
-        refused, kept = await self._make(obj, cluster, decision, pod)
-        self._releases.learn(obj, pods[0] if pods else None, serves=bool(serves.ok))
+        refused, kept = await self._make(obj, source, cluster, decision, pod)
+        self._releases.learn(source, pods[0] if pods else None, serves=bool(serves.ok))
         await self._hand_over(obj, source, view, decision)
         await chart_labels.label(self._client, obj, pods)
         monitored = await self._monitor.apply(obj, cluster, self._events)
@@ -135,6 +135,7 @@ class InternalSlurmctld:
     async def _make(
         self,
         obj: Controller,
+        source: ControllerConfig,
         cluster: ClusterInputs,
         decision: ConfigStep,
         pod: hold.WorkloadAdoption,
@@ -151,7 +152,7 @@ class InternalSlurmctld:
             # Before slurmctld reads the file: jobs enter a partition as soon as it has it.
             record = partition_record(cluster, decision.startup)
             await self._objects.apply(obj, self._events, [record])
-        written, refused = self._releases.withhold(obj, cluster, manifests.apply(stays=stays))
+        written, refused = self._releases.withhold(source, manifests.apply(stays=stays))
         return refused, await self._ensure(obj, written)
 
     async def _hand_over(
@@ -261,7 +262,7 @@ class InternalSlurmctld:
         words = state.refused
         if decision.stage in _REJECTED:
             words = words or decision.words
-        learned = self._releases.learned(obj)
+        learned = self._releases.learned(obj, old)
         since = old.config_since
         if decision.active != old.effective_config_hash:
             since = write(self._client.clock.time()) if decision.active else ""

@@ -53,6 +53,9 @@ class CrewConfigStatus(msgspec.Struct, frozen=True):
     config_hash: str = ""
     effective_config_hash: str = ""
     last_error: str = ""
+    slurm_image: str = ""
+    slurm_version: str = ""
+    state_version: str = ""
     triggers: tuple[Trigger, ...] = ()
 
 
@@ -69,6 +72,7 @@ class CrewConfig(ConfigSource):
         self.status = CrewConfigStatus(effective_config_hash=hash_of(active))
         self.startup = "tiny-files"
         self.last_known_good = "tiny-files-good"
+        self.workload = "controller"
         self.persistent = True
 
     def candidate(self) -> Version:
@@ -77,6 +81,12 @@ class CrewConfig(ConfigSource):
     def version(self, data: Mapping[str, str]) -> Version:
         found = content_hash(data)
         return Version(data, found, found)
+
+    def image(self) -> str:
+        return "slurmctld:25.11"
+
+    def declared_release(self) -> versions.Version | None:
+        return versions.of_image(self.image())
 
     def release(self) -> versions.Version | None:
         return versions.parse("25.11.1")

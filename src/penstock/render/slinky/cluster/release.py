@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
+from penstock.render.parts.container_images import images
 from penstock.render.parts.pod_template import http_probe, tcp_probe
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm import versions
@@ -18,17 +17,6 @@ def image(name: str, default: str, container: Json, template: PodTemplate) -> st
     """The image of a daemon's container, as the pod will have it."""
     theirs = images(template.spec).get(name, "")
     return theirs or container.get("image") or default
-
-
-def images(spec: Json) -> dict[str, str]:
-    """The images of a pod's containers by their names, as far as it names them."""
-    found: dict[str, str] = {}
-    for kind in ("initContainers", "containers"):
-        for one in cast("list[Any]", spec.get(kind) or []):
-            if isinstance(one, dict):
-                fields = cast("Json", one)
-                found[str(fields.get("name"))] = str(fields.get("image") or "")
-    return found
 
 
 def slurmctld_image(cluster: ClusterInputs) -> str:
