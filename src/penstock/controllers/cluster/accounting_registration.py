@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.slinky import names
-from penstock.api.slinky.controller import CONTROLLERS, Controller
+from penstock.api.kubernetes.meta import KubeObject
+from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.decide.accounting import registration
 from penstock.decide.accounting.registration import RegistrationView
-from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Unknown
 from penstock.slurm.mirror.snapshot import NOT_ASKED
 from penstock.slurm.rest.errors import SlurmError
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationTarget:
+    """Slurm's name of a cluster, its slurmdbd (`host:port`), and whether slurmctld is external."""
+
+    cluster: str
+    slurmdbd: str
+    external: bool
 
 
 @dataclass(slots=True)
@@ -34,74 +43,70 @@ class _State:
 
 
 class Registrations:
-    """The registrations of all clusters."""
+    """The registrations of all clusters that objects of one resource declare."""
 
-    def __init__(self, context: Context, connections: SlurmConnections) -> None:
+    def __init__(
+        self, context: Context, resource: Resource[Any], connections: SlurmConnections
+    ) -> None:
         self._clock = context.client.clock
         self._connections = connections
-        self._states = context.states(CONTROLLERS, _State)
+        self._states = context.states(resource, _State)
 
     async def reconcile(
-        self, controller: Controller, cluster: ClusterInputs, events: Events, *, settled: bool
+        self, obj: KubeObject, target: RegistrationTarget | None, events: Events, *, settled: bool
     ) -> list[Finding]:
         """Poll slurmdbd, reconfigure slurmctld where it must register, and report.
 
-        `settled` says that slurmctld serves with the configuration that names this Accounting.
+        `settled` means that slurmctld serves with the configuration that names this slurmdbd. There
+        is no `target` without one.
         """
-        state = self._states.of(controller)
-        link, accounting = self._connections.get(controller.metadata.key), cluster.accounting
-        if link is None or accounting is None:
+        state, link = self._states.of(obj), self._connections.get(obj.metadata.key)
+        if link is None or target is None:
             state.view = state.attempts = None
             if link is not None:
                 link.registration.need("", "")
             return []
-        name = names.cluster_name(controller)
-        where = f"{names.accounting_host(accounting)}:{names.accounting_port(accounting)}"
-        link.registration.need(name, where)
-        view = self._view(controller, link, name, where, settled=settled)
+        link.registration.need(target.cluster, target.slurmdbd)
+        view = self._view(obj, link, target, settled=settled)
         if registration.registers_again(view, self._clock.monotonic()):
-            await self._reconfigure(controller, link, events, view)
-            view = self._view(controller, link, name, where, settled=settled)
+            await self._reconfigure(obj, link, events, view)
+            view = self._view(obj, link, target, settled=settled)
         state.view = view
         if view.registration == Unknown(NOT_ASKED):
             # A process that has just started would report that nothing is known, and take it back.
             return []
         return [registration.finding(view), *registration.ready(view)]
 
-    def requeue_after(self, controller: Controller) -> float | None:
+    def requeue_after(self, obj: KubeObject) -> float | None:
         """Seconds until the next reconfigure is due; None when none is."""
-        view = self._states.of(controller).view
+        view = self._states.of(obj).view
         if view is None:
             return None
         return registration.requeue_after(view, self._clock.monotonic())
 
-    def outdated(self, controller: Controller) -> frozenset[str]:
-        """The condition's type, where the Controller names no Accounting any more."""
-        return _TYPES if controller.spec.accounting_ref is None else frozenset[str]()
-
     def _view(
-        self, controller: Controller, link: SlurmConnection, name: str, where: str, *, settled: bool
+        self, obj: KubeObject, link: SlurmConnection, target: RegistrationTarget, *, settled: bool
     ) -> RegistrationView:
-        state = self._states.of(controller)
+        state = self._states.of(obj)
         found, tried = link.registration.registration, state.attempts
-        if tried is None or tried.slurmdbd != where:
-            tried = state.attempts = _Attempts(where)
+        if tried is None or tried.slurmdbd != target.slurmdbd:
+            tried = state.attempts = _Attempts(target.slurmdbd)
         if registration.is_registered(found):
             tried.count = 0
         return RegistrationView(
-            cluster=name,
-            slurmdbd=where,
+            cluster=target.cluster,
+            slurmdbd=target.slurmdbd,
             registration=found,
             settled=settled,
             attempts=tried.count,
             attempted_at=tried.at,
-            external=controller.spec.external,
+            external=target.external,
         )
 
     async def _reconfigure(
-        self, controller: Controller, link: SlurmConnection, events: Events, view: RegistrationView
+        self, obj: KubeObject, link: SlurmConnection, events: Events, view: RegistrationView
     ) -> None:
-        if (tried := self._states.of(controller).attempts) is not None:
+        if (tried := self._states.of(obj).attempts) is not None:
             tried.count, tried.at = tried.count + 1, self._clock.monotonic()
         if link.client is None:
             return
@@ -109,12 +114,9 @@ class Registrations:
             await link.client.reconfigure()
         except SlurmError as error:
             told = f"slurmctld was not reconfigured, which registers it with slurmdbd: {error}"
-            events.warning(controller, "RegistrationFailed", told, "Reconfigure")
+            events.warning(obj, "RegistrationFailed", told, "Reconfigure")
             return
         where = f"slurmdbd at {view.slurmdbd}"
         told = f"Reconfigured slurmctld: {where} does not have cluster {view.cluster} registered"
-        events.normal(controller, "Registering", told, "Reconfigure")
+        events.normal(obj, "Registering", told, "Reconfigure")
         link.registration.poll_soon()
-
-
-_TYPES = frozenset({registration.REGISTERED})

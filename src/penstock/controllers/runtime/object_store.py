@@ -25,7 +25,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.kube import AlreadyExistsError, Applier, Cache, Client, ConflictError, NotFoundError
 from penstock.kube.cache.store import version_of
 from penstock.kube.runtime.state import gone
-from penstock.render.slinky.cluster.adopted_workload import FIXED
+from penstock.render.parts.stateful_set import FIXED
 
 UPSTREAM = "slurm-operator"
 """The field manager of slurm-operator."""

@@ -20,10 +20,10 @@ from penstock.controllers.observed.references import (
     sharing_key,
 )
 from penstock.controllers.observed.watching import instance_of, own_key, owner_of, spec_changed
-from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.slinky_context import SlinkyContext
+from penstock.controllers.slinky import chart_labels
 from penstock.decide.accounting import slurmdbd
 from penstock.decide.accounting.slurmdbd import REACHABLE, Said
 from penstock.decide.auth.jwks import finding as jwks_finding

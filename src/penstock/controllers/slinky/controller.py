@@ -57,6 +57,7 @@ from penstock.controllers.slinky.controller_services import ControllerServices, 
 from penstock.controllers.slinky.external_slurmctld import ExternalSlurmctld
 from penstock.controllers.slinky.internal_slurmctld import InternalSlurmctld
 from penstock.decide.accounting import conditions as accounting
+from penstock.decide.accounting.registration import REGISTERED
 from penstock.decide.cluster import release
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.drift import DRIFTED
@@ -180,8 +181,10 @@ class ControllerReconciler(Reconciler[Controller]):
         known = _OF_OURS if obj.spec.external else frozenset[str]()
         held = not obj.spec.external and self._partitions.held(obj) is not None
         draining = frozenset[str]() if held else frozenset({DRAINING})
-        mine = self._services.monitor.outdated(obj) | self._services.registrations.outdated(obj)
-        return known | draining | mine
+        registered = (
+            frozenset({REGISTERED}) if obj.spec.accounting_ref is None else frozenset[str]()
+        )
+        return known | draining | registered | self._services.monitor.outdated(obj)
 
     def status(self, obj: Controller) -> Status:
         """The hash of the wanted configuration, and what is known of its slurmctld."""

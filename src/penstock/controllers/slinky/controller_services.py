@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
-from penstock.controllers.cluster.accounting_registration import Registrations
+from penstock.controllers.cluster.accounting_registration import Registrations, RegistrationTarget
 from penstock.controllers.cluster.backups import Backups
 from penstock.controllers.cluster.metrics_monitor import ServiceMonitors
 from penstock.controllers.partition.context import ClusterContext
@@ -13,6 +14,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.transaction import ConfigStep
 from penstock.decide.config.triggers import TriggerStep
+from penstock.render.slinky.inputs import ClusterInputs
 
 
 @dataclass(slots=True)
@@ -33,10 +35,21 @@ class ControllerServices:
         self.events = events
         self.monitor = ServiceMonitors(context)
         self.backups = Backups(context, context.connections)
-        self.registrations = Registrations(context, context.connections)
+        self.registrations = Registrations(context, CONTROLLERS, context.connections)
         self.states = context.states(CONTROLLERS, ControllerState)
 
 
 def has_worked(controller: Controller) -> bool:
     """Whether slurmctld of a Controller has worked."""
     return config_findings.has_worked(controller.status.conditions)
+
+
+def registration_target(
+    controller: Controller, cluster: ClusterInputs
+) -> RegistrationTarget | None:
+    """Where a Controller's cluster must be registered; None without an Accounting."""
+    accounting = cluster.accounting
+    if accounting is None:
+        return None
+    slurmdbd = f"{names.accounting_host(accounting)}:{names.accounting_port(accounting)}"
+    return RegistrationTarget(names.cluster_name(controller), slurmdbd, controller.spec.external)

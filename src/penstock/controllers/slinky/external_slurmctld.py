@@ -6,7 +6,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.slinky.controller import Controller, ControllerStatus
 from penstock.controllers.cluster.external import ExternalCluster
 from penstock.controllers.runtime.reconciler import soonest
-from penstock.controllers.slinky.controller_services import ControllerServices
+from penstock.controllers.slinky.controller_services import ControllerServices, registration_target
 from penstock.render.slinky.inputs import ClusterInputs
 
 
@@ -29,9 +29,8 @@ class ExternalSlurmctld:
         """Keep what its clients need, and remove what a slurmctld inside needed before."""
         self._states.of(obj).triggered = self._cluster.triggers(obj, self._events)
         findings = await self._cluster.reconcile(obj, cluster, self._events)
-        findings += await self._registrations.reconcile(
-            obj, cluster, self._events, settled=bool(findings[0].ok)
-        )
+        slurmdbd, serves = registration_target(obj, cluster), bool(findings[0].ok)
+        findings += await self._registrations.reconcile(obj, slurmdbd, self._events, settled=serves)
         await self._backups.retire(obj, self._events)
         return findings + await self._monitor.apply(obj, cluster, self._events)
 

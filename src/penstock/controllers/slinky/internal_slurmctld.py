@@ -20,11 +20,14 @@ from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
 from penstock.controllers.partition.state import AppliedPartitions
-from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.reconciler import soonest
-from penstock.controllers.slinky import missing, removed_keys
+from penstock.controllers.slinky import chart_labels, missing, removed_keys
 from penstock.controllers.slinky.config_source import ControllerConfig
-from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
+from penstock.controllers.slinky.controller_services import (
+    ControllerServices,
+    has_worked,
+    registration_target,
+)
 from penstock.controllers.slinky.slurmctld_pods import SlurmctldPods
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.config import conditions as config_findings
@@ -113,7 +116,8 @@ class InternalSlurmctld:
             *self._config_findings(obj, cluster, view, decision),
         ]
         drifted = await self._drifted(obj, cluster)
-        recorded = await self._registrations.reconcile(obj, cluster, self._events, settled=settled)
+        slurmdbd = registration_target(obj, cluster)
+        recorded = await self._registrations.reconcile(obj, slurmdbd, self._events, settled=settled)
         users = await self._pods.deliver_sssd_conf(obj, pods)
         draining = filter(None, [self._partitions.held(obj)])
         return [

@@ -31,9 +31,9 @@ from penstock.controllers.observed.watching import (
     owner_of,
     spec_changed,
 )
-from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.slinky_context import SlinkyContext
+from penstock.controllers.slinky import chart_labels
 from penstock.controllers.slinky.prerequisites import require_cluster, sssd_conf_hash
 from penstock.decide.advice import host_network
 from penstock.decide.pod.workload import workload

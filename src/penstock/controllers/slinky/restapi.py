@@ -30,10 +30,10 @@ from penstock.controllers.observed.watching import (
     owner_of,
     spec_changed,
 )
-from penstock.controllers.runtime import chart_labels
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.slinky_context import SlinkyContext
+from penstock.controllers.slinky import chart_labels
 from penstock.controllers.slinky.prerequisites import require_cluster
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.advice import host_network

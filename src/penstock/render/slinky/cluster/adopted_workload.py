@@ -19,6 +19,7 @@ from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts.digest import canonical_json, digest
 from penstock.render.parts.pod_template import pod_labels
+from penstock.render.parts.stateful_set import FIXED
 from penstock.render.slinky.nodeset.revision_meaning import normalize_amounts
 
 REPLACED = "replaced"
@@ -32,8 +33,6 @@ _AMOUNTS = frozenset({"requests", "limits", "overhead"})
 """Fields of a pod whose values are quantities."""
 _AMOUNT = frozenset({"sizeLimit", "divisor"})
 """Fields of a pod that are a quantity."""
-FIXED = ("serviceName", "podManagementPolicy", "volumeClaimTemplates")
-"""What the API server lets nobody change. Source: Kubernetes API reference, StatefulSetSpec."""
 
 
 Source = tuple[str, str]
