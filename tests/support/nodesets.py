@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from penstock.api.cluster.cluster_ref import ControllerRef
@@ -42,6 +43,15 @@ from penstock.translate.slinky.worker_set import MARKS, worker_names, worker_set
 
 NOW = 1_800_000_000.0
 UNKNOWN = Unknown("slurmrestd does not answer")
+
+
+class _Unread(tuple[Pod, ...]):
+    def __iter__(self) -> Iterator[Pod]:
+        raise AssertionError("a pod was read")
+
+
+UNREAD = _Unread()
+"""For what must not cost more the more pods there are."""
 
 
 def nodeset(replicas: int = 2, *, deleted: float | None = None, **spec: Any) -> NodeSet:

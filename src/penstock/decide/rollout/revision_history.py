@@ -42,18 +42,22 @@ def history(
     same = tuple(sorted({*noted, *_told(workers)} - {wanted}))
     highest = max((one.number for one in records if one is not found), default=0)
     number = found.number if found is not None and found.number > highest else highest + 1
-    used = {workers.marks.revision_of(pod.metadata.labels) for pod in pods} | {wanted, *same}
-    old = sorted(
-        (one for one in records if used.isdisjoint({one.hash, *one.equal_hashes})),
-        key=lambda one: (one.number, one.name),
-    )
     kept = max(0, workers.revision_history_limit)
+    wanted_hashes = {wanted, *same}
+    others = [one for one in records if wanted_hashes.isdisjoint({one.hash, *one.equal_hashes})]
+    gone: list[RecordedRevision] = []
+    # Nearly always there are no others, and thousands of pods.
+    if len(others) > kept:
+        used = {workers.marks.revision_of(pod.metadata.labels) for pod in pods}
+        unused = (one for one in others if used.isdisjoint({one.hash, *one.equal_hashes}))
+        old = sorted(unused, key=lambda one: (one.number, one.name))
+        gone = old[: max(0, len(old) - kept)]
     return History(
         equal_hashes=same,
         number=number,
         exists=found is not None,
         is_recorded=found is not None and (noted, found.number) == (same, number),
-        gone=tuple(old[: max(0, len(old) - kept)]),
+        gone=tuple(gone),
     )
 
 

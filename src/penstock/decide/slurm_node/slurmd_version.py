@@ -7,7 +7,7 @@ that it does not accept, slurmctld writes so to its log, while slurmd is told of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
@@ -39,22 +39,27 @@ def finding(
 
     `slurmctld` is the release that serves, `slurmd` the container that the pods are made with.
     """
-    versions = _reported(pods, nodes)
+    if not isinstance(nodes, Known):
+        return None
+    # Thousands of nodes have a handful of releases, and nearly always none of them is a problem.
+    texts = {node.version for node in nodes.value.values()}
+    releases = {text: found for text in texts if (found := parse(text)) is not None}
     if slurmctld is not None:
         oldest = oldest_beside(slurmctld)
-        wrong = [pod for pod, found in versions.items() if not oldest <= found <= slurmctld]
-        if wrong:
-            has = f"slurmd {versions[wrong[0]]} ({list_some(wrong)})"
-            return Finding(False, REASON, f"{len(wrong)} pods have {has}: {_range(slurmctld)}")
-    late = {pod.metadata.name for pod in pods if not pod.ready}
-    silent = [pod for pod, found in versions.items() if found < PROBES_SINCE and pod in late]
-    if not silent or not _asks_http(slurmd):
+        unsupported = {text for text, one in releases.items() if not oldest <= one <= slurmctld}
+        if wrong := _reported(pods, nodes.value, unsupported):
+            names = [pod.metadata.name for pod, _ in wrong]
+            has = f"slurmd {releases[wrong[0][1]]} ({list_some(names)})"
+            return Finding(False, REASON, f"{len(names)} pods have {has}: {_range(slurmctld)}")
+    silent = {text for text, one in releases.items() if one < PROBES_SINCE}
+    late = [(pod, text) for pod, text in _reported(pods, nodes.value, silent) if not pod.ready]
+    if not late or not _asks_http(slurmd):
         return None
-    has = versions[silent[0]]
+    has, names = releases[late[0][1]], [pod.metadata.name for pod, _ in late]
     return Finding(
         False,
         REASON,
-        f"{len(silent)} pods cannot become ready ({list_some(silent)}): slurmd {has} answers no "
+        f"{len(names)} pods cannot become ready ({list_some(names)}): slurmd {has} answers no "
         f"HTTP probe, and the tag of {_image(slurmd)} does not begin with {has}. Give the image "
         "such a tag, or set tcpSocket probes in spec.slurmd",
     )
@@ -86,18 +91,19 @@ def _range(slurmctld: Version | None) -> str:
     return f"{works}: {advice}"
 
 
-def _reported(pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]) -> dict[str, Version]:
-    """The releases that slurmctld knows, by pod."""
-    found: dict[str, Version] = {}
-    if not isinstance(nodes, Known):
-        return found
-    for pod in pods:
-        node = nodes.value.get(slurm_node_name(pod))
-        if node is None or pod.metadata.deleting or not _is_of(node, pod):
-            continue
-        if (version := parse(node.version)) is not None:
-            found[pod.metadata.name] = version
-    return found
+def _reported(
+    pods: Sequence[Pod], nodes: Mapping[str, Node], texts: Collection[str]
+) -> list[tuple[Pod, str]]:
+    """The pods whose running slurmd registered with one of these version texts, each with it."""
+    if not texts:
+        return []
+    found = ((pod, nodes.get(slurm_node_name(pod))) for pod in pods)
+    return [
+        (pod, node.version)
+        for pod, node in found
+        if node is not None and node.version in texts
+        if not pod.metadata.deleting and _is_of(node, pod)
+    ]
 
 
 def _is_of(node: Node, pod: Pod) -> bool:

@@ -14,7 +14,7 @@ from penstock.api.slinky.nodeset import NodeSet, NodeSetStatus
 from penstock.decide.rollout.revision_history import History, history
 from penstock.render.slinky.nodeset.revision_meaning import recorded_revision
 from penstock.translate.slinky.worker_set import worker_set
-from support.nodesets import nodeset, pod
+from support.nodesets import UNREAD, nodeset, pod
 
 
 def record(hash_: str, number: int, same: str = "") -> ControllerRevision:
@@ -62,6 +62,12 @@ def test_what_no_pod_has_goes_but_for_the_limit() -> None:
     assert gone(found(*records)) == ["compute-a", "compute-b", "compute-c"]
     assert gone(found(*records, of=nodeset(revision_history_limit=2))) == ["compute-a"]
     assert gone(found(*records, pods=(used("a"),))) == ["compute-b", "compute-c"]
+
+
+def test_no_pod_is_read_while_the_limit_keeps_every_other_record() -> None:
+    records = [recorded_revision(nodeset(), record("new", 2))]
+    told = history(worker_set(nodeset()), "new", records, UNREAD)
+    assert (told.exists, told.gone) == (True, ())
 
 
 def test_a_negative_limit_keeps_none() -> None:

@@ -17,7 +17,7 @@ from penstock.decide.slurm_node.slurmd_version import (
 from penstock.slurm.known import Unknown
 from penstock.slurm.state import Node
 from penstock.slurm.versions import V24_11, V25_11, V26_05, Version
-from support.nodesets import NOW, known_nodes, node, pod
+from support.nodesets import NOW, UNREAD, known_nodes, node, pod
 
 HTTP: Json = {"image": "mine/slurmd:blue", "readinessProbe": {"httpGet": {"port": "slurmd"}}}
 TCP: Json = {"image": "mine/slurmd:blue", "readinessProbe": {"tcpSocket": {"port": "slurmd"}}}
@@ -66,6 +66,11 @@ def test_an_old_slurmd_whose_image_does_not_say_so_never_answers_its_probes() ->
 
 def test_a_worker_that_is_ready_answers_whatever_its_release() -> None:
     assert finding(V26_05, [pod(0)], known_nodes(_record(0, "24.11.5")), HTTP) is None
+
+
+def test_no_pod_is_read_while_each_release_works() -> None:
+    """Each reconcile asks this about all workers."""
+    assert finding(V26_05, UNREAD, known_nodes(_record(0, "26.05.5")), HTTP) is None
 
 
 def test_nothing_is_said_of_a_slurmd_that_nobody_knows() -> None:
