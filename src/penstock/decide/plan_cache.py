@@ -28,12 +28,19 @@ class PlanCache:
     settled: set[Worker] = field(default_factory=set[Worker])
 
     def observe(self, observed: ObservedWorkers, *inputs: object) -> None:
-        """Take in what a decision observes; settled workers are kept under the same inputs."""
-        self.observed = observed
+        """Take in what a decision observes; settled workers are kept under the same inputs.
+
+        Workers that are replaced are dropped: each has its own pod and Slurm node, which would
+        double the memory of a fleet that changes as a whole.
+        """
+        former, self.observed = self.observed, observed
         if inputs != self.inputs:
             self.inputs = inputs
             self.settled = set()
-        elif len(self.settled) > 2 * len(observed.all):
+        elif former is not None and len(former.all) == len(observed.all):
+            pairs = zip(former.all, observed.all, strict=True)
+            self.settled.difference_update([old for old, new in pairs if old is not new])
+        else:
             self.settled.intersection_update(observed.all)
 
     def unsettled(self, workers: Iterable[Worker]) -> list[Worker]:

@@ -77,6 +77,19 @@ def changed(view: WorkerSetView, **values: Any) -> WorkerSetView:
     return WorkerSetView(**{**{f: getattr(view, f) for f in view.__dataclass_fields__}, **values})
 
 
+def test_workers_that_were_replaced_are_dropped():
+    """Each has its own pod and Slurm node."""
+    quiet = PlanCache()
+    view = settled(quiet)
+    other = tuple(msgspec.structs.replace(pod) for pod in view.pods)
+    plan(changed(view, pods=other), quiet)
+    assert quiet.observed is not None
+    assert quiet.settled == set(quiet.observed.all)
+    fewer = (msgspec.structs.replace(other[0]), other[1])
+    plan(changed(view, pods=fewer), quiet)
+    assert quiet.settled <= set(quiet.observed.all)
+
+
 def test_whatever_changes_of_a_pod_makes_it_be_looked_at(tended: list[str]):
     quiet = PlanCache()
     view = settled(quiet)
