@@ -39,6 +39,7 @@ from penstock.decide.nodeset import plan, worker_plans
 from penstock.decide.nodeset import pod_roles as roles
 from penstock.decide.nodeset import pvc as claims
 from penstock.decide.observed import drain_reason, workers
+from penstock.decide.observed.deletion import Deletion
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker, WorkerContext
@@ -492,7 +493,7 @@ def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
 
 def external_slurmctlds_end_with_their_controller(patch: pytest.MonkeyPatch) -> None:
     """Nothing is asked any more once the Controller goes, though slurmctld is external."""
-    patch.setattr(WorkerSetView, "is_orphaned", property(lambda view: view.is_deleted_with_cluster))
+    patch.setattr(Deletion, "is_orphaned", property(lambda one: one.is_with_cluster))
 
 
 MUTATIONS: tuple[Mutation, ...] = (

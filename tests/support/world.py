@@ -18,6 +18,7 @@ from penstock.decide.drain.deletion_guard import can_delete
 from penstock.decide.drain.recheck import is_still_valid
 from penstock.decide.drain.request import reason_to_send
 from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known
 from support.nodeset_cluster import Cluster, PromiseBrokenError, slurmd_runs
@@ -163,7 +164,7 @@ class World(Cluster):
             return
         if found.metadata.resource_version != step.resource_version:
             return
-        abandoned = self.view().is_orphaned
+        abandoned = deletion_of(self.view()).is_orphaned
         if not can_delete(found, self.slurm(), abandoned=abandoned).allowed:
             return
         alive = slurmd_runs(found)

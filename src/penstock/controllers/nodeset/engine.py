@@ -30,6 +30,7 @@ from penstock.controllers.workers.source import WorkerSource
 from penstock.decide import drift, scale
 from penstock.decide.advice import pod_security
 from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.rollout import maintenance
@@ -118,7 +119,7 @@ class WorkerSetEngine:
         done = True
         try:
             done = await self._actor.act(
-                source, planned.actions, connection, is_orphaned=view.is_orphaned
+                source, planned.actions, connection, is_orphaned=deletion_of(view).is_orphaned
             )
             if _is_active(source):
                 findings += source.partition_findings()

@@ -12,9 +12,10 @@ from penstock.decide.action import TopologyRejection
 from penstock.decide.drain.deletion_guard import DeletionVerdict
 from penstock.decide.nodeset import pvc
 from penstock.decide.nodeset.pod_roles import PodRoles
+from penstock.decide.observed.deletion import PATIENCE_S, deletion_of
 from penstock.decide.observed.pod import slurmd_container
 from penstock.decide.observed.pod_failure import PodFailure, next_step, pod_failure
-from penstock.decide.observed.view import PATIENCE_S, ControllerState, WorkerSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout.maintenance import is_scheduled
@@ -126,9 +127,10 @@ def _controller(view: WorkerSetView) -> Finding | None:
 
 def _going(view: WorkerSetView) -> str:
     """What becomes of pods whose NodeSet goes with its Controller."""
-    if view.external is None or view.is_orphaned:
+    deletion = deletion_of(view)
+    if not deletion.is_external or deletion.is_orphaned:
         return "pods are deleted without being drained"
-    since = view.silent_since
+    since = deletion.silent_since
     if since is None:
         return (
             "slurmctld is outside and goes on, so each pod is deleted once its Slurm node is "

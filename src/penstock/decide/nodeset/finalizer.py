@@ -5,7 +5,8 @@ from __future__ import annotations
 from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
 from penstock.decide.action import AddFinalizer, EventReason, RemoveFinalizer
-from penstock.decide.observed.view import DELETED_PATIENCE_S, WorkerSetView
+from penstock.decide.observed.deletion import DELETED_PATIENCE_S, deletion_of
+from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node.records import OrphanedRecords
 from penstock.slurm.known import Unknown
 
@@ -26,7 +27,7 @@ def finalizer_action(
         return None if has else AddFinalizer(DRAIN_FINALIZER)
     if not has or view.pods or has_foreign_pvcs:
         return None
-    if view.is_orphaned:
+    if deletion_of(view).is_orphaned:
         cluster = view.workers.wording.cluster_kind
         return _remove(view, f"All pods are gone, and so is the {cluster}")
     if isinstance(view.nodes, Unknown):
@@ -43,9 +44,8 @@ def patience_in(view: WorkerSetView) -> float | None:
     deleted = times.parse(view.workers.metadata.deletion_timestamp)
     if deleted is None or view.pods or DRAIN_FINALIZER not in view.workers.metadata.finalizers:
         return None
-    return max(
-        0.0, deleted + (GOING_S if view.is_deleted_with_cluster else DELETED_PATIENCE_S) - view.now
-    )
+    patience = GOING_S if deletion_of(view).is_with_cluster else DELETED_PATIENCE_S
+    return max(0.0, deleted + patience - view.now)
 
 
 def _remove(view: WorkerSetView, message: str) -> RemoveFinalizer:

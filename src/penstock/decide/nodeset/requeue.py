@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.decide.nodeset.finalizer import patience_in
+from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.rollout.recreation import recreate_after
@@ -17,5 +18,5 @@ def requeue_after(view: WorkerSetView, observed: ObservedWorkers) -> float | Non
     if seconds > 0:
         waits += [worker.available_in(seconds, now) for worker in observed.all]
     if view.pods:
-        waits.append(view.patience)
+        waits.append(deletion_of(view).patience)
     return min(filter(None, waits), default=None)

@@ -11,6 +11,7 @@ import msgspec
 from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.base import times
+from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.placement import node_pins
@@ -62,7 +63,7 @@ def status(
 def _external(view: WorkerSetView) -> ExternalSlurm | None:
     if view.external is None:
         return None
-    since = view.silent_since
+    since = deletion_of(view).silent_since
     silent_since = times.write(since) if since is not None else ""
     return msgspec.structs.replace(view.external, silent_since=silent_since)
 

@@ -10,6 +10,7 @@ from penstock.decide.drain.deletion_guard import DeletionVerdict, can_delete
 from penstock.decide.drain.request import event_reason
 from penstock.decide.nodeset.pod_roles import PodRoles
 from penstock.decide.nodeset.worker_plan import WorkerPlan, plan_deletion, plan_worker
+from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -38,8 +39,9 @@ def plan_scale_in(
     """
     plans: list[WorkerPlan] = []
     waiting: dict[Worker, DeletionVerdict] = {}
+    is_orphaned = deletion_of(view).is_orphaned
     for worker in roles.to_delete:
-        verdict = can_delete(worker.pod, observed.slurm, abandoned=view.is_orphaned)
+        verdict = can_delete(worker.pod, observed.slurm, abandoned=is_orphaned)
         if verdict.ground is None:
             waiting[worker] = verdict
             plans.append(plan_worker(view, worker, roles.cause))

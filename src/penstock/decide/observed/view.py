@@ -10,7 +10,6 @@ from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
-from penstock.base import times
 from penstock.decide.action import RejectedReservation, TopologyRejection
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm.known import Fact, Unknown
@@ -18,13 +17,6 @@ from penstock.slurm.reservation import Reservation
 from penstock.slurm.state import Job, Node
 
 _NOT_ASKED = Unknown("Slurm was not asked for reservations")
-PATIENCE_S = 3600.0
-"""For how long an external slurmctld that cannot be asked keeps the pods of a NodeSet that is
-deleted together with its Controller. It is longer than a maintenance window's restart of slurmctld,
-and bounded, because a namespace must be deletable."""
-DELETED_PATIENCE_S = 300.0
-"""How long after its deletion a NodeSet without pods waits for a silent Slurm to take its node
-records away. Left records cost a line in sinfo; a NodeSet that never goes blocks its namespace."""
 
 
 class ControllerState(Enum):
@@ -88,41 +80,6 @@ class WorkerSetView:
     def deleting(self) -> bool:
         """Whether the NodeSet itself is being deleted."""
         return self.workers.metadata.deleting
-
-    @property
-    def is_deleted_with_cluster(self) -> bool:
-        """Whether it is deleted together with its Controller, as by `helm uninstall`."""
-        return self.deleting and self.controller is not ControllerState.PRESENT
-
-    @property
-    def is_slurm_silent(self) -> bool:
-        """Whether Slurm cannot be asked for nodes or jobs."""
-        return isinstance(self.nodes, Unknown) or isinstance(self.jobs, Unknown)
-
-    @property
-    def silent_since(self) -> float | None:
-        """Since when (Unix seconds) an external slurmctld of a cluster that goes is silent."""
-        if not self.is_deleted_with_cluster or self.external is None or not self.is_slurm_silent:
-            return None
-        since = times.parse(self.external.silent_since)
-        return self.now if since is None else min(since, self.now)
-
-    @property
-    def patience(self) -> float | None:
-        """Seconds for which that is waited for still; None while there is nothing to wait for."""
-        since = self.silent_since
-        return None if since is None else max(0.0, since + PATIENCE_S - self.now)
-
-    @property
-    def is_orphaned(self) -> bool:
-        """Whether it is deleted with no Slurm left to ask: its Controller goes or is gone.
-
-        A slurmctld inside goes with its Controller, and its jobs with it. One outside goes on with
-        its jobs, so it is asked until it cannot be asked for `PATIENCE_S`.
-        """
-        if not self.is_deleted_with_cluster:
-            return False
-        return self.external is None or self.patience == 0.0
 
     @property
     def can_create_pods(self) -> bool:

@@ -30,9 +30,10 @@ from penstock.decide.action import (
     RemoveFinalizer,
     SetReservation,
 )
+from penstock.decide.observed.deletion import DELETED_PATIENCE_S, deletion_of
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.slurm_view import SlurmSnapshot
-from penstock.decide.observed.view import DELETED_PATIENCE_S, ControllerState, WorkerSetView
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.observed.worker import Worker
 from penstock.model.worker_set import WorkerSet
 from penstock.slurm import hostlist
@@ -253,7 +254,7 @@ def _none(view: WorkerSetView, ground: str) -> tuple[ReservationAction, ...]:
     has = finalizer in view.workers.metadata.finalizers
     if not needs_reservations(view.workers):
         return ()
-    if view.is_orphaned:
+    if deletion_of(view).is_orphaned:
         why = EventReason(
             "ReservationLeft", f"There is no Slurm left to delete reservation {name} in"
         )

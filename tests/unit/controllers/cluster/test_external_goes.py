@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fault_plans.world import CORE, GROUP, SPACE
-from penstock.decide.observed.view import PATIENCE_S
+from penstock.decide.observed.deletion import PATIENCE_S
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.faults import Fault
 from penstock.simulation.slurm.slurmctld import SimulatedJob

@@ -25,6 +25,7 @@ from penstock.decide.action import (
     UndrainNode,
 )
 from penstock.decide.nodeset.plan import plan
+from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known, Unknown
@@ -129,7 +130,7 @@ def holds(job: Job, node: str) -> bool:
 def test_no_pod_is_deleted_whose_slurmd_may_have_a_job(seen: WorkerSetView) -> None:
     found = {pod.metadata.name: pod for pod in seen.pods}
     for action in plan(seen).actions:
-        if not isinstance(action, DeletePod) or seen.is_orphaned:
+        if not isinstance(action, DeletePod) or deletion_of(seen).is_orphaned:
             continue
         pod = found[action.name]
         assert not pod.metadata.deleting
