@@ -56,12 +56,15 @@ class Cluster:
 
 
 def at_rest(sdiag: str) -> bool:
-    """Whether slurmctld is past its start and has no agent at work, by what sdiag(1) prints."""
+    """Whether slurmctld is past its start and has no agent at work, by what sdiag(1) prints.
+
+    In the first second after its start sdiag has data since 1970.
+    """
     moments = [int(moment) for moment in _MOMENT.findall(sdiag)]
     if len(moments) != 2:
         return False
     asked, since = moments
-    return asked - since > _ASKED_S and not _AT_WORK.search(sdiag)
+    return since > 0 and asked - since > _ASKED_S and not _AT_WORK.search(sdiag)
 
 
 def _until(there: Callable[[], bool]) -> None:

@@ -32,6 +32,7 @@ Job states ts:  Sun Nov 22 07:34:08 2026 (1795332848)
         pytest.param(1795332848, 0, 2, False, id="agents-wait-for-nodes"),
         pytest.param(1795332848, 1, 0, False, id="messages-wait-for-agents"),
         pytest.param(1795332869, 0, 0, False, id="it-has-not-asked-its-nodes-yet"),
+        pytest.param(0, 0, 0, False, id="it-has-started-within-this-second"),
     ],
 )
 def test_slurmctld_rests_when_it_has_started_and_no_agent_is_at_work(
