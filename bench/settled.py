@@ -14,6 +14,8 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed import node_comment
+from penstock.decide.observed.reservations import ObservedReservations
+from penstock.decide.observed.revisions import Revisions
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm import state as model
 from penstock.slurm.known import Known
@@ -62,10 +64,12 @@ def fleet(size: int, shape: Shape = Shape.PLAIN) -> WorkerSetView:
         nodes=Known(nodes, 1.0),
         jobs=Known((), 1.0),
         now=NOW,
-        revision=REVISION,
+        revisions=Revisions(REVISION),
         kubernetes_nodes={f"machine-{n}": _kubernetes_node(n) for n in range(size)},
         pvcs=_pvcs(nodeset, size) if shape is Shape.STORED else {},
-        reservations=Known({maintenance.name: maintenance} if reserved else {}, 1.0),
+        reservations=ObservedReservations(
+            Known({maintenance.name: maintenance} if reserved else {}, 1.0)
+        ),
     )
 
 

@@ -432,7 +432,11 @@ def pods_of_the_other_mode_stay(patch: pytest.MonkeyPatch) -> None:
 
     def by_template(view: WorkerSetView, *given: Any) -> list[Worker]:
         found = to_replace(view, *given)
-        return [one for one in found if one.pod.metadata.labels.get(REVISION_HASH) != view.revision]
+        return [
+            one
+            for one in found
+            if one.pod.metadata.labels.get(REVISION_HASH) != view.revisions.wanted
+        ]
 
     patch.setattr(rolling_update, "to_replace", by_template)
 

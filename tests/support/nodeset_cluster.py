@@ -22,6 +22,8 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.base import times
 from penstock.decide.observed import node_comment
+from penstock.decide.observed.reservations import ObservedReservations
+from penstock.decide.observed.revisions import Revisions
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.plan_cache import PlanCache
@@ -95,8 +97,8 @@ class Cluster:
             nodes=nodes,
             jobs=jobs,
             now=self.now,
-            revision=self.revision,
-            reservations=reservations,
+            revisions=Revisions(self.revision),
+            reservations=ObservedReservations(reservations),
         )
 
     @property

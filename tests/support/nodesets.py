@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.api.cluster.cluster_ref import ControllerRef
@@ -31,6 +31,7 @@ from penstock.api.slinky.names import node_pod_name
 from penstock.api.slinky.nodeset import NODESETS, NodeSet, NodeSetSpec
 from penstock.base import times
 from penstock.decide.nodeset.observation import observe
+from penstock.decide.observed.revisions import Revisions
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.decide.observed.worker import Worker, WorkerContext, observe_worker
@@ -187,9 +188,14 @@ def view(
     nodes: Known[dict[str, model.Node]] | Unknown | None = None,
     jobs: tuple[Job, ...] | Unknown = (),
     controller: ControllerState = ControllerState.PRESENT,
+    equal: frozenset[str] = frozenset(),
+    parameters: Mapping[str, str] | None = None,
     **more: Any,
 ) -> WorkerSetView:
-    """A view in which, by default, Slurm knows each pod's node as IDLE."""
+    """A view in which, by default, Slurm knows each pod's node as IDLE.
+
+    `equal` are revisions equal to the wanted one, `parameters` those of the node by revision.
+    """
     idle = known_nodes(*(model.Node(p.host, frozenset({"IDLE"})) for p in pods))
     return WorkerSetView(
         workers=worker_set(wanted),
@@ -198,7 +204,7 @@ def view(
         nodes=idle if nodes is None else nodes,
         jobs=jobs if isinstance(jobs, Unknown) else Known(jobs, 1.0),
         now=more.pop("now", NOW),
-        revision="new",
+        revisions=Revisions("new", equal, parameters or {}),
         **more,
     )
 

@@ -81,7 +81,7 @@ class World(Cluster):
                 raise PromiseBrokenError("no machine of this world has features")
             case act.SetReservation() | act.DeleteReservation():
                 # A Slurm without any node is no silent one to whoever asks for reservations.
-                if isinstance(self.view().reservations, Known):
+                if isinstance(self.view().reservations.known, Known):
                     if isinstance(step, act.SetReservation):
                         step = replace(step, nodes=tuple(map(self._own, step.nodes)))
                     self.upkeep.do(step, set(self.nodes))

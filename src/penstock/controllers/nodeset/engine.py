@@ -31,6 +31,8 @@ from penstock.decide import drift, scale
 from penstock.decide.advice import pod_security
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.observed.deletion import deletion_of
+from penstock.decide.observed.reservations import ObservedReservations
+from penstock.decide.observed.revisions import Revisions
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.rollout import maintenance
@@ -173,19 +175,19 @@ class WorkerSetEngine:
             nodes=snapshot.nodes if snapshot is not None else UNCONNECTED,
             jobs=snapshot.jobs if snapshot is not None else UNCONNECTED,
             now=self._client.clock.time(),
-            revision=source.revision().hash,
+            revisions=Revisions(source.revision().hash, equal.hashes, equal.parameters),
             kubernetes_nodes=self._kubernetes_nodes(workers, pods),
             pvcs=self._pvcs(workers),
             others=self._caches.conflicting_pods(workers),
-            equal_revisions=equal.hashes,
-            parameters_by_revision=equal.parameters,
             creation_blocked=blocked,
             propagated_conditions=self._settings.propagated_node_conditions,
-            reservations=connection.reservations.records if connection else UNCONNECTED,
-            rejected_reservation=self._actor.reservations.rejected(workers),
+            reservations=ObservedReservations(
+                connection.reservations.records if connection else UNCONNECTED,
+                self._actor.reservations.rejected(workers),
+                _no_reservations(connection),
+            ),
             cannot_register=self._actor.registrations.unable(workers),
             external=source.external(),
-            no_reservations=_no_reservations(connection),
             rejected_topologies=self._actor.rejections.of(workers, pods),
         )
 

@@ -86,7 +86,7 @@ class NodeDrifts:
         when = (nodes.as_of, view.workers.metadata.generation)
         last = state.compared
         if last is None or last[0] != when:
-            found = decide.drift(view.workers, view.pods, nodes.value, view.parameters_by_revision)
+            found = decide.drift(view.workers, view.pods, nodes.value, view.revisions.parameters)
             last = state.compared = when, found
         return last[1]
 

@@ -22,7 +22,7 @@ def observe(view: WorkerSetView, cache: PlanCache) -> ObservedWorkers:
         observed,
         (meta.namespace, meta.name, meta.uid),
         (observed.context, observed.slurm.unknown_reason),
-        (view.parameters_by_revision, view.propagated_conditions),
+        (view.revisions.parameters, view.propagated_conditions),
         (workers.update.type, workers.protect_busy_pods, workers.chart_labels),
         {node for node, one in view.rejected_topologies.items() if one.again_at > view.now},
     )

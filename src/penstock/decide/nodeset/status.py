@@ -47,7 +47,7 @@ def status(
         slurm_allocated=allocated,
         slurm_down=down,
         slurm_drain=drain,
-        revision=view.revision,
+        revision=view.revisions.wanted,
         ordinal_to_node=node_pins.pins(view, observed.all),
         external=_external(view),
         selector=workers.selector_text,

@@ -124,5 +124,5 @@ def plan_deletion(
 
 def _comment(view: WorkerSetView, worker: Worker, *, going: bool) -> SetNodeComment | None:
     return comment_action(
-        view.workers, worker, going=going, parameters_by_revision=view.parameters_by_revision
+        view.workers, worker, going=going, parameters_by_revision=view.revisions.parameters
     )

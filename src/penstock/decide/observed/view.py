@@ -10,13 +10,12 @@ from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import PersistentVolumeClaim, Pod
-from penstock.decide.action import RejectedReservation, TopologyRejection
+from penstock.decide.action import TopologyRejection
+from penstock.decide.observed.reservations import ObservedReservations
+from penstock.decide.observed.revisions import Revisions
 from penstock.model.worker_set import WorkerSet
-from penstock.slurm.known import Fact, Unknown
-from penstock.slurm.reservation import Reservation
+from penstock.slurm.known import Fact
 from penstock.slurm.state import Job, Node
-
-_NOT_ASKED = Unknown("Slurm was not asked for reservations")
 
 
 class ControllerState(Enum):
@@ -34,18 +33,12 @@ class WorkerSetView:
     `pods` are the pods whose controlling owner is this NodeSet (by uid), terminating ones too.
     `others` are the pods of the namespace that it does not control but whose names are of its form;
     they only serve to find name conflicts. `kubernetes_nodes` needs at least the nodes of `pods`,
-    and in DaemonSet mode all there are. `now` is Unix seconds. `revision` is the hash that new pods
-    get; pods with a hash of `equal_revisions` mean the same (those slurm-operator made of an
-    unchanged template, and those that differ in what changes live only, whose extraConf
-    `parameters_by_revision` has by hash). `creation_blocked` is the finding for which no pod can be
-    made now, such as a missing Secret. `rejected_topologies` are the topologies that slurmctld
-    rejected, by Slurm node. `pvcs` are the PersistentVolumeClaims of its pods, by name.
-    `reservations` are those of its cluster, listed when `maintenance.needs_reservations` is true,
-    and `rejected_reservation` is slurmctld's answer to the last one that it rejected.
+    and in DaemonSet mode all there are. `now` is Unix seconds. `creation_blocked` is the finding
+    for which no pod can be created now, such as a missing Secret. `rejected_topologies` are the
+    topologies that slurmctld rejected, by Slurm node. `pvcs` are those of its pods, by name.
     `cannot_register` is why its Slurm cannot have forgotten workers register again, if it cannot.
-    `external` is how to reach a slurmctld outside of Kubernetes, also when the Controller is gone;
-    None if it is inside. `propagated_conditions` are the types of Node conditions that a drain's
-    reason shows.
+    `external` is how an external slurmctld is reached, also when the Controller is gone; None if it
+    is inside. `propagated_conditions` are the types of Node conditions that a drain's reason shows.
     """
 
     workers: WorkerSet
@@ -54,13 +47,11 @@ class WorkerSetView:
     nodes: Fact[Mapping[str, Node]]
     jobs: Fact[tuple[Job, ...]]
     now: float
-    revision: str
+    revisions: Revisions
     kubernetes_nodes: Mapping[str, KubernetesNode] = field(
         default_factory=dict[str, KubernetesNode]
     )
     others: tuple[Pod, ...] = ()
-    equal_revisions: frozenset[str] = frozenset()
-    parameters_by_revision: Mapping[str, str] = field(default_factory=dict[str, str])
     creation_blocked: Finding | None = None
     propagated_conditions: tuple[str, ...] = ()
     rejected_topologies: Mapping[str, TopologyRejection] = field(
@@ -69,12 +60,9 @@ class WorkerSetView:
     pvcs: Mapping[str, PersistentVolumeClaim] = field(
         default_factory=dict[str, PersistentVolumeClaim]
     )
-    reservations: Fact[Mapping[str, Reservation]] = _NOT_ASKED
-    rejected_reservation: RejectedReservation | None = None
+    reservations: ObservedReservations = field(default_factory=ObservedReservations)
     cannot_register: str | None = None
     external: ExternalSlurm | None = None
-    no_reservations: str = ""
-    """Why slurmrestd cannot make any; empty when it can, as far as is known."""
 
     @property
     def deleting(self) -> bool:

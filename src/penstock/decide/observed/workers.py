@@ -70,7 +70,7 @@ def observe_workers(
         names=workers.names,
         marks=workers.marks,
         per_node=workers.per_node,
-        revisions=frozenset((view.revision, *view.equal_revisions)),
+        revisions=view.revisions.current,
         slurm_nodes=slurm_nodes,
         shared_slurm_nodes=aggregates.shared_slurm_nodes,
         are_nodes_known=isinstance(view.nodes, Known),

@@ -82,7 +82,7 @@ def needs_reservations(workers: WorkerSet) -> bool:
 
 def replaceable_now(view: WorkerSetView, old: Sequence[Worker]) -> frozenset[Worker]:
     """Those of the outdated workers that an update may replace now, by the time alone."""
-    found = view.reservations
+    found = view.reservations.known
     if isinstance(view.nodes, Unknown):
         return frozenset(worker for worker in old if _is_marked(worker))
     if isinstance(found, Unknown):
@@ -123,18 +123,19 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]
     if not old:
         finding = _absent("UpToDate", "No pod has an older template")
         return Maintenance(_none(view, "No pod has an older template any more"), finding)
-    if view.no_reservations:
+    reservations = view.reservations
+    if reservations.unsupported:
         words = (
-            f"{len(old)} pods have an older template and stay: {view.no_reservations}. Upgrade "
+            f"{len(old)} pods have an older template and stay: {reservations.unsupported}. Upgrade "
             "slurmrestd, or choose another updateStrategy"
         )
         return Maintenance((), Finding(False, "ReservationUnsupported", words, type=CREATED))
-    if isinstance(view.reservations, Unknown):
-        return _unknown(old, view.reservations.why)
+    if isinstance(reservations.known, Unknown):
+        return _unknown(old, reservations.known.why)
     if slurm.unknown_reason is not None:
         return _unknown(old, slurm.unknown_reason)
-    found = _planned(view, slurm, plan, old, view.reservations.value)
-    refused = view.rejected_reservation
+    found = _planned(view, slurm, plan, old, reservations.known.value)
+    refused = reservations.rejected
     if refused is None or not found.actions:
         return found
     told = f"slurmctld refused it for reservation {view.workers.names.reservation}: "
@@ -259,13 +260,14 @@ def _none(view: WorkerSetView, ground: str) -> tuple[ReservationAction, ...]:
             "ReservationLeft", f"There is no Slurm left to delete reservation {name} in"
         )
         return (RemoveFinalizer(finalizer, why),) if has else ()
-    if isinstance(view.reservations, Unknown):
+    known = view.reservations.known
+    if isinstance(known, Unknown):
         if not has or _patience(view) != 0.0:
             return ()
-        told = f"Reservation {name} may be left in Slurm: {view.reservations.why}"
+        told = f"Reservation {name} may be left in Slurm: {known.why}"
         return (RemoveFinalizer(finalizer, EventReason("ReservationLeft", told)),)
-    if name in view.reservations.value:
-        refused = view.rejected_reservation
+    if name in known.value:
+        refused = view.reservations.rejected
         if refused is not None and refused.again_at > view.now:
             return ()
         why = EventReason("ReservationDeleted", f"{ground}: reservation {name} is deleted")

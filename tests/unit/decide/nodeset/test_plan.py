@@ -308,7 +308,7 @@ class TestStatus:
         found = plan(view(by_hand, old))
         assert of(found, DeletePod) + of(found, PatchPod) + of(found, DrainNode) == []
         assert "compute-0" in told(found, "OldRevision")
-        same = plan(view(nodeset(1), old, equal_revisions=frozenset({"old"})))
+        same = plan(view(nodeset(1), old, equal=frozenset({"old"})))
         assert same.status.updated_replicas == 1
 
     def test_a_pod_that_never_got_to_work_is_replaced_when_its_template_changes(self) -> None:

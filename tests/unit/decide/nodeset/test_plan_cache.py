@@ -18,6 +18,7 @@ from penstock.decide.nodeset import worker_plans
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.nodeset.worker_plan import WorkerPlan
 from penstock.decide.observed.node_comment import NodeComment
+from penstock.decide.observed.revisions import Revisions
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
@@ -118,7 +119,7 @@ def test_another_revision_makes_all_be_looked_at(tended: list[str]):
     quiet = PlanCache()
     view = settled(quiet)
     tended.clear()
-    plan(changed(view, revision="newer"), quiet)
+    plan(changed(view, revisions=Revisions("newer")), quiet)
     assert len(tended) == 3
 
 

@@ -24,6 +24,7 @@ from penstock.decide.action import (
     SetReservation,
 )
 from penstock.decide.nodeset.plan import Plan, plan
+from penstock.decide.observed.reservations import ObservedReservations
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.reservation import Reservation
@@ -72,7 +73,9 @@ def old(ordinal: int, **more: Any) -> Pod:
 def seen(
     of: NodeSet, reservations: Known[dict[str, Reservation]] | Unknown, *pods: Pod, **more: Any
 ) -> WorkerSetView:
-    return view(of, *(pods or (old(0), old(1))), reservations=reservations, **more)
+    return view(
+        of, *(pods or (old(0), old(1))), reservations=ObservedReservations(reservations), **more
+    )
 
 
 def in_maintenance(*ordinals: int, **others: tuple[str, ...]) -> Any:
@@ -200,12 +203,13 @@ class TestReservation:
 
     def test_what_slurmctld_refused_is_told_and_asked_for_later(self) -> None:
         refused = RejectedReservation("Nodes busy", NOW + 30)
-        found = plan(replace(seen(wanted(), NONE), rejected_reservation=refused))
+        reservations = ObservedReservations(NONE, refused)
+        found = plan(replace(seen(wanted(), NONE), reservations=reservations))
         assert steps(found) == []
         assert (told(found).ok, told(found).reason) == (False, "ReservationRefused")
         assert "Nodes busy" in told(found).message
         assert found.requeue_after == 30.0
-        later = replace(seen(wanted(), NONE), rejected_reservation=refused, now=NOW + 31)
+        later = replace(seen(wanted(), NONE), reservations=reservations, now=NOW + 31)
         assert [type(one) for one in steps(plan(later))] == [SetReservation]
 
     def test_pods_of_which_slurm_has_no_node_are_in_none(self) -> None:
@@ -225,7 +229,12 @@ class TestDeletion:
         silent = Unknown("no answer")
 
         def left(after: float) -> set[str]:
-            last = view(wanted(deleted=NOW - after), reservations=silent, nodes=silent, jobs=silent)
+            last = view(
+                wanted(deleted=NOW - after),
+                reservations=ObservedReservations(silent),
+                nodes=silent,
+                jobs=silent,
+            )
             return {one.finalizer for one in of(plan(last), RemoveFinalizer)}
 
         assert left(200) == set()

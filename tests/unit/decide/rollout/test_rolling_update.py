@@ -264,7 +264,7 @@ class TestReplacing:
             assert chosen(view(rolling(2), old(0), taken(1), controller=state)) == []
 
     def test_pods_of_an_equal_revision_stay(self) -> None:
-        assert chosen(view(rolling(1), old(0), equal_revisions=frozenset({"old"}))) == []
+        assert chosen(view(rolling(1), old(0), equal=frozenset({"old"}))) == []
 
     def test_new_pods_that_never_work_stop_it_and_say_so(self) -> None:
         broken = pod(1, phase="Pending", ready=False, slurmd=waiting("ErrImagePull"))

@@ -63,8 +63,8 @@ def given(found: Node, extra_conf: str) -> SetNodeComment | None:
         wanted,
         pod(labels={"controller.kubernetes.io/hash": "old"}),
         nodes=known_nodes(found),
-        equal_revisions=frozenset({"old"}),
-        parameters_by_revision=confs,
+        equal=frozenset({"old"}),
+        parameters=confs,
     )
     actions = plan(looked).actions
     assert not [one for one in actions if isinstance(one, DeletePod | DrainNode)]
