@@ -21,7 +21,7 @@ from penstock.slurm import state as model
 from penstock.slurm.known import Known
 from penstock.slurm.reservation import Reservation
 from penstock.slurm.reservation_schedule import OURS
-from penstock.translate.slinky.worker_set import DAEMON_SET, worker_set
+from penstock.translate.slinky.worker_set import DAEMON_SET, MARKS, worker_set
 
 NOW = 1_800_000_000.0
 WHEN = "2027-01-15T08:00:00Z"
@@ -153,5 +153,7 @@ def _record(pod: Pod) -> model.Node:
     name, host = pod.metadata.name, str(pod.spec.hostname)
     old = pod.metadata.labels[slinky_labels.REVISION_HASH] == OLDER
     machine = pod.spec.node_name or ""
-    comment = node_comment.NodeComment("fleet", name, machine, "worker", "nodeset", renew=old).text
-    return model.Node(host, frozenset({"IDLE", "DYNAMIC_NORM"}), comment=comment)
+    comment = node_comment.NodeComment("fleet", name, machine, "worker", "nodeset", renew=old)
+    return model.Node(
+        host, frozenset({"IDLE", "DYNAMIC_NORM"}), comment=comment.text(MARKS.comment)
+    )

@@ -188,7 +188,7 @@ class Cluster:
         found = self.pods[name]
         self._meta(found, deletion_timestamp=times.write(self.now))
         record = self.nodes.get(name)
-        remembered = node_comment.read(record.comment) if record else None
+        remembered = node_comment.read(self.api.marks.comment, record.comment) if record else None
         known = by_operator and not self.fault and not self.acts_on_old_view
         if remembered is None and not known:
             self.unclaimed.add(name)

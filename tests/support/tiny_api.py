@@ -17,7 +17,7 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.schema import KindInfo
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.model.image_sources import ImageSources
-from penstock.model.worker_marks import WorkerMarks
+from penstock.model.worker_marks import CommentKeys, WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import (
     Placement,
@@ -48,6 +48,7 @@ MARKS: Final = WorkerMarks(
     drain_prefix="tiny: ",
     state_prefix="TinyState",
     reservation_finalizer=f"{GROUP}/reservation",
+    comment=CommentKeys("space", "crewPod", "on", "crew", "crewUID"),
 )
 WORDING: Final = Wording(
     cluster_kind="Controller", cluster_field="spec.cluster", template_field="spec"

@@ -9,12 +9,27 @@ TRUE = "true"
 
 
 @dataclass(frozen=True, slots=True)
+class CommentKeys:
+    """Keys of the JSON object in the comment of a Slurm node.
+
+    `namespace`, `pod` and `node` (of Kubernetes) are of its pod, `owner` and `owner_uid` name the
+    object that declares it.
+    """
+
+    namespace: str
+    pod: str
+    node: str
+    owner: str
+    owner_uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerMarks:
     """Labels, annotations and prefixes of one API. An empty key means that the API has none.
 
-    On pods, annotations: `cordon` (drain its Slurm node; one at least, the first
-    is written, all are read),
-    `deadline` (RFC 3339, until when jobs may run there), `deletion_cost` (lower ones go first).
+    On pods, annotations: `cordon` (drain its Slurm node; one at least, the first is written, all
+    are read), `deadline` (RFC 3339, until when jobs may run there), `deletion_cost` (lower ones go
+    first).
     On pods, labels: `protect` (has jobs), `revision` (hash of its template; the first is written,
     all are read), `per_node` with `per_node_value` (made for one Kubernetes node), `labels` (what
     users find a worker by and another operator may not have set).
@@ -23,6 +38,7 @@ class WorkerMarks:
     reason of the operator; a reason without it is somebody else's.
     `state_prefix` begins the types of pod conditions that show the Slurm node's state.
     `reservation_finalizer` keeps a deleted object until its reservation is gone.
+    `comment` are the keys in the comments of Slurm nodes.
     """
 
     kind: str
@@ -41,6 +57,7 @@ class WorkerMarks:
     drain_prefix: str
     state_prefix: str
     reservation_finalizer: str
+    comment: CommentKeys
 
     def revision_of(self, labels: Mapping[str, str]) -> str | None:
         """Hash of the template that a pod was made from; None without a label that has it."""

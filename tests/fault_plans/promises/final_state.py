@@ -177,7 +177,7 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     for name, node in sorted(slurm.ctld.nodes.items()):
         if name in nodes:
             continue
-        record = node_comment.read(node.comment)
+        record = node_comment.read(worker_sets.marks(nodeset).comment, node.comment)
         if record is None or record.nodeset_uid != nodeset["metadata"]["uid"]:
             continue
         if not _stays(world, nodeset, record):

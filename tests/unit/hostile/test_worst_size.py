@@ -137,7 +137,7 @@ INPUTS = (
     Input("sssd's log", lambda t: directory.Said().after(t), (SEARCH, "Search result: (0)", "Bind result: ", "Bind result: (", "Unable to establish connection [1", "\n", SEARCH + "a]\n", "\u2028"), LOG_BYTES),
     Input("sshd_config", lambda t: sshd_config.sshd_config(sshd_config.LOGIN, t), ("\n", "a\n", "match\n", " ", "="), LONGEST_CONF),
     Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology_file.MOST_CHARACTERS),
-    Input("a node's comment", lambda t: node_comment.read(f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
+    Input("a node's comment", lambda t: node_comment.read(MARKS.comment, f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),
     Input("a token", lambda t: jwt.signed_claims(b"k", t), ("W1tb", ".", "e30.", "a"), 1_000_000, (jwt.JwtError,)),
     Input("a deletion cost", lambda t: scale_in_order.deletion_cost(MARKS, _made(t)), ("9", "-", "0"), 262_144),
     Input("nested JSON", lambda t: nesting.shallow(t.encode()), ('{"a":', "[", '"', "[],", "\\"), 65_536),

@@ -16,6 +16,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
 from penstock.decide.observed.node_comment import read
+from penstock.model.worker_marks import CommentKeys
 from penstock.slurm.conf.document import Document
 from penstock.slurm.state import Node
 
@@ -75,11 +76,13 @@ def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
     )
 
 
-def machines(nodes: Mapping[str, Node], pods: Iterable[Pod]) -> list[str]:
+def machines(keys: CommentKeys, nodes: Mapping[str, Node], pods: Iterable[Pod]) -> list[str]:
     """The nodes that are neither these pods nor, by their record, an operator's other ones."""
     hosts = {pod.host for pod in pods}
     return sorted(
-        name for name, node in nodes.items() if name not in hosts and read(node.comment) is None
+        name
+        for name, node in nodes.items()
+        if name not in hosts and read(keys, node.comment) is None
     )
 
 

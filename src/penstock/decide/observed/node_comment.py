@@ -1,6 +1,7 @@
 """The comment of a Slurm node: whose it is, and what the next pod of its name has to know.
 
-slurm-operator writes the same JSON object; keys of ours come after its own.
+It is a JSON object. Its first keys are those of an API (`WorkerMarks.comment`), for Slinky those
+that slurm-operator writes; keys of ours come after them.
 """
 
 from __future__ import annotations
@@ -9,14 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from penstock.model.worker_marks import TRUE
+from penstock.model.worker_marks import TRUE, CommentKeys
 from penstock.model.worker_set import WorkerSet
 
-COMMENT_NAMESPACE = "namespace"
-COMMENT_POD = "podName"
-COMMENT_NODE = "node"
-COMMENT_NODESET = "nodeSetName"
-COMMENT_NODESET_UID = "nodeSetUID"
 DRAIN = "drain"
 """Our own key: the reason of somebody else's drain, remembered while the pod lives.
 
@@ -54,15 +50,14 @@ class NodeComment:
     topology: str | None = None
     """The topology that Slurm was given; see `penstock.decide.slurm_node.topology`."""
 
-    @property
-    def text(self) -> str:
+    def text(self, keys: CommentKeys) -> str:
         """The comment as it is written to Slurm."""
         found = {
-            COMMENT_NAMESPACE: self.namespace,
-            COMMENT_POD: self.pod,
-            COMMENT_NODE: self.node,
-            COMMENT_NODESET: self.nodeset,
-            COMMENT_NODESET_UID: self.nodeset_uid,
+            keys.namespace: self.namespace,
+            keys.pod: self.pod,
+            keys.node: self.node,
+            keys.owner: self.nodeset,
+            keys.owner_uid: self.nodeset_uid,
         }
         if self.drain is not None:
             found[DRAIN] = self.drain
@@ -75,34 +70,31 @@ class NodeComment:
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
-def read(comment: str) -> NodeComment | None:
-    """The comment, if it is one of ours."""
+def values(comment: str) -> dict[str, Any] | None:
+    """The JSON object that a comment is; None for any other comment."""
     if not comment.startswith("{"):
         return None
     try:
         found = json.loads(comment)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def read(keys: CommentKeys, comment: str) -> NodeComment | None:
+    """The comment, if it is one of ours."""
+    found = values(comment)
+    if found is None:
         return None
-    values = cast("dict[str, Any]", found)
-    parts = [
-        values.get(key, "")
-        for key in (
-            COMMENT_NAMESPACE,
-            COMMENT_POD,
-            COMMENT_NODE,
-            COMMENT_NODESET,
-            COMMENT_NODESET_UID,
-        )
-    ]
+    of_api = (keys.namespace, keys.pod, keys.node, keys.owner, keys.owner_uid)
+    parts = [found.get(key, "") for key in of_api]
     if not all(isinstance(part, str) for part in parts) or not parts[1]:
         return None
-    drained, live, place = values.get(DRAIN), values.get(LIVE), values.get(TOPOLOGY)
+    drained, live, place = found.get(DRAIN), found.get(LIVE), found.get(TOPOLOGY)
     return NodeComment(
         *parts,
         drain=drained if isinstance(drained, str) else None,
-        renew=values.get(RENEW) == TRUE,
+        renew=found.get(RENEW) == TRUE,
         live=live if isinstance(live, str) else None,
         topology=place if isinstance(place, str) else None,
     )

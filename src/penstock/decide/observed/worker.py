@@ -161,7 +161,7 @@ def observe_worker(
         meta.deleting,
         slurm_node in context.shared_slurm_nodes,
         context.are_nodes_known and context.are_jobs_known,
-        node_comment.read(node.comment) if node is not None else None,
+        node_comment.read(marks.comment, node.comment) if node is not None else None,
         cordon.is_cordoned_by_operator(marks, pod, node),
         cordon.is_cordoned_by_user(marks, pod, node),
     )

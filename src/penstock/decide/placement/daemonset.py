@@ -128,7 +128,8 @@ def _problems(
     for name, many in claimants.items():
         if len(many) == 1:
             continue
-        comment = node_comment.read(nodes[name].comment) if name in nodes else None
+        record = nodes.get(name)
+        comment = node_comment.read(workers.marks.comment, record.comment) if record else None
         last = comment.node if comment is not None and is_owned_by(comment, workers) else ""
         # One whose pod exists is in service under another name.
         first, *rest = sorted(many, key=lambda node: (node != last, node in present, node))

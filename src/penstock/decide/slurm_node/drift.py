@@ -109,7 +109,7 @@ def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
 
 def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
     """Whether a node was given what is declared, and nothing is on its way to it."""
-    record = node_comment.read(node.comment)
+    record = node_comment.read(workers.marks.comment, node.comment)
     if record is None or not node_comment.is_owned_by(record, workers):
         return False
     known = workers.marks.revision_of(pod.metadata.labels) in confs

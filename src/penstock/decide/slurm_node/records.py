@@ -42,7 +42,7 @@ def comment_action(
     if node is None:
         return None
     old, pod = worker.comment, worker.pod
-    meta = workers.metadata
+    meta, keys = workers.metadata, workers.marks.comment
     current = NodeComment(
         meta.namespace, worker.name, pod.spec.node_name or "", meta.name, meta.uid
     )
@@ -70,11 +70,11 @@ def comment_action(
     if parameters_by_revision is not None and worker.is_current and worker.is_ready and not going:
         change = parameters.change(workers, pod, node, last, parameters_by_revision)
     if change is None:
-        return None if new == old else SetNodeComment(node.name, new.text)
+        return None if new == old else SetNodeComment(node.name, new.text(keys))
     given = change.given
     return SetNodeComment(
         node.name,
-        replace(new, live=change.told.text).text,
+        replace(new, live=change.told.text).text(keys),
         tuple(sorted(given.features)),
         given.weight,
         given.gres or None,
@@ -105,10 +105,11 @@ def deletions_before_recreate(
     if slurm.unknown_reason is not None:
         return ()
     workers, in_use = view.workers, observed.aggregates.slurm_nodes
+    keys = workers.marks.comment
     found: list[DeleteNodeRecord] = []
     for name in missing:
         node = slurm.node(name)
-        record = node_comment.read(node.comment) if node is not None else None
+        record = node_comment.read(keys, node.comment) if node is not None else None
         if node is None or record is None or name in in_use:
             continue
         if not record.renew or not is_owned_by(record, workers) or record.drain is not None:
@@ -156,7 +157,7 @@ def orphaned_records(
     actions: list[DrainNode | DeleteNodeRecord] = []
     for name in sorted(unused):
         node = slurm.nodes.value[name]
-        record = node_comment.read(node.comment)
+        record = node_comment.read(marks.comment, node.comment)
         if record is None or not is_owned_by(record, view.workers):
             continue
         if record.pod in alive and not _moved_on(view, placements, record):

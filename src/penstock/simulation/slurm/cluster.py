@@ -181,12 +181,12 @@ class SimulatedSlurm:
         one that was remembered before, if any, is what is left.
         """
         if self.up and name in self.ctld.nodes:
-            record = node_comment.read(self.ctld.nodes[name].comment)
-            kept = record is not None and record.drain == self.drains.get(name)
+            record = node_comment.values(self.ctld.nodes[name].comment)
+            kept = record is not None and record.get(node_comment.DRAIN) == self.drains.get(name)
             had_time = _loop_time() - self.drained_at.get(name, 0.0) > self.remembered_after
             if not kept and not had_time and name in self.drains:
                 self.overwritten[name] = self.drains.pop(name)
-                before = record.drain if record is not None else None
+                before = record.get(node_comment.DRAIN) if record is not None else None
                 if before is not None:
                     self.drains[name] = before
             self.ctld.update_node(name, ["DOWN"], {"reason": reason})

@@ -21,7 +21,7 @@ from penstock.api.nebius.slurmcluster import (
 )
 from penstock.api.nebius.volumes import NodeVolume, NodeVolumeMount, SpoolSource, VolumeMount
 from penstock.model.image_sources import ImageSources
-from penstock.model.worker_marks import WorkerMarks
+from penstock.model.worker_marks import CommentKeys, WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import Placement, PvcPolicy, UpdatePolicy, Wording, WorkerSet
 from penstock.model.worker_status import WorkerSetStatus
@@ -57,6 +57,7 @@ def marks(kind: str) -> WorkerMarks:
         drain_prefix="soperator: ",
         state_prefix="SlurmNodeState",
         reservation_finalizer=f"{_OWN}/reservation",
+        comment=CommentKeys("namespace", "pod", "node", "owner", "ownerUID"),
     )
 
 

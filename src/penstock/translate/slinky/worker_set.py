@@ -11,7 +11,7 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NODESETS, NodeSet, NodeSetStatus
-from penstock.model.worker_marks import WorkerMarks
+from penstock.model.worker_marks import CommentKeys, WorkerMarks
 from penstock.model.worker_names import WorkerNames
 from penstock.model.worker_set import (
     Placement,
@@ -44,6 +44,13 @@ MARKS: Final = WorkerMarks(
     drain_prefix=slinky_labels.REASON_PREFIX,
     state_prefix=slinky_labels.NODE_STATE_PREFIX,
     reservation_finalizer=slinky_labels.RESERVATION_FINALIZER,
+    comment=CommentKeys(
+        slinky_labels.COMMENT_NAMESPACE,
+        slinky_labels.COMMENT_POD,
+        slinky_labels.COMMENT_NODE,
+        slinky_labels.COMMENT_NODESET,
+        slinky_labels.COMMENT_NODESET_UID,
+    ),
 )
 """Labels, annotations and prefixes of slurm-operator."""
 WORDING: Final = Wording(

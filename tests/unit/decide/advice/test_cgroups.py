@@ -11,6 +11,7 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.decide.advice.cgroups import SHARED, fetched, machines, outside, shared
 from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
 from penstock.slurm.state import Node
+from penstock.translate.slinky.worker_set import MARKS
 
 MACHINES = "NodeName=DEFAULT CPUs=4\nNodeName=metal-[0-3] RealMemory=100\n"
 
@@ -52,7 +53,7 @@ def test_machines_are_the_nodes_that_are_neither_pods_nor_records_of_pods() -> N
         "metal-0": Node("metal-0", frozenset({"IDLE"}), comment="rack 7"),
     }
     pods = [pod("burst-0"), pod("worker-0", nodeName="host.example.com", hostNetwork=True)]
-    assert machines(nodes, pods) == ["metal-0"]
+    assert machines(MARKS.comment, nodes, pods) == ["metal-0"]
 
 
 def test_of_a_cgroup_conf_that_is_not_seen_the_key_the_machines_and_the_remedy_are_told() -> None:

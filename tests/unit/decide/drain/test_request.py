@@ -284,14 +284,16 @@ class TestComingBack:
 
     def test_a_pod_that_moved_brings_a_silent_node_back(self) -> None:
         """D10."""
-        comment = NodeComment("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
-        moved = node(0, "DOWN", reason="Not responding", comment=comment)
+        comment = NodeComment("slurm", "compute-0", "machine-7", "compute", "nodeset-uid")
+        moved = node(0, "DOWN", reason="Not responding", comment=comment.text(MARKS.comment))
         assert isinstance(decided(pod(), moved), ResumeNode)
 
     def test_a_pod_that_moved_does_not_clear_a_drain(self) -> None:
         """D9, feature row 35."""
-        comment = NodeComment("slurm", "compute-0", "machine-7", "compute", "nodeset-uid").text
-        moved = node(0, "DOWN", "DRAIN", reason="Not responding", comment=comment)
+        comment = NodeComment("slurm", "compute-0", "machine-7", "compute", "nodeset-uid")
+        moved = node(
+            0, "DOWN", "DRAIN", reason="Not responding", comment=comment.text(MARKS.comment)
+        )
         assert decided(pod(), moved) is None
 
     def test_a_users_cordon_is_kept(self) -> None:
@@ -302,7 +304,7 @@ class TestComingBack:
         record = NodeComment(
             "slurm", "compute-0", "machine-0", "compute", "nodeset-uid", "Maintenance"
         )
-        lost = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=record.text)
+        lost = node(0, "DOWN", "DRAIN", reason=TERMINATING, comment=record.text(MARKS.comment))
         step = decided(pod(), lost)
         assert isinstance(step, DrainNode)
         assert drain.reason_to_send(MARKS, lost, step) == "Maintenance"

@@ -53,7 +53,7 @@ def settled(quiet: PlanCache) -> WorkerSetView:
     for number, pod in enumerate(PODS):
         name = pod.metadata.name
         comment = NodeComment("slurm", name, f"machine-{number}", "compute", "nodeset-uid")
-        records[name] = nodesets.node(number, comment=comment.text)
+        records[name] = nodesets.node(number, comment=comment.text(MARKS.comment))
         conditions = pod.status.conditions or ()
         idle = PodCondition(type="SlurmNodeStateIdle", status="True", message="")
         status = msgspec.structs.replace(pod.status, conditions=(*conditions, idle))

@@ -30,6 +30,7 @@ from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.state import Job, Node
+from penstock.translate.slinky.worker_set import MARKS
 from support import nodesets
 
 MANY = settings(
@@ -94,7 +95,7 @@ def nodes(draw: st.DrawFn, ordinal: int) -> Node:
         ordinal,
         *draw(st.sets(STATES, min_size=1, max_size=4)),
         reason=draw(REASONS),
-        comment=draw(st.sampled_from(["", "rack 7", record.text])),
+        comment=draw(st.sampled_from(["", "rack 7", record.text(MARKS.comment)])),
     )
 
 

@@ -33,7 +33,7 @@ from penstock.decide.observed import node_comment
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.placement.daemonset import placements
 from penstock.slurm import state as model
-from penstock.translate.slinky.worker_set import worker_set
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support.nodesets import NOW, known_nodes, nodeset, pod, view
 
 OURS = "slurm-operator: Pod (slurm/x) is pending termination for scale-in"
@@ -72,7 +72,9 @@ def idle(*names: str, **more: Any) -> list[model.Node]:
 
 def comment(machine: str, of: str = "") -> str:
     made = of or node_pod_name(daemons(), machine)
-    return node_comment.NodeComment("slurm", made, machine, "compute", "nodeset-uid").text
+    return node_comment.NodeComment("slurm", made, machine, "compute", "nodeset-uid").text(
+        MARKS.comment
+    )
 
 
 def asks(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -367,7 +369,7 @@ class TestUpdates:
             renew=True,
         )
         node = model.Node("m0", frozenset({"DOWN"}), "slurm-operator: Pod is terminating",
-                          comment=written.text)  # fmt: skip
+                          comment=written.text(MARKS.comment))  # fmt: skip
         found = plan(seen(machines=(machine("m0"),), nodes=known_nodes(node)))
         kinds = [type(one) for one in found.actions]
         assert kinds == [DeleteNodeRecord, CreatePod]

@@ -318,7 +318,7 @@ class TestOwnership:
         "text", ["", "rack 7", "{", "[]", "{}", '{"podName": 1}', '{"podName": ""}']
     )
     def test_other_comments_are_not_ours(self, text: str) -> None:
-        assert node_comment.read(text) is None
+        assert node_comment.read(MARKS.comment, text) is None
 
 
 class TestRecordsWithoutPods:

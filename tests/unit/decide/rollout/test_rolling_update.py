@@ -307,7 +307,8 @@ class TestRecord:
     """A record that was made by another template's slurmd goes before the new pod comes."""
 
     def left(self, *state: str, reason: str = REASON.format(1), **more: Any) -> Node:
-        text = NodeComment("slurm", "compute-1", "m", "compute", "nodeset-uid", **more).text
+        comment = NodeComment("slurm", "compute-1", "m", "compute", "nodeset-uid", **more)
+        text = comment.text(MARKS.comment)
         return node(1, *state, reason=reason, comment=text, slurmd_start_time=77)
 
     def test_it_is_noted_while_the_old_pod_is_there(self) -> None:

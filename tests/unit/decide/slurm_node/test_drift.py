@@ -7,7 +7,7 @@ from penstock.decide.observed import node_comment
 from penstock.decide.slurm_node.drift import NodeDrift, adopted, drift, put_back, told
 from penstock.decide.slurm_node.parameters import NodeParameters, read
 from penstock.slurm.state import Node
-from penstock.translate.slinky.worker_set import worker_set
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support.nodesets import node, nodeset, pod
 
 
@@ -20,7 +20,9 @@ def seen(ordinal: int, *features: str, weight: int = 2, live: str | None = None)
     said = node_comment.NodeComment(
         "slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", live=live
     )
-    return node(ordinal, features=("compute", *features), weight=weight, comment=said.text)
+    return node(
+        ordinal, features=("compute", *features), weight=weight, comment=said.text(MARKS.comment)
+    )
 
 
 def look(*nodes: Node, of: NodeSet | None = None, confs: dict[str, str] | None = None) -> NodeDrift:

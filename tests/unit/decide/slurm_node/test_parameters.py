@@ -20,7 +20,7 @@ from penstock.model.recorded_revision import RecordedRevision
 from penstock.render.slinky.nodeset.revision import revision
 from penstock.render.slinky.nodeset.revision_meaning import declared_revision, recorded_revision
 from penstock.slurm.state import Node
-from penstock.translate.slinky.worker_set import worker_set
+from penstock.translate.slinky.worker_set import MARKS, worker_set
 from support.nodesets import (
     known_nodes,
     node,
@@ -48,7 +48,7 @@ def comment(live: str | None = None) -> str:
     said = node_comment.NodeComment(
         "slurm", "compute-0", "machine-0", "compute", "nodeset-uid", live=live
     )
-    return said.text
+    return said.text(MARKS.comment)
 
 
 def seen(*features: str, weight: int = 1, live: str | None = None) -> Node:
@@ -94,7 +94,7 @@ def test_a_changed_feature_is_given_to_the_node_and_no_pod_goes() -> None:
     assert found.weight == 1
     assert found.why is not None
     assert "Features=compute,fast Weight=1" in found.why.message
-    assert (read_back := node_comment.read(found.comment)) is not None
+    assert (read_back := node_comment.read(MARKS.comment, found.comment)) is not None
     assert read_back.live == "Features=compute,fast Weight=1"
 
 
@@ -154,7 +154,7 @@ def test_the_record_keeps_what_was_given_through_other_changes() -> None:
         worker_set(declared("Feature=fast")), worker(older, seen(live=live))
     )
     assert found is not None
-    assert (kept := node_comment.read(found.comment)) is not None
+    assert (kept := node_comment.read(MARKS.comment, found.comment)) is not None
     assert (kept.live, kept.renew) == (live, True)
     assert msgspec.json.decode(found.comment)["conf"] == live
 
@@ -234,7 +234,7 @@ def test_extra_and_comment_are_given_to_a_node_that_has_just_come_and_taken_back
     )
     assert found is not None
     assert found.extra == "rack=7"
-    said = node_comment.read(found.comment)
+    said = node_comment.read(MARKS.comment, found.comment)
     assert said is not None
     assert said.live == "Features=compute Weight=1 Extra=rack=7 Comment=old-psu"
     given = seen("compute", live=said.live)

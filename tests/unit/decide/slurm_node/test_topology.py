@@ -26,6 +26,7 @@ from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.slurm_node import topology
 from penstock.slurm import state as model
+from penstock.translate.slinky.worker_set import MARKS
 from support.nodesets import NOW, UNKNOWN, known_nodes, machine, node, nodeset, pod, view
 
 HERE, THERE = "topo-switch:s1", "topo-switch:s2"
@@ -50,7 +51,7 @@ def slurm(place: str, told: str | None = None, ordinal: int = 0) -> model.Node:
     said = node_comment.NodeComment(
         "slurm", name, f"machine-{ordinal}", "compute", "nodeset-uid", topology=told
     )
-    return node(ordinal, topology=place, comment=said.text)
+    return node(ordinal, topology=place, comment=said.text(MARKS.comment))
 
 
 def look(
@@ -81,7 +82,8 @@ def copies(actions: tuple[Action, ...]) -> list[str | None]:
 
 
 def comments(actions: tuple[Action, ...]) -> list[str | None]:
-    found = [node_comment.read(one.comment) for one in actions if isinstance(one, SetNodeComment)]
+    comments = [one.comment for one in actions if isinstance(one, SetNodeComment)]
+    found = [node_comment.read(MARKS.comment, one) for one in comments]
     return [one.topology for one in found if one is not None]
 
 
