@@ -13,7 +13,10 @@ from penstock.render.parts.pod_template import object_metadata
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a Service that leads to the container port of the same or another name."""
+    """A port of a Service that leads to the container port of the same or another name.
+
+    The only port of a Service may have no name.
+    """
 
     name: str
     number: int
@@ -22,12 +25,9 @@ class Port:
 
     def manifest(self) -> Json:
         """As in ServiceSpec's `ports`."""
-        out: Json = {
-            "name": self.name,
-            "port": self.number,
-            "protocol": "TCP",
-            "targetPort": self.target,
-        }
+        out: Json = {"port": self.number, "protocol": "TCP", "targetPort": self.target}
+        if self.name:
+            out["name"] = self.name
         if self.node_port is not None:
             out["nodePort"] = self.node_port
         return out

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from penstock.api.cluster import labels as app_labels
 from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
@@ -16,7 +14,9 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import Persistence
 from penstock.render.config.content import Contents
 from penstock.render.parts import merge, reconfigure
+from penstock.render.parts.config_candidate import candidate_mount, candidate_volume
 from penstock.render.parts.owner import owner
+from penstock.render.parts.plain import plain
 from penstock.render.parts.pod_template import (
     ETC,
     LOGS,
@@ -48,7 +48,6 @@ _STATE = "statesave"
 _SOCKET = "slurm-authsocket"
 _RECONFIGURE = "reconfigure"
 _RECONFIGURE_COMMAND = reconfigure.command()
-_CANDIDATES = "slurm-candidate"
 _PRIMARY_PORT = Port("slurmctld", daemons.SLURMCTLD_PORT, "slurmctld")
 
 
@@ -317,7 +316,7 @@ def _reconfigure(cluster: ClusterInputs, image: str) -> Json:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             etc_mount(),
-            {"name": _CANDIDATES, "mountPath": "/mnt/candidate", "readOnly": True},
+            candidate_mount(),
             {"name": _SOCKET, "mountPath": "/run/slurmctld", "readOnly": True},
             {"name": _RECONFIGURE, "mountPath": "/run/reconfigure"},
             {"name": _STATE, "mountPath": state, "readOnly": True},
@@ -340,19 +339,9 @@ def _etc(cluster: ClusterInputs) -> Json:
 
 def _candidates(cluster: ClusterInputs) -> Json:
     """/etc/slurm without keys as it is to become, and what the pod's annotations ask for."""
-    ours = config_map_source(names.config_candidate(cluster.controller))
-    ours["configMap"]["optional"] = True
-    asked = [
-        {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
-        for path, key in (
-            (".live", marks.CONFIG_LIVE),
-            (".restart", marks.CONFIG_RESTART),
-            (".reconfigure", marks.RECONFIGURE),
-        )
-    ]
     ring = ring_sources(names.key_ring(cluster.controller), SLURMCTLD)
-    sources = [ours, *ring, *_users_files(cluster), {"downwardAPI": {"items": asked}}]
-    return projected(_CANDIDATES, 0o640, sources)
+    candidate = names.config_candidate(cluster.controller)
+    return candidate_volume(candidate, 0o640, *ring, *_users_files(cluster))
 
 
 def _users_files(cluster: ClusterInputs) -> list[Json]:
@@ -377,6 +366,6 @@ def _state(cluster: ClusterInputs) -> tuple[list[Json], list[Json]]:
     claim: Json = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "4Gi"}},
-        **msgspec.to_builtins(PvcSpec(**given)),
+        **plain(PvcSpec(**given)),
     }
     return [], [{"metadata": {"name": _STATE}, "spec": claim}]

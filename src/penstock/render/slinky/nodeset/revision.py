@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -11,21 +10,10 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts.digest import canonical_json, revision_hash
-from penstock.render.parts.owner import owner
-from penstock.render.parts.pod_template import object_metadata, pod_labels
+from penstock.render.parts.pod_template import pod_labels
+from penstock.render.parts.revision import Revision, record
 
 _REPLACE = {"$patch": "replace"}
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """The part of a NodeSet that its pods are made from."""
-
-    hash: str
-    """Value of the pods' label `controller.kubernetes.io/hash`."""
-    name: str
-    """Name of the ControllerRevision."""
-    data: Json
 
 
 def revision(nodeset: NodeSet) -> Revision:
@@ -56,15 +44,4 @@ def revision(nodeset: NodeSet) -> Revision:
 def controller_revision(nodeset: NodeSet, of: Revision, number: int) -> Json:
     """The ControllerRevision that records `of` as the NodeSet's `number`-th."""
     labels = slinky_labels.worker_labels(nodeset.metadata.name, nodeset.spec.controller_ref.name)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": object_metadata(
-            of.name,
-            nodeset.metadata.namespace,
-            {**labels, slinky_labels.REVISION_HASH: of.hash},
-            owner(nodeset),
-        ),
-        "data": of.data,
-        "revision": number,
-    }
+    return record(nodeset, of, number, {**labels, slinky_labels.REVISION_HASH: of.hash})

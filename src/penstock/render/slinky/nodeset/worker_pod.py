@@ -13,12 +13,14 @@ from penstock.api.slinky import names, tolerations
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.render.parts import merge
 from penstock.render.parts.digest import config_digest
+from penstock.render.parts.node_pin import pin_to_node
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import metadata, object_metadata
+from penstock.render.parts.revision import Revision
 from penstock.render.parts.service import Port, service
 from penstock.render.slinky.inputs import ClusterInputs
-from penstock.render.slinky.nodeset.pod_spec import pin_to_node, pod_spec, pvc_volumes, ssh_files
-from penstock.render.slinky.nodeset.revision import Revision, controller_revision, revision
+from penstock.render.slinky.nodeset.pod_spec import pod_spec, pvc_volumes, ssh_files
+from penstock.render.slinky.nodeset.revision import controller_revision, revision
 from penstock.render.slinky.volumes import is_internal
 from penstock.slurm import daemons
 
