@@ -207,8 +207,36 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         f"{CONTROLLER}.customInitContainers[0].name",
         "must be given",
     ),
+    *(
+        (
+            CURRENT,
+            {f"{path}.customInitContainers": [{"name": "munge", "image": "i"}]},
+            f"{path}.customInitContainers[0].name",
+            "'munge' is a container of the operator's",
+        )
+        for path in (CONTROLLER, "spec.sConfigController.node")
+    ),
+    *(
+        (
+            CURRENT,
+            {f"{LOGIN}.volumes.customMounts.0.name": name},
+            f"{LOGIN}.volumes.customMounts[0].name",
+            f"{name!r} is the name of another volume of the pod",
+        )
+        for name in ("jail", "munge-socket", "scratch")
+    ),
+    (
+        NODES,
+        {"spec.slurmd.volumes.jailSubMounts.0.name": "worker-spool"},
+        "spec.slurmd.volumes.jailSubMounts[0].name",
+        "'worker-spool' is the name of another volume of the pod",
+    ),
     (NODES, {"spec": ABSENT}, "spec", "must be given"),
     (NODES, {"spec.clusterName": ""}, "spec.clusterName", PARENT_CLUSTER),
+    *(
+        (NODES, {"metadata.name": name}, "metadata.name", "is the name of a StatefulSet")
+        for name in ("controller", "soperator-login")
+    ),
     (NODES, {"spec.slurmd.resources.cpu": "0"}, "spec.slurmd.resources.cpu", "above 0"),
     (NODES, {"spec.slurmd.resources.memory": ABSENT}, "spec.slurmd.resources.memory", "above 0"),
     (
@@ -460,6 +488,36 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (OLDER, {"spec.slurmTopologyConfigMapRefName": "t"}, "spec.slurmTopologyConfigMapRefName: not"),
     (CURRENT, {"spec.topology": {}}, "spec.topology: not served yet"),
+    (
+        OLDER,
+        {"spec.slurmNodes.worker.slurmd.procMount": "Unmasked"},
+        "spec.slurmNodes.worker.slurmd.procMount: not used",
+    ),
+    (
+        NODES,
+        {"spec.slurmd.security.procMount": "Unmasked", "spec.enableHostUserNamespace": True},
+        "spec.slurmd.security.procMount: not used",
+    ),
+    (
+        NODES,
+        {"spec.munge.security.limitsConfig": "* hard core 0"},
+        "spec.munge.security.limitsConfig: not used",
+    ),
+    (
+        NODES,
+        {"spec.munge.security.procMount": "Unmasked"},
+        "spec.munge.security.procMount: not used",
+    ),
+    (
+        CURRENT,
+        {"spec.sConfigController.container.port": 1},
+        "spec.sConfigController.container.port: not used",
+    ),
+    (
+        CURRENT,
+        {"spec.slurmNodes.rest.rest.securityLimitsConfig": "* hard core 0"},
+        "spec.slurmNodes.rest.rest.securityLimitsConfig: not used",
+    ),
     (OLDER, {"spec.slurmConfig.topologyBlockSize": 18}, "spec.slurmConfig.topologyBlockSize: not"),
     (CURRENT, {}, "spec.plugStackConfig.ncclDebug.enabled: not served yet"),
     (

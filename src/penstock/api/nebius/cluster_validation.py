@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.api.admission import Problem
+from penstock.api.nebius.common import POD_CONTAINERS
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
 from penstock.api.nebius.rule_parts import (
@@ -209,4 +210,7 @@ def _open_parts(spec: SlurmClusterSpec) -> Iterator[Problem]:
     ):
         if node is not None:
             path = f"{_NODES}.{name}.customInitContainers"
-            yield from containers(path, node.custom_init_containers)
+            yield from containers(path, node.custom_init_containers, POD_CONTAINERS)
+    writer = spec.sconfig_controller.node.custom_init_containers
+    path = "spec.sConfigController.node.customInitContainers"
+    yield from containers(path, writer, POD_CONTAINERS)

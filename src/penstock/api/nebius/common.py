@@ -20,6 +20,11 @@ VERSION: Final = "v1alpha1"
 """Version of all kinds but SlurmCluster."""
 UNCONFINED: Final = "unconfined"
 
+POD_CONTAINERS: Final = frozenset(
+    {"munge", "reconfigure", "slurmctld", "sshd", "slurmd", "slurmrestd", "sconfigctrl", "init-dir"}
+)
+"""Names of containers that the operator adds to pods."""
+
 TEXT_DEFAULT: Json = {DEFAULT: ""}
 """An empty text that the API server stores."""
 NOT_EMPTY: Json = {"minLength": 1}

@@ -120,6 +120,11 @@ def config_writer_role_binding(cluster: str) -> str:
     return f"{config_writer_role(cluster)}-binding"
 
 
+def controller_monitor(cluster: str) -> str:
+    """The ServiceMonitor of slurmctld."""
+    return f"{cluster}-slurmctld-metrics"
+
+
 def munge_secret(cluster: str) -> str:
     """The Secret with the key of munge."""
     return f"{cluster}-munge"

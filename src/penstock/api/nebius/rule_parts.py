@@ -35,13 +35,20 @@ def shape_problems(path: str, value: object, shape: shapes.Shape) -> Iterator[Pr
     return (Problem(*one) for one in shapes.shape_problems(path, value, shape))
 
 
-def containers(path: str, given: Sequence[Json]) -> Iterator[Problem]:
-    """Faults of opaque containers of a pod."""
+def containers(path: str, given: Sequence[Json], own: Collection[str] = ()) -> Iterator[Problem]:
+    """Faults of opaque containers of a pod, which has others of the names in `own`."""
     fields = cast("Mapping[str, shapes.Shape]", shapes.CONTAINER)
     shape: shapes.Shape = {**fields, "name!": shapes.TEXT}
     for index, container in enumerate(given):
         yield from shape_problems(f"{path}[{index}]", container, shape)
-    yield from duplicates(path, (str(one.get("name", "")) for one in given))
+        if (name := one_name(container)) in own:
+            yield Problem(f"{path}[{index}].name", f"{name!r} is a container of the operator's")
+    yield from duplicates(path, map(one_name, given))
+
+
+def one_name(container: Json) -> str:
+    """The name of an opaque container; empty without one."""
+    return str(container.get("name", ""))
 
 
 def pod_fields(path: str, fields: Mapping[str, object]) -> Iterator[Problem]:

@@ -31,6 +31,7 @@ class Row(Generic[S]):
 
 _NOT_YET: Final = "not served yet"
 _SHARED_USERS: Final = "users come from the jail's /etc/passwd"
+_OWN_PROC: Final = "not used: /proc is unmasked where the pods have a user namespace, only there"
 _NODE: Final = "spec.slurmNodes"
 
 CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
@@ -157,6 +158,11 @@ WORKER: tuple[Row[WorkerNode], ...] = (
         "not used: workers have no supervisord",
     ),
     Row(
+        f"{_NODE}.worker.slurmd.procMount",
+        lambda w: w.slurmd.proc_mount == "Unmasked",
+        _OWN_PROC,
+    ),
+    Row(
         f"{_NODE}.worker.waitForController",
         lambda w: w.wait_for_controller,
         "not used: slurmd registers once slurmctld answers",
@@ -190,9 +196,24 @@ NODES: tuple[Row[NodeSetSpec], ...] = (
         f"{_NOT_YET}, the images have no GDRCopy",
     ),
     Row(
+        "spec.slurmd.security.procMount",
+        lambda s: s.slurmd.security.proc_mount == "Unmasked" and s.enable_host_user_namespace,
+        _OWN_PROC,
+    ),
+    Row(
         "spec.topology",
         lambda s: s.topology.fabric != "root",
         f"{_NOT_YET}, the cluster has no topology.conf",
+    ),
+    Row(
+        "spec.munge.security.limitsConfig",
+        lambda s: bool(s.munge.security.limits_config),
+        "not used, munged starts no processes of users",
+    ),
+    Row(
+        "spec.munge.security.procMount",
+        lambda s: s.munge.security.proc_mount == "Unmasked",
+        "not used, only slurmd has one",
     ),
     Row(
         "spec.workerInitRandomDelaySeconds",
@@ -266,11 +287,19 @@ def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
             yield f"{path}.port: not used, munged has a socket"
         if container.security_limits_config:
             yield f"{path}.securityLimitsConfig: not used, munged starts no processes of users"
-    for path, container in (
-        (f"{_NODE}.controller.slurmctld", nodes.controller.slurmctld),
-        (f"{_NODE}.login.sshd", nodes.login.sshd),
-        *((f"{_NODE}.{name}.munge", container) for name, container in munges),
-    ):
+    others = [(f"{_NODE}.controller.slurmctld", nodes.controller.slurmctld)]
+    others.append((f"{_NODE}.login.sshd", nodes.login.sshd))
+    others += [(f"{_NODE}.{name}.munge", container) for name, container in munges]
+    writer = spec.sconfig_controller.container
+    if writer.port:
+        yield "spec.sConfigController.container.port: not used, its metrics have a fixed one"
+    daemons = [("spec.sConfigController.container", writer)]
+    if nodes.rest.rest is not None:
+        daemons.append((f"{_NODE}.rest.rest", nodes.rest.rest))
+    for path, container in daemons:
+        if container.security_limits_config:
+            yield f"{path}.securityLimitsConfig: not used, it starts no processes of users"
+    for path, container in (*others, *daemons):
         yield from _proc_mount(path, container)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.nebius.active_check import ActiveCheck
+from penstock.api.nebius.common import POD_CONTAINERS
 from penstock.api.nebius.conf_texts import nodeset_texts
 from penstock.api.nebius.jailed_config import JailedConfig
 from penstock.api.nebius.labels import PARENT_CLUSTER
@@ -20,6 +21,7 @@ from penstock.api.nebius.power_state import NodeSetPowerState
 from penstock.api.nebius.rule_parts import ABSENT, containers, duplicates, number, pod_fields
 from penstock.api.nebius.volume_rules import (
     nodeset_mounts,
+    nodeset_volume_names,
     single_source,
     source_types,
     spool_problems,
@@ -44,6 +46,13 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
             "spec.clusterName",
             f"name the SlurmCluster of these nodes, here or in the annotation {PARENT_CLUSTER}",
         )
+    for workload in ("controller", "login"):
+        if obj.metadata.name in (workload, f"{cluster_of(obj)}-{workload}"):
+            yield Problem(
+                "metadata.name",
+                f"{obj.metadata.name!r} is the name of a StatefulSet of the operator: its pods "
+                "would have the names of these nodes",
+            )
     for resource in ("cpu", "memory"):
         if not number(spec.slurmd.resources.get(resource)):
             yield Problem(f"spec.slurmd.resources.{resource}", "must be given and above 0")
@@ -54,9 +63,10 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     yield from single_source(f"{_VOLUMES}.jail", volumes.jail)
     yield from nodeset_mounts(f"{_VOLUMES}.jailSubMounts", volumes.jail_sub_mounts)
     yield from nodeset_mounts(f"{_VOLUMES}.customVolumeMounts", volumes.custom_volume_mounts)
+    yield from nodeset_volume_names(_VOLUMES, volumes)
     fields = {"affinity": spec.affinity, "tolerations": list(spec.tolerations)}
     yield from pod_fields("spec", fields)
-    yield from containers("spec.customInitContainers", spec.custom_init_containers)
+    yield from containers("spec.customInitContainers", spec.custom_init_containers, POD_CONTAINERS)
 
 
 def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from penstock.api.admission import Problem
+from penstock.api.kubernetes.pvc_spec import PvcSpec
+from penstock.api.nebius import names
+from penstock.api.nebius.nodeset import SlurmdVolumes
 from penstock.api.nebius.rule_parts import duplicates, known_names
 from penstock.api.nebius.slurmcluster import SlurmClusterSpec
 from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
+    POD_VOLUMES,
     NodeVolume,
     NodeVolumeMount,
     SpoolSource,
@@ -19,6 +23,8 @@ from penstock.api.nebius.volumes import (
     VolumeSource,
 )
 
+_Origin = tuple[str, PvcSpec | None]
+"""The source and the PVC template of a volume: equal ones may have one name."""
 _EITHER = "write either volumeSourceName or volumeClaimTemplateSpec"
 
 
@@ -30,21 +36,42 @@ def source_types(source: VolumeSource) -> tuple[str, ...]:
 
 def cluster_volumes(spec: SlurmClusterSpec) -> Iterator[Problem]:
     """Faults of the volumes of a SlurmCluster."""
-    names = {source.name for source in spec.volume_sources}
+    known = {source.name for source in spec.volume_sources}
     for index, source in enumerate(spec.volume_sources):
         yield from _one_type(f"spec.volumeSources[{index}]", source)
-    if JAIL_SOURCE not in names:
+    if JAIL_SOURCE not in known:
         yield Problem(
             "spec.volumeSources",
             f"an entry named {JAIL_SOURCE} must be there, the volume that all users share; "
-            f"{known_names(names)}",
+            f"{known_names(known)}",
         )
     for path, volume in _volumes(spec):
-        yield from _node_volume(path, volume, names)
+        yield from _node_volume(path, volume, known)
     for path, mounts in _mounts(spec):
         for index, mount in enumerate(mounts):
-            yield from _node_volume(f"{path}[{index}]", mount, names)
+            yield from _node_volume(f"{path}[{index}]", mount, known)
         yield from duplicates(path, (mount.name for mount in mounts))
+    yield from _cluster_volume_names(spec)
+
+
+def nodeset_volume_names(path: str, volumes: SlurmdVolumes) -> Iterator[Problem]:
+    """Mounts of a NodeSet with the name of another volume of the pod."""
+    spool = volumes.spool
+    own: dict[str, _Origin] = {
+        names.JAIL: (_source(volumes.jail), None),
+        names.SPOOL: (_source(spool), spool.volume_claim_template_spec),
+    }
+    yield from _name_clashes(
+        own,
+        (
+            (f"{path}.{field}[{index}]", one.name, _mount_origin(one))
+            for field, mounts in (
+                ("jailSubMounts", volumes.jail_sub_mounts),
+                ("customVolumeMounts", volumes.custom_volume_mounts),
+            )
+            for index, one in enumerate(mounts)
+        ),
+    )
 
 
 def same_sources(spec: SlurmClusterSpec) -> Iterator[Problem]:
@@ -78,20 +105,71 @@ def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
         yield Problem(path, f"has {types[0]} and volumeClaimTemplateSpec: keep one of them")
 
 
+def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    """Mounts of a daemon with the name of another volume of its pod."""
+    volumes, mounts = dict(_volumes(spec)), dict(_mounts(spec))
+    for daemon, spool in (
+        ("controller", names.CONTROLLER_SPOOL),
+        ("login", ""),
+        ("worker", names.SPOOL),
+    ):
+        path = f"spec.slurmNodes.{daemon}.volumes"
+        own = {
+            name: _origin(volumes[f"{path}.{field}"])
+            for name, field in ((names.JAIL, "jail"), (spool, "spool"))
+            if f"{path}.{field}" in volumes
+        }
+        yield from _name_clashes(
+            own,
+            (
+                (f"{path}.{field}[{index}]", one.name, _origin(one))
+                for field in ("jailSubMounts", "customMounts")
+                for index, one in enumerate(mounts.get(f"{path}.{field}", ()))
+            ),
+        )
+
+
+def _name_clashes(
+    own: Mapping[str, _Origin], mounts: Iterable[tuple[str, str, _Origin]]
+) -> Iterator[Problem]:
+    """Mounts of one pod, by path and name, that are of another volume than one of that name."""
+    known: dict[str, _Origin | None] = {**dict.fromkeys(POD_VOLUMES), **own}
+    for path, name, origin in mounts:
+        if known.setdefault(name, origin) != origin:
+            yield Problem(
+                f"{path}.name",
+                f"{name!r} is the name of another volume of the pod: choose one of its own",
+            )
+
+
+def _source(source: VolumeSource | None) -> str:
+    given: dict[str, Any] = msgspec.to_builtins(source) if source is not None else {}
+    given.pop("volumeClaimTemplateSpec", None)
+    return msgspec.json.encode(given, order="sorted").decode()
+
+
+def _mount_origin(mount: VolumeMount) -> _Origin:
+    return _source(mount.volume_source), mount.volume_claim_template_spec
+
+
+def _origin(volume: NodeVolume) -> _Origin:
+    return volume.volume_source_name, volume.volume_claim_template_spec
+
+
 def _one_type(path: str, source: VolumeSource) -> Iterator[Problem]:
     if not source_types(source):
         yield Problem(path, "write one type of volume, such as persistentVolumeClaim")
     yield from single_source(path, source)
 
 
-def _node_volume(path: str, volume: NodeVolume, names: Collection[str]) -> Iterator[Problem]:
+def _node_volume(path: str, volume: NodeVolume, known: Collection[str]) -> Iterator[Problem]:
     name = volume.volume_source_name
     if bool(name) == (volume.volume_claim_template_spec is not None):
         yield Problem(path, _EITHER)
-    elif name and name not in names:
+    elif name and name not in known:
         yield Problem(
             f"{path}.volumeSourceName",
-            f"{name!r} is no entry of spec.volumeSources; {known_names(names)}",
+            f"{name!r} is no entry of spec.volumeSources; {known_names(known)}",
         )
 
 

@@ -14,6 +14,18 @@ from penstock.api.nebius.common import NOT_EMPTY, TEXT_DEFAULT
 JAIL_SOURCE = "jail"
 """The entry of spec.volumeSources that accounting, slurmrestd and the populate Job use."""
 
+POD_VOLUMES = frozenset(
+    {
+        *("munge-key", "munge-socket", "security-limits", "rest-jwt-key", "sshd-keys"),
+        *("ssh-root-keys", "in-memory", "tmp-disk", "ssh-configs", "ssh-configs-worker"),
+        *("runtime", "boot", "hostlog-journal", "soperator-outputs", "dev-shm", "sysctl"),
+        *("supervisord-config", "nvidia", "nvidia-imex-cli", "nvidia-imex-cli-jail"),
+        *("nvidia-imex-config", "nvidia-imex-config-jail"),
+        *("slurm-candidate", "trial-spool", "reconfigure"),
+    }
+)
+"""Names of volumes that the operator adds to pods of any daemon."""
+
 _Source = Annotated[Json | None, about("A Kubernetes volume source of this type.", OPAQUE)]
 ClaimTemplate = Annotated[PvcSpec | None, about("Spec of a PVC for each pod.")]
 SourceName = Annotated[str, about("Name of an entry of spec.volumeSources.")]

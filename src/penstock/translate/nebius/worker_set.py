@@ -99,8 +99,11 @@ def node_set_workers(node_set: NodeSet, maintenance: Maintenance = "none") -> Wo
     )
 
 
-def cluster_workers(cluster: SlurmCluster) -> WorkerSet | None:
-    """The workers that a SlurmCluster declares itself; None in the shape that has NodeSets."""
+def cluster_workers(cluster: SlurmCluster, prefix: str = "") -> WorkerSet | None:
+    """The workers that a SlurmCluster declares itself; None in the shape that has NodeSets.
+
+    `prefix` is that of its workloads: a second cluster of a namespace has other pods.
+    """
     meta, worker, status = cluster.metadata, cluster.spec.slurm_nodes.worker, cluster.status
     if worker is None:
         return None
@@ -111,6 +114,7 @@ def cluster_workers(cluster: SlurmCluster) -> WorkerSet | None:
         meta,
         cluster=meta.name,
         name=names.IMPLICIT_NODE_SET,
+        prefix=prefix,
         cluster_field="metadata.name",
         template_field="spec.slurmNodes.worker",
         replicas=_replicas(worker.size or 0, cluster.spec.maintenance),
@@ -119,7 +123,9 @@ def cluster_workers(cluster: SlurmCluster) -> WorkerSet | None:
         else None,
         max_unavailable=worker.max_unavailable,
         pvcs=PvcPolicy(
-            _templates(volumes.spool, (*volumes.jail_sub_mounts, *volumes.custom_mounts)),
+            _templates(
+                volumes.spool, (*volumes.jail_sub_mounts, *volumes.custom_mounts), volumes.jail
+            ),
             "Delete",
             "Retain",
         ),
@@ -168,6 +174,7 @@ def _worker_set(
     *,
     cluster: str,
     name: str,
+    prefix: str = "",
     cluster_field: str,
     template_field: str,
     replicas: int,
@@ -182,7 +189,8 @@ def _worker_set(
 ) -> WorkerSet:
     """A worker set of this API, with what is the same for both kinds.
 
-    `name` is that of its pods, Slurm nodes and feature, `slurmd` and `munge` are images.
+    `name` is that of its Slurm feature, and with `prefix` of its pods and Slurm nodes; `slurmd` and
+    `munge` are images.
     """
     images = {"slurmd": {"image": slurmd}, "munge": {"image": munge}}
     return WorkerSet(
@@ -191,8 +199,8 @@ def _worker_set(
         metadata=meta,
         cluster=cluster,
         names=WorkerNames(
-            pod_prefix=f"{name}-",
-            host_prefix=f"{name}-",
+            pod_prefix=f"{prefix}{name}-",
+            host_prefix=f"{prefix}{name}-",
             padding=0,
             uid=meta.uid,
             reservation=f"{name}-maintenance",
@@ -220,10 +228,15 @@ def _worker_set(
 
 
 def _templates(
-    spool: NodeVolume | SpoolSource, mounts: Iterable[NodeVolumeMount] | Iterable[VolumeMount]
+    spool: NodeVolume | SpoolSource,
+    mounts: Iterable[NodeVolumeMount] | Iterable[VolumeMount],
+    jail: NodeVolume | None = None,
 ) -> tuple[str, ...]:
     """Names of the PVC templates; several mounts may be of one."""
-    has_template = spool.volume_claim_template_spec is not None
-    found = dict.fromkeys([names.SPOOL] if has_template else [])
+    found = dict.fromkeys(
+        name
+        for name, one in ((names.SPOOL, spool), (names.JAIL, jail))
+        if one is not None and one.volume_claim_template_spec is not None
+    )
     found |= dict.fromkeys(one.name for one in mounts if one.volume_claim_template_spec is not None)
     return tuple(found)

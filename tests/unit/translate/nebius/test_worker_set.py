@@ -73,6 +73,16 @@ def test_workers_of_the_older_shape_are_the_set_worker_of_the_cluster():
     assert found.placement.terms is not None
 
 
+def test_workers_of_a_second_cluster_of_a_namespace_have_its_prefix():
+    found = cluster_workers(older(), "second-")
+    assert found is not None
+    assert [found.names.pod(0), found.names.host(1)] == ["second-worker-0", "second-worker-1"]
+    assert (found.names.feature, found.names.pvc("worker-spool", 0)) == (
+        "worker",
+        "worker-spool-second-worker-0",
+    )
+
+
 def test_a_filter_that_does_not_exist_places_no_worker():
     found = of_cluster(**{"spec.slurmNodes.worker.k8sNodeFilterName": "absent"})
     assert found.placement is None
