@@ -1,0 +1,1 @@
+"""The daemons of a SlurmCluster beside its workers, its Services and its keys."""
