@@ -1,0 +1,151 @@
+"""slurmctld's StatefulSet: munged, the reconfigure sidecar and slurmctld.
+
+The sidecar runs `render/shell/reconfigure.sh` with the image of slurmctld and the configuration of
+the jail, as the user slurm where the image or the jail has one (`render/shell/jail_user.sh`). It
+reads slurmctld's state at `/mnt/spool`. In `/var/spool/slurmctld` it has a copy of the JWT key for
+a trial start, under the name that slurm.conf gives it: slurmctld accepts no key that others can
+read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius import labels, names
+from penstock.render.nebius import volumes as vol
+from penstock.render.nebius.cluster.services import slurmctld_port
+from penstock.render.nebius.container import SYS_ADMIN, capabilities, container, variable
+from penstock.render.nebius.inputs import ClusterInputs
+from penstock.render.nebius.munge import munge
+from penstock.render.nebius.pod import (
+    claim_templates,
+    filter_place,
+    pod_spec,
+    pull_secrets,
+    template,
+)
+from penstock.render.parts.config_candidate import candidate_mount, candidate_volume
+from penstock.render.parts.owner import owner
+from penstock.render.parts.pod_template import memory, object_metadata, tcp_probe
+from penstock.render.parts.script import script
+
+_SPOOL_PATH: Final = "/var/spool/slurmctld"
+_STATE_PATH: Final = "/mnt/spool"
+_STATE: Final = "reconfigure"
+_TRIAL_SPOOL: Final = "trial-spool"
+_KEY_PATH: Final = "/mnt/rest-jwt-key"
+JWT_KEY_FILE: Final = "jwt_hs256.key"
+"""Name of the JWT key in the folder of slurmctld's state, as slurm.conf has it."""
+ETC: Final = f"{vol.JAIL_PATH}/etc/slurm"
+_EVERYONE_READS: Final = 0o444
+
+
+def stateful_set(cluster: ClusterInputs) -> Json:
+    """slurmctld, one pod."""
+    declared = cluster.spec.slurm_nodes.controller
+    pod_labels = labels.object_labels("controller", cluster.name)
+    pod_labels[labels.CONTROLLER_TYPE] = labels.MAIN
+    selector = labels.selector_labels("controller", cluster.name)
+    selector[labels.CONTROLLER_TYPE] = labels.MAIN
+    mounts = vol.cluster_mounts(cluster.spec, declared.volumes.custom_mounts)
+    spool = vol.cluster_volume(cluster.spec, names.CONTROLLER_SPOOL, declared.volumes.spool)
+    jail = vol.cluster_volume(cluster.spec, names.JAIL, declared.volumes.jail)
+    volumes = [spool, jail, *(one.volume for one in mounts)]
+    spec: Json = {
+        "replicas": cluster.replicas(1),
+        "serviceName": names.service(cluster.name, "controller"),
+        "podManagementPolicy": "Parallel",
+        "revisionHistoryLimit": 0,
+        "selector": {"matchLabels": selector},
+        "template": template(pod_labels, _pod_spec(cluster, volumes, vol.custom_mounts(mounts))),
+    }
+    if claims := claim_templates(cluster.name, "controller", vol.templates(volumes)):
+        spec["volumeClaimTemplates"] = claims
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": object_metadata(
+            f"{cluster.prefix}controller", cluster.namespace, pod_labels, owner(cluster.cluster)
+        ),
+        "spec": spec,
+    }
+
+
+def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Json]) -> Json:
+    declared = cluster.spec.slurm_nodes.controller
+    return pod_spec(
+        first=declared.custom_init_containers,
+        init=[munge(declared.munge), _reconfigure(cluster)],
+        containers=[_slurmctld(cluster, mounts)],
+        volumes=[
+            *vol.munge_volumes(cluster.name),
+            vol.limits_volume(cluster.name, "controller"),
+            vol.jwt_key_volume(cluster.name),
+            *vol.manifests(volumes),
+            candidate_volume(names.candidate_configs(cluster.name), _EVERYONE_READS),
+            memory(_TRIAL_SPOOL),
+            memory(_STATE),
+        ],
+        place=filter_place(cluster.spec, declared.k8s_node_filter_name),
+        priority_class=declared.priority_class,
+        host_users=declared.host_users,
+        pull_secrets=pull_secrets(declared.slurmctld, declared.munge),
+        service_account=declared.service_account_name,
+    )
+
+
+def _slurmctld(cluster: ClusterInputs, mounts: list[Json]) -> Json:
+    return container(
+        "slurmctld",
+        cluster.spec.slurm_nodes.controller.slurmctld,
+        port=slurmctld_port(cluster),
+        security=capabilities(SYS_ADMIN),
+        # Five minutes: the state of a large cluster takes its time to load.
+        probes={"startupProbe": tcp_probe("slurmctld", periodSeconds=1, failureThreshold=300)},
+        mounts=vol.with_mounts(
+            [
+                vol.mount(names.CONTROLLER_SPOOL, _SPOOL_PATH),
+                vol.jail_mount(),
+                vol.munge_socket_mount(),
+                vol.limits_mount(),
+                vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
+            ],
+            mounts,
+        ),
+    )
+
+
+def _reconfigure(cluster: ClusterInputs) -> Json:
+    declared = cluster.spec.slurm_nodes.controller.slurmctld
+    return {
+        "name": "reconfigure",
+        "image": declared.image,
+        "imagePullPolicy": declared.image_pull_policy,
+        # The last word is $1 of the first script.
+        "command": [
+            "/bin/bash",
+            "-c",
+            script("jail_user"),
+            "reconfigure",
+            script("reconfigure"),
+        ],
+        "env": [
+            variable("SLURM_CONF", f"{ETC}/slurm.conf"),
+            variable("SLURM_ETC", ETC),
+            variable("SLURM_STATE", _STATE_PATH),
+            variable("JWT_KEY", f"{_KEY_PATH}/{names.JWT_KEY}"),
+            variable("TRIAL_JWT_KEY", f"{_SPOOL_PATH}/{JWT_KEY_FILE}"),
+        ],
+        "restartPolicy": "Always",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            vol.jail_mount(read_only=True),
+            vol.munge_socket_mount(),
+            candidate_mount(),
+            vol.mount(_STATE, "/run/reconfigure"),
+            vol.mount(names.CONTROLLER_SPOOL, _STATE_PATH, read_only=True),
+            vol.mount(_TRIAL_SPOOL, _SPOOL_PATH),
+            vol.mount("rest-jwt-key", _KEY_PATH, read_only=True),
+        ],
+    }

@@ -1,0 +1,27 @@
+# Runs the script in $1 with the configuration of the jail, as slurm.
+#
+# An image may lack the link from /etc/slurm, and the users of the jail. It may also have no user
+# slurm at all: then SlurmUser is root, and the script runs as root. A trial start of slurmctld needs
+# the JWT key as a file that only its user can read.
+set -u
+jail=${JAIL:-/mnt/jail}
+
+if [ "$(id -u)" = 0 ]; then
+  [ "$(readlink /etc/slurm)" = "$jail/etc/slurm" ] || {
+    rm -rf /etc/slurm
+    ln -s "$jail/etc/slurm" /etc/slurm
+  }
+  if ! id -u slurm >/dev/null 2>&1; then
+    for file in passwd group; do
+      ln -sf "$jail/etc/$file" "/etc/$file"
+    done
+  fi
+  user=root
+  ! id -u slurm >/dev/null 2>&1 || user=slurm
+  install -o "$user" -m 400 "$JWT_KEY" "$TRIAL_JWT_KEY"
+  if [ "$user" = slurm ]; then
+    chown slurm: /run/reconfigure
+    exec setpriv --reuid=slurm --regid=slurm --init-groups -- bash -c "$1"
+  fi
+fi
+exec bash -c "$1"
