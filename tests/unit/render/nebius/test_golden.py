@@ -1,0 +1,79 @@
+"""Whole manifests of SlurmClusters, byte for byte.
+
+`PENSTOCK_WRITE_GOLDEN=1 pytest ...` writes them again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from penstock.render.parts.digest import canonical_json
+from support.nebius_clusters import CURRENT, SHAPES, Rendered, of_shape
+
+GOLDEN = Path(__file__).parents[3] / "golden"
+
+
+class Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+Dumper.add_representer(str, _text)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_manifests_are_byte_for_byte_as_recorded(shape: str):
+    found = of_shape(shape).objects()
+    text = yaml.dump_all(found, Dumper=Dumper, sort_keys=True, width=1000, allow_unicode=True)
+    path = GOLDEN / f"slurmcluster-{shape}.yaml"
+    if os.environ.get("PENSTOCK_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_node_sets_changes_no_byte(seed: int):
+    whole = of_shape(CURRENT)
+    sets = list(whole.inputs.node_sets)
+    random.Random(seed).shuffle(sets)
+    shuffled = Rendered(replace(whole.inputs, node_sets=tuple(sets)), whole.workers)
+    assert sorted(map(canonical_json, shuffled.objects())) == sorted(
+        map(canonical_json, whole.objects())
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_manifests_are_plain_json_without_nulls_and_status(shape: str):
+    def check(value: Any, path: str) -> None:
+        # A tuple would differ from a live list for ever.
+        assert isinstance(value, dict | list | str | int), path
+        if isinstance(value, dict):
+            for key, item in cast("dict[str, Any]", value).items():
+                check(item, f"{path}.{key}")
+        elif isinstance(value, list):
+            for number, item in enumerate(cast("list[Any]", value)):
+                check(item, f"{path}[{number}]")
+
+    for manifest in of_shape(shape).objects():
+        check(manifest, manifest["kind"])
+        assert "status" not in manifest
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_any_cluster_domain_will_do(shape: str):
+    usual = canonical_json(of_shape(shape).objects())
+    other = canonical_json(of_shape(shape, cluster_domain="example.org").objects())
+    assert b"svc.cluster.local" in usual
+    assert usual.replace(b"svc.cluster.local", b"svc.example.org") == other
