@@ -8,6 +8,7 @@ from typing import Any, Final
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.common import UNCONFINED, NodeContainer
 from penstock.api.nebius.nodeset import WorkerContainer
+from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 
 SYS_ADMIN: Final = "SYS_ADMIN"
@@ -44,14 +45,14 @@ def container(
         # The status shows the last words of a daemon that ended.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **(probes or {}),
-        **{field: merge.prune(probe) for field, probe in declared.items() if probe},
+        **{field: found for field, probe in declared.items() if (found := empty.said(probe or {}))},
     }
     out["volumeMounts"] = list(mounts)
     if given.command:
         out["command"] = list(given.command)
     if given.args:
         out["args"] = list(given.args)
-    if every := merge.by_key(env, map(merge.prune, given.custom_env), "name"):
+    if every := merge.by_key(env, merge.items(given.custom_env), "name"):
         out["env"] = every
     if port is not None:
         out["ports"] = [{"name": name, "containerPort": port, "protocol": "TCP"}]
@@ -89,8 +90,8 @@ def jail_security() -> Json:
 
 
 def variable(name: str, value: str) -> Json:
-    """An environment variable."""
-    return {"name": name, "value": value}
+    """An environment variable. The API server does not store an empty value."""
+    return {"name": name, "value": value} if value else {"name": name}
 
 
 def field_variable(name: str, path: str) -> Json:

@@ -11,6 +11,7 @@ from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.nebius import labels
 from penstock.api.nebius.common import NodeContainer
 from penstock.api.nebius.slurmcluster import NodeFilter, SlurmClusterSpec
+from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 from penstock.render.parts.plain import plain
 from penstock.render.parts.pod_template import names_of
@@ -36,7 +37,7 @@ def pod_spec(
         **place,
         # One variable for each Service of the namespace would reach the jobs of all users.
         "enableServiceLinks": False,
-        "initContainers": [*map(merge.prune, first), *init],
+        "initContainers": [*merge.items(first), *init],
         "containers": list(containers),
         "volumes": list(volumes),
     }
@@ -72,9 +73,9 @@ def place(
 ) -> Json:
     """The Kubernetes nodes of a pod, as fields of its spec; without those that require nothing."""
     given: dict[str, Any] = {
-        "affinity": merge.prune(affinity),
+        "affinity": empty.said(affinity or {}),
         "nodeSelector": dict(node_selector or {}),
-        "tolerations": [merge.prune(one) for one in tolerations],
+        "tolerations": merge.items(tolerations),
     }
     return {field: value for field, value in given.items() if value}
 
@@ -102,7 +103,7 @@ def claim_templates(cluster: str, component: str, specs: Mapping[str, PvcSpec]) 
     return [
         {
             "metadata": {"name": name, "labels": labels.object_labels(component, cluster)},
-            "spec": plain(spec),
+            "spec": empty.said(plain(spec)),
         }
         for name, spec in specs.items()
     ]

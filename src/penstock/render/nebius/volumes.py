@@ -19,6 +19,7 @@ from penstock.api.nebius.volumes import (
     VolumeMount,
     VolumeSource,
 )
+from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
 from penstock.render.parts.plain import plain
 from penstock.render.parts.ssh_host_keys import FILES
@@ -102,7 +103,7 @@ def inline_source(source: VolumeSource) -> Json:
     """A volume source as a pod has it; an empty directory when it has no type."""
     given = plain(source)
     found = {
-        kind: _without_false(merge.prune(fields))
+        kind: _without_false(empty.said(fields))
         for kind, fields in given.items()
         if kind not in ("name", "volumeClaimTemplateSpec")
     }

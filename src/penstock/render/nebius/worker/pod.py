@@ -21,6 +21,7 @@ from penstock.render.nebius.worker.env import environment
 from penstock.render.nebius.worker.revision import revision
 from penstock.render.nebius.worker.template import WorkerTemplate, worker_template
 from penstock.render.nebius.worker.volumes import worker_mounts, worker_volumes
+from penstock.render.parts import empty_values as empty
 from penstock.render.parts.node_pin import pin_to_node
 from penstock.render.parts.owner import owner
 from penstock.render.parts.plain import plain
@@ -63,7 +64,7 @@ def pvcs(cluster: ClusterInputs, workers: WorkerSet, slot: WorkerSlot) -> list[J
             "metadata": object_metadata(
                 _pvc_name(workers, name, slot), cluster.namespace, found_labels
             ),
-            "spec": plain(spec),
+            "spec": empty.said(plain(spec)),
         }
         for name, spec in vol.templates(of.volumes).items()
     ]
