@@ -12,6 +12,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius.cluster import (
+    file_maps,
     login,
     metrics_monitor,
     populate_jail,
@@ -64,6 +65,7 @@ class Rendered:
             secrets.munge_secret(cluster, b"munge-key"),
             secrets.jwt_secret(cluster, b"jwt-key"),
             secrets.ssh_host_keys(cluster, keys),
+            *file_maps.objects(cluster),
             *services.objects(self.inputs),
             *metrics_monitor.objects(self.inputs),
             slurmctld.stateful_set(self.inputs),
@@ -72,7 +74,11 @@ class Rendered:
             *sconfigcontroller.objects(self.inputs),
             populate_jail.job(self.inputs, overwrite=False),
         ]
-        out += [services.node_set(self.inputs.name, one) for one in self.inputs.node_sets]
+        for one in self.inputs.node_sets:
+            out += [
+                services.node_set(self.inputs.name, one),
+                file_maps.node_set(self.inputs.name, one),
+            ]
         for number, one in enumerate(self.workers):
             found = revision.revision(self.inputs, one)
             out += [

@@ -33,6 +33,12 @@ OBJECTS: Final = (
         "exporter", r"(Deployment|Role|RoleBinding|ServiceAccount) .*slurm-exporter.*", _LATER
     ),
     Difference(
+        "files of Slurm",
+        r"ConfigMap .*(-slurm-configs|topology-config)",
+        "render.nebius.config has them; topology.conf is not served yet",
+    ),
+    Difference("scripts", r"ConfigMap .*slurm-scripts", "the chart created it"),
+    Difference(
         "rights of workers",
         r"(Role|RoleBinding|ServiceAccount) .*-(nodeset-.*|worker-sa)",
         "jobs run in these pods; the engine makes every change of a pod itself",
@@ -141,7 +147,7 @@ PATHS: Final = (
     ),
     Difference(
         "dynamic node",
-        r"Worker .*env\[SLURMD_(CONF|NODE|PORT)\]",
+        r"Worker .*env\[SLURMD_OPTIONS\]",
         "the words with which slurmd registers",
     ),
     Difference(
@@ -153,12 +159,6 @@ PATHS: Final = (
     Difference(
         "docker",
         r"Worker .*(containers\[docker-proxy\]|env\[SOPERATOR_DOCKER_ENABLED\]\.value)",
-        "not served yet",
-    ),
-    Difference(
-        "user isolation",
-        r"StatefulSet .*(volumeMounts\[/etc/soperator/user-isolation\.conf\]"
-        r"|volumes\[user-isolation\])",
         "not served yet",
     ),
     Difference(

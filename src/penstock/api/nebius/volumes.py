@@ -17,7 +17,14 @@ JAIL_SOURCE = "jail"
 POD_VOLUMES = frozenset(
     {
         *("munge-key", "munge-socket", "security-limits", "rest-jwt-key", "sshd-keys"),
-        *("ssh-root-keys", "in-memory", "tmp-disk", "ssh-configs", "ssh-configs-worker"),
+        *(
+            "ssh-root-keys",
+            "in-memory",
+            "tmp-disk",
+            "ssh-configs",
+            "ssh-configs-worker",
+            "user-isolation",
+        ),
         *("runtime", "boot", "hostlog-journal", "soperator-outputs", "dev-shm", "sysctl"),
         *("supervisord-config", "nvidia", "nvidia-imex-cli", "nvidia-imex-cli-jail"),
         *("nvidia-imex-config", "nvidia-imex-config-jail"),

@@ -20,6 +20,7 @@ from support.nebius_differences import OBJECTS, PATHS
 from support.object_comparison import differences
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "nebius" / "captured"
+OPAQUE = ("Secret", "ConfigMap")
 OURS = ("ControllerRevision", "PersistentVolumeClaim", "Pod")
 """Kinds that the original's StatefulSets of workers made, which are no longer there."""
 
@@ -30,11 +31,11 @@ def captured(shape: str) -> tuple[Json, ...]:
 
 
 def comparable(one: Json) -> Json:
-    """Without the values of a Secret, and the uids of owners."""
+    """Without the values of a Secret or ConfigMap, and the uids of owners."""
     meta = {**one["metadata"]}
     if owners := meta.get("ownerReferences"):
         meta["ownerReferences"] = [{k: v for k, v in o.items() if k != "uid"} for o in owners]
-    data = dict.fromkeys(one.get("data", ()), "value") if one["kind"] == "Secret" else {}
+    data = dict.fromkeys(one.get("data", ()), "value") if one["kind"] in OPAQUE else {}
     return {**one, "metadata": meta, **({"data": data} if data else {})}
 
 

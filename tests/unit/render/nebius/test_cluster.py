@@ -347,3 +347,25 @@ def test_metrics_of_slurmctld_are_found_while_it_serves_them(shape: str):
     assert [one["path"] for one in found[0]] == ["/metrics/jobs"]
     off = of_shape(shape, {path: {"enabled": False}}).objects()
     assert "ServiceMonitor" not in {one["kind"] for one in off}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_file_that_a_pod_mounts_alone_is_there(shape: str):
+    found = of_shape(shape)
+    every = found.objects()
+    data = {one["metadata"]["name"]: one["data"] for one in every if one["kind"] == "ConfigMap"}
+    pods = [one["spec"]["template"]["spec"] for one in every if one["kind"] in WORKLOADS]
+    missing: list[str] = []
+    for spec in (*pods, found.pod()["spec"]):
+        maps = {
+            one["name"]: one["configMap"]["name"] for one in spec["volumes"] if "configMap" in one
+        }
+        mounts = [each for one in spec["containers"] for each in one["volumeMounts"]]
+        missing += [
+            each["mountPath"]
+            for each in mounts
+            if each["name"] in maps
+            and "subPath" in each
+            and each["subPath"] not in data.get(maps[each["name"]], {})
+        ]
+    assert missing == []

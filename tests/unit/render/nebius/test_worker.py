@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import msgspec
@@ -28,6 +29,10 @@ def environment(pod: Json) -> dict[str, str]:
     return {one["name"]: one.get("value", "") for one in slurmd(pod)["env"]}
 
 
+def options(pod: Json) -> list[str]:
+    return shlex.split(environment(pod)["SLURMD_OPTIONS"])
+
+
 def mounted(pod: Json) -> dict[str, str]:
     return {one["mountPath"]: one["name"] for one in slurmd(pod)["volumeMounts"]}
 
@@ -41,9 +46,22 @@ def test_pod_hostname_and_slurm_node_have_one_name(shape: str):
     found = of_shape(shape)
     pod, name = found.pod(), found.workers[0].names.pod(1)
     assert (pod["metadata"]["name"], pod["spec"]["hostname"]) == (name, name)
-    assert environment(pod)["SLURMD_NODE"] == name
-    assert environment(pod)["SLURMD_CONF"].split()[0].startswith("Features=")
+    words = options(pod)
+    assert words[:4] == ["-Z", "-N", name, "--conf"]
+    assert words[4].startswith("Features=")
+    assert len(words) == 5
     assert "args" not in slurmd(pod)
+
+
+def test_extra_and_port_of_a_node_reach_slurmd_as_one_word():
+    changes = {"spec.nodeConfig.dynamic": '{"a": "it\'s"}', "spec.slurmd.port": 7000}
+    words = options(of_shape(CURRENT, node_set=changes).pod())
+    assert words[4].endswith(" Port=7000")
+    assert words[5:] == ["--extra", '{"a": "it\'s"}']
+    given = {"spec.nodeConfig.static": "Port=1", "spec.slurmd.port": 7000}
+    assert options(of_shape(CURRENT, node_set=given).pod())[4].split().count("Port=1") == 1
+    older = of_shape(OLDER, {f"{WORKER}.slurmNodeExtra": "x"}).pod()
+    assert options(older)[5:] == ["--extra", "x"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -63,7 +81,7 @@ def test_a_worker_has_the_features_whose_host_list_names_it():
         {"name": "broken", "hostlistExpr": "worker-["},
     ]
     found = of_shape(OLDER, {"spec.workerFeatures": features})
-    words = [environment(found.pod(ordinal=number))["SLURMD_CONF"] for number in range(3)]
+    words = [options(found.pod(ordinal=number))[4] for number in range(3)]
     assert words[0] == "Features=worker,fast RealMemory=1024"
     assert words[1].startswith("Features=worker,fast")
     assert words[2] == "Features=worker RealMemory=1024"

@@ -84,6 +84,7 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
                 *vol.ssh_mounts(),
                 *vol.scratch_mounts(),
                 vol.mount("ssh-configs", "/mnt/ssh-configs", read_only=True),
+                *([] if cluster.is_older else [_isolation_mount()]),
             ],
             mounts,
         ),
@@ -98,6 +99,7 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
             *vol.ssh_volumes(cluster.cluster),
             *vol.scratch_volumes(memory),
             vol.config_map("ssh-configs", names.ssh_configs(cluster.cluster)),
+            *([] if cluster.is_older else [_isolation_volume(cluster.name)]),
             *vol.manifests(volumes),
         ],
         place=filter_place(cluster.spec, declared.k8s_node_filter_name),
@@ -106,3 +108,13 @@ def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Js
         pull_secrets=pull_secrets(declared.sshd, declared.munge),
     )
     return {**spec, "dnsConfig": searches(cluster)}
+
+
+def _isolation_volume(cluster: str) -> Json:
+    """Limits of users, which images of the original read."""
+    return vol.config_map("user-isolation", names.user_isolation(cluster))
+
+
+def _isolation_mount() -> Json:
+    path, file = "/etc/soperator/user-isolation.conf", "user-isolation.conf"
+    return vol.mount("user-isolation", path, file, read_only=True)

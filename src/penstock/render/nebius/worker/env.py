@@ -1,21 +1,18 @@
 """Environment of the slurmd container.
 
-The entry point of Penstock's image starts slurmd with the words of SLURMD_CONF:
+The entry point of Penstock's image adds the words of SLURMD_OPTIONS, which are shell text, to those
+of slurmd. They are
 
-    slurmd -D -Z -N "$SLURMD_NODE" --conf "$SLURMD_CONF" [--extra "$SLURM_NODE_EXTRA"]
+    -Z -N NODE --conf 'WORDS' [--extra 'EXTRA']
 
-| Variable | Value |
-| --- | --- |
-| SLURMD_NODE | name of the Slurm node, which is also the pod's name and hostname |
-| SLURMD_CONF | `Key=Value` words of the node, separated by blanks |
-| SLURM_NODE_EXTRA | Extra of the node; absent or empty without one |
-| SLURMD_PORT | port that slurmd listens on |
-
-The container has no arguments. Other variables are those of the original, whose images read them.
+NODE is the Slurm node, which has the name of the pod and its hostname. WORDS are the `Key=Value`
+words of the node in slurm.conf. The container has no arguments of the operator. Other variables are
+those of the original, whose images read them.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -28,7 +25,7 @@ from penstock.model.worker_slot import WorkerSlot
 from penstock.render.nebius.container import field_variable, variable
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker.template import WorkerTemplate
-from penstock.slurm import hostlist
+from penstock.slurm import daemons, hostlist
 from penstock.slurm.node_parameters import FEATURES
 
 _MIB: Final = 1 << 20
@@ -45,10 +42,20 @@ def environment(
             if isinstance(of.declared_by, NodeSet)
             else _of_cluster(cluster, of)
         ),
-        variable("SLURMD_NODE", slot.slurm_node),
-        variable("SLURMD_CONF", node_conf(cluster.spec, workers, slot)),
-        variable("SLURMD_PORT", str(of.port)),
+        variable("SLURMD_OPTIONS", _options(cluster.spec, workers, of, slot)),
     ]
+
+
+def _options(
+    spec: SlurmClusterSpec, workers: WorkerSet, of: WorkerTemplate, slot: WorkerSlot
+) -> str:
+    """Options of slurmd, as shell text."""
+    words = node_conf(spec, workers, slot)
+    has_port = any(word.lower().startswith("port=") for word in words.split())
+    if of.port != daemons.SLURMD_PORT and not has_port:
+        words = f"{words} Port={of.port}"
+    extra = ["--extra", of.extra] if of.extra else []
+    return shlex.join(["-Z", "-N", slot.slurm_node, "--conf", words, *extra])
 
 
 def node_conf(spec: SlurmClusterSpec, workers: WorkerSet, slot: WorkerSlot) -> str:
@@ -93,8 +100,8 @@ def _of_node_set(cluster: ClusterInputs, node_set: NodeSet, of: WorkerTemplate) 
         variable("SOPERATOR_DOCKER_ENABLED", _FALSE),
         variable("SOPERATOR_NODE_REAL_MEMORY_BYTES", str(of.memory_mib * _MIB)),
     ]
-    if spec.node_config.dynamic:
-        found.append(variable("SLURM_NODE_EXTRA", spec.node_config.dynamic))
+    if of.extra:
+        found.append(variable("SLURM_NODE_EXTRA", of.extra))
     if cluster.spec.cgroup_version == "v2":
         found.append(variable("CGROUP_V2", _TRUE))
     if spec.gpu.nvidia.gdr_copy_enabled:
@@ -111,7 +118,7 @@ def _of_cluster(cluster: ClusterInputs, of: WorkerTemplate) -> list[Json]:
         variable("K8S_SERVICE_NAME", of.service),
         variable("SLURM_CLUSTER_TYPE", cluster.cluster_type),
         variable("SLURM_REAL_MEMORY", str(of.memory_mib)),
-        variable("SLURM_NODE_EXTRA", worker.slurm_node_extra if worker else ""),
+        variable("SLURM_NODE_EXTRA", of.extra),
     ]
     if versioned_values(cluster.spec).cgroup_version == "v2":
         found.append(variable("CGROUP_V2", _TRUE))

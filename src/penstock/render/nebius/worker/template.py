@@ -46,6 +46,7 @@ class WorkerTemplate:
     slurmd: NodeContainer
     munge: NodeContainer
     port: int
+    extra: str
     spool: Volume
     jail: Volume
     inside: tuple[Mount, ...]
@@ -98,6 +99,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         slurmd=worker_container(slurmd, slurmd.custom_env),
         munge=worker_container(spec.munge),
         port=slurmd.port,
+        extra=spec.node_config.dynamic,
         spool=node_set_volume(names.SPOOL, volumes.spool),
         jail=jail,
         inside=tuple(sub_mounts(jail, node_set_mounts(volumes.jail_sub_mounts))),
@@ -131,6 +133,7 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
         slurmd=worker.slurmd,
         munge=worker.munge,
         port=worker.slurmd.port or daemons.SLURMD_PORT,
+        extra=worker.slurm_node_extra,
         spool=cluster_volume(spec, names.SPOOL, volumes.spool),
         jail=jail,
         inside=tuple(sub_mounts(jail, cluster_mounts(spec, volumes.jail_sub_mounts))),
