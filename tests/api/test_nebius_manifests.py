@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -89,10 +89,11 @@ def space(
 
 def priorities(value: Any) -> set[str]:
     if isinstance(value, dict):
-        own = {v for k, v in value.items() if k == "priorityClassName"}
-        return own.union(*map(priorities, value.values()))
+        fields = cast("dict[str, Any]", value)
+        own = {name for key, name in fields.items() if key == "priorityClassName"}
+        return own.union(*map(priorities, fields.values()))
     if isinstance(value, list):
-        return set[str]().union(*map(priorities, value))
+        return set[str]().union(*map(priorities, cast("list[Any]", value)))
     return set()
 
 
