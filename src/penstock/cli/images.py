@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +45,7 @@ Prefix = Annotated[
 Version = Annotated[
     str, typer.Option("--version", help="In the images' tags; global.imageVersion of the charts.")
 ]
+Jail = Annotated[bool, typer.Option("--jail", help="Also the images of a SlurmCluster.")]
 Slurm = Annotated[str, typer.Option(metavar="VERSION", help="The release of Slurm to build.")]
 
 
@@ -56,9 +57,10 @@ def build(
     kind: Kind = None,
     platform: Platform = None,
     slurm: Slurm = LATEST.tag,
+    jail: Jail = False,
 ) -> None:
     """Build every image: without --engine, as files for `push` and `load`, with no registry."""
-    release = _release(slurm, engine)
+    release = _release(slurm, engine, jail=jail)
     if engine is None and (push_to or kind or platform):
         raise typer.BadParameter("--push, --kind and --platform need --engine")
     with _telling():
@@ -66,7 +68,7 @@ def build(
             to = str(image_prefix.parse(push_to)) if push_to else None
             lines = engines.build(engine, base, to, kind, platform or ())
         else:
-            found = {**images.build_slurm(release), **images.build_operator()}.values()
+            found = _built(release, jail=jail)
             lines = [f"{image.reference}  {image.exact}  {image.path}" for image in found]
     typer.echo("\n".join(lines))
 
@@ -107,6 +109,7 @@ def push(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace images of another content.")
     ] = False,
+    jail: Jail = False,
 ) -> None:
     """Build every image where need be and push to a registry what it lacks.
 
@@ -114,7 +117,7 @@ def push(
     of --username comes from PENSTOCK_REGISTRY_PASSWORD or --password-stdin. With --engine, or where
     the machine is no Debian and has one, the engine builds and pushes, with its own login.
     """
-    release = _release(slurm, engine)
+    release = _release(slurm, engine, jail=jail)
     if password_stdin:
         password = sys.stdin.read().rstrip("\r\n")
     if bool(username) != bool(password):
@@ -132,6 +135,7 @@ def push(
         if engine is None and not buildah.usable():
             engine = engines.installed()
         if engine:
+            _release(slurm, engine, jail=jail)
             if username or authfile or plain_http:
                 raise LocalError(f"{engine} pushes by its own settings: {engine} login {prefix}.")
             named = engines.build(
@@ -140,7 +144,7 @@ def push(
             typer.echo("\n".join(f"pushed  {name}" for name in named))
         else:
             to.reach()
-            found = {**images.build_slurm(release), **images.build_operator()}.values()
+            found = _built(release, jail=jail)
             for one in to.images(found):
                 typer.echo(f"{'pushed' if one.sent else 'is there'}  {one.name}")
         typer.echo(f"For both charts: --set global.imageRegistry={to.prefix}{_extra(version)}")
@@ -151,6 +155,7 @@ def load(
     name: Annotated[str, typer.Option(help="The built-in cluster to load them into.")] = (
         DEFAULT_NAME
     ),
+    jail: Jail = False,
 ) -> None:
     """Build every image where need be and load it into a built-in cluster, without a registry."""
     with _telling():
@@ -158,6 +163,8 @@ def load(
         target = BuiltIn(name)
         target.node.images()  # before anything is built: there is such a node, and it runs
         target.load()
+        if jail:
+            target.load_jail()
     typer.echo(f"For both charts: --set global.imageRegistry={LOCAL}")
 
 
@@ -169,13 +176,14 @@ def list_(
     ] = None,
     version: Version = __version__,
     slurm: Slurm = LATEST.tag,
+    jail: Jail = False,
 ) -> None:
     """List the images that are built, by role, newest first."""
-    release = _release(slurm, None)
+    release = _release(slurm, None, jail=jail)
     if prefix:
         with _telling():
             of = str(image_prefix.parse(prefix))
-        typer.echo("\n".join(images.names(of, version, release)))
+        typer.echo("\n".join(images.names(of, version, release, jail=jail)))
         return
     found = images.built()
     if not found:
@@ -185,7 +193,14 @@ def list_(
         typer.echo(f"{image.exact}  {image.path} ({size:.0f} MB, shared)")
 
 
-def _release(slurm: str, engine: str | None) -> Release:
+def _built(release: Release, *, jail: bool) -> Sequence[images.ImageArchive]:
+    more = images.build_jail() if jail else {}
+    return list({**images.build_slurm(release), **images.build_operator(), **more}.values())
+
+
+def _release(slurm: str, engine: str | None, *, jail: bool) -> Release:
+    if jail and (engine or slurm != LATEST.tag):
+        raise typer.BadParameter(f"--jail goes without --engine, and with Slurm {LATEST.tag} only")
     if engine and slurm != LATEST.tag:
         raise typer.BadParameter("--slurm goes without --engine")
     release = next((one for one in RELEASES if one.tag == slurm), None)

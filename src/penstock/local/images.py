@@ -17,8 +17,12 @@ from penstock.local import buildah, oci, progress
 from penstock.local.cache import cache_dir, digest, keyed
 from penstock.local.recipes import (
     IMAGES,
+    JAIL_RECIPES,
+    JAIL_ROLES,
+    JAIL_ROOT,
     LATEST,
     OPERATOR,
+    POPULATE_JAIL,
     PYTHON,
     ROLES,
     SLURM_RECIPES,
@@ -33,6 +37,7 @@ from penstock.local.recipes import (
 KEPT = 3
 """Archives of former states of the source that stay in the cache."""
 _FILE = "images.tar"
+_EXPORTED = (*ROLES, *JAIL_ROLES)
 _EXACT = re.compile(r"(?P<release>[^-]+)-[0-9a-f]{16}")
 """Tag of an image that identifies its exact content."""
 
@@ -103,6 +108,26 @@ def build_operator() -> dict[str, ImageArchive]:
         return _archives("images-operator", keys[OPERATOR.role], keys, build)
 
 
+def build_jail() -> dict[str, ImageArchive]:
+    """Images of a SlurmCluster: munge, populate-jail, and its slurmctld, slurmd and login.
+
+    No other suite of tests and no demo needs them, so `build_all` leaves them out.
+    """
+    keys = {one.role: one.key(buildah.BASE_KEY) for one in (*SLURM_RECIPES, *JAIL_RECIPES)}
+    keys[POPULATE_JAIL.role] = POPULATE_JAIL.key(buildah.base_key(JAIL_ROOT.suite))
+    exported = {role: keys[role] for role in JAIL_ROLES}
+
+    def build(folder: Path) -> None:
+        with buildah.store() as store, progress.step("build the images of the jail"):
+            store.import_base(JAIL_ROOT.suite)
+            _build(store, POPULATE_JAIL, IMAGES, keys, JAIL_ROOT)
+            for recipe in JAIL_RECIPES:
+                _build_from_below(store, recipe, keys)
+            _export(store, exported, folder)
+
+    return _archives("images-jail", digest(*exported.values()), exported, build)
+
+
 def key_of(role: str) -> str:
     """A digest of all that decides what is in a Slurm image."""
     return _recipe(role).key(buildah.BASE_KEY)
@@ -110,14 +135,8 @@ def key_of(role: str) -> str:
 
 def stored(store: buildah.Store, role: str) -> str:
     """The name of a Slurm image in the store, built there if need be: to build others on it."""
-
-    def below(recipe: Recipe) -> None:
-        if recipe.parent is not None:
-            below(recipe.parent)
-        _build(store, recipe, IMAGES, keys)
-
     keys = {recipe.role: recipe.key(buildah.BASE_KEY) for recipe in SLURM_RECIPES}
-    below(_recipe(role))
+    _build_from_below(store, _recipe(role), keys)
     return _exact(role, keys)
 
 
@@ -140,6 +159,13 @@ def _build_children(
             list(pool.map(grow, children))
 
 
+def _build_from_below(store: buildah.Store, recipe: Recipe, keys: Mapping[str, str]) -> None:
+    """Build an image and those below it, of the latest release."""
+    if recipe.parent is not None:
+        _build_from_below(store, recipe.parent, keys)
+    _build(store, recipe, IMAGES, keys)
+
+
 def _build(
     store: buildah.Store,
     recipe: Recipe,
@@ -151,14 +177,15 @@ def _build(
     name, parent = _exact(recipe.role, keys, release), recipe.parent
     if not store.has(name):
         below = _exact(parent.role, keys, release) if parent else buildah.base(release.suite)
-        store.build(recipe.containerfile, context, name, {recipe.argument: below})
+        others = {argument: _exact(other.role, keys, release) for argument, other in recipe.also}
+        store.build(recipe.containerfile, context, name, {recipe.argument: below, **others})
 
 
 def _export(
     store: buildah.Store, keys: Mapping[str, str], folder: Path, release: Release = LATEST
 ) -> None:
     layout = folder / "layout"
-    exact = {role: _exact(role, keys, release) for role in keys if role in ROLES}
+    exact = {role: _exact(role, keys, release) for role in keys if role in _EXPORTED}
     for name in exact.values():
         store.copy_to(name, layout)
     names = {
@@ -191,7 +218,7 @@ def _archives(
             role, reference(role, release.tag), _exact(role, keys, release), folder / _FILE
         )
         for role in keys
-        if role in ROLES
+        if role in _EXPORTED
     }
 
 
@@ -199,21 +226,24 @@ def _exact(role: str, keys: Mapping[str, str], release: Release = LATEST) -> str
     return reference(role, f"{release.tag}-{keys[role]}")
 
 
-def names(prefix: str, version: str = __version__, release: Release = LATEST) -> list[str]:
-    """What the images of one version are called in a registry."""
-    return [reference(role, version_tag(role, version, release.tag), prefix) for role in ROLES]
+def names(
+    prefix: str, version: str = __version__, release: Release = LATEST, *, jail: bool = False
+) -> list[str]:
+    """What the images of one version are called in a registry; of a SlurmCluster as well."""
+    roles = _EXPORTED if jail else ROLES
+    return [reference(role, version_tag(role, version, release.tag), prefix) for role in roles]
 
 
 def built() -> list[ImageArchive]:
     """The archives that the cache has, newest first, whatever state of the source made them."""
-    names = ("images-slurm-*", "images-release-*", "images-operator-*")
+    names = ("images-slurm-*", "images-jail-*", "images-release-*", "images-operator-*")
     folders = [folder for name in names for folder in cache_dir().glob(name)]
     found: list[ImageArchive] = []
     for folder in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True):
         for exact in oci.names(folder / _FILE):
             role, _, tag = exact.rpartition("/")[2].partition(":")
             told = _EXACT.fullmatch(tag)
-            if told and role in ROLES:
+            if told and role in _EXPORTED:
                 name = reference(role, told["release"])
                 found.append(ImageArchive(role, name, exact, folder / _FILE))
     return found

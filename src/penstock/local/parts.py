@@ -6,19 +6,24 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from penstock.local import programs
 from penstock.local.components import PROGRAMS, Size
 from penstock.local.golang import Program, compiled
-from penstock.local.images import build_all, build_slurm
+from penstock.local.images import build_all, build_jail, build_slurm
 from penstock.local.linux import require_root_linux
 from penstock.local.recipes import OLDEST, Release
 from penstock.local.root import node_root
 
 
 def prepare(
-    sizes: Collection[Size], also: Sequence[Program] = (), releases: Sequence[Release] = ()
+    sizes: Collection[Size],
+    also: Sequence[Program] = (),
+    releases: Sequence[Release] = (),
+    *,
+    jail: bool = False,
 ) -> None:
     """Fill the cache with what it lacks: the programs of nodes of these sizes, root and images.
 
-    And the programs that are wanted `also`, and images of further `releases` of Slurm. With an
-    empty cache it takes minutes, and seconds to bring a node up after that. Raises LocalError.
+    And the programs that are wanted `also`, images of further `releases` of Slurm, and those of a
+    SlurmCluster (`jail`). With an empty cache it takes minutes, and seconds to bring a node up
+    after that. Raises LocalError.
     """
     require_root_linux()
     of_nodes = {program.name: program for size in sizes for program in PROGRAMS[size]}
@@ -30,14 +35,14 @@ def prepare(
         [one for one in wanted if not one.staging],
     )
     with ThreadPoolExecutor(len(rows)) as pool:
-        doing = [pool.submit(_compile, rows[0]), pool.submit(_build, rows[1], releases)]
+        doing = [pool.submit(_compile, rows[0]), pool.submit(_build, rows[1], releases, jail=jail)]
         for row in as_completed(doing):
             row.result()
 
 
 def everything() -> None:
     """Fill the cache with all that the tests need. Raises LocalError."""
-    prepare(tuple(Size), also=(programs.HELM_PROGRAM,), releases=(OLDEST,))
+    prepare(tuple(Size), also=(programs.HELM_PROGRAM,), releases=(OLDEST,), jail=True)
 
 
 def _compile(wanted: Sequence[Program]) -> None:
@@ -45,10 +50,12 @@ def _compile(wanted: Sequence[Program]) -> None:
         compiled(program)
 
 
-def _build(wanted: Sequence[Program], releases: Sequence[Release]) -> None:
+def _build(wanted: Sequence[Program], releases: Sequence[Release], *, jail: bool) -> None:
     """The root and the images, which mostly wait for an archive, and then what is to compile."""
     node_root()
     build_all()
     for release in releases:
         build_slurm(release)
+    if jail:
+        build_jail()
     _compile(wanted)

@@ -53,11 +53,16 @@ _BIND = re.compile(r"--mount=type=bind,source=([^,\s]+)")
 
 @dataclass(frozen=True)
 class Recipe:
-    """One image. `argument` is the build argument that names the image below, `parent`."""
+    """One image. `argument` is the build argument that names the image below, `parent`.
+
+    `also` are further build arguments and the images that they name, from which files are copied;
+    those are built on the same lowest image.
+    """
 
     role: str
     argument: str = "BASE"
     parent: "Recipe | None" = None
+    also: "tuple[tuple[str, Recipe], ...]" = ()
 
     @property
     def containerfile(self) -> Path:
@@ -78,6 +83,7 @@ class Recipe:
         """A digest of all that decides what is in the image; `base` is the lowest image's."""
         below = self.parent.key(base) if self.parent else base
         parts: list[str | bytes] = [below, self.containerfile.read_bytes()]
+        parts += [other.key(base) for _, other in self.also]
         for path in self.sources(context):
             parts += [str(path.relative_to(context or IMAGES)), path.read_bytes()]
         return digest(*parts)
@@ -97,6 +103,14 @@ SLURM_RECIPES = (
 """Each after the one it is built on."""
 PYTHON = Recipe("python")
 OPERATOR = Recipe("operator", "PYTHON", PYTHON)
+MUNGE = Recipe("munge")
+POPULATE_JAIL = Recipe("populate-jail")
+JAIL_RECIPES = (MUNGE,)
+"""Images of a SlurmCluster, each after those that it is built from."""
+JAIL_ROOT = Release(LATEST.tag, OLDEST.suite)
+"""The suite of the jail's own root, and the tag of the daemons that it goes with."""
+JAIL_ROLES = ("munge", "populate-jail")
+"""Images that pods of a SlurmCluster run, beside the operator's."""
 ROLES = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "slurm", "operator")
 """Images that pods run; `slurm` is the sidecars'."""
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock import __version__
@@ -108,17 +108,24 @@ class BuiltIn(Target):
     def load(self) -> Images:
         """Build the images and import what the node does not have yet."""
         built = images.build_all()
+        self._import(built.values())
+        return Images(reference("{role}"), built["operator"].exact)
+
+    def load_jail(self) -> None:
+        """Build the images of a SlurmCluster and import what the node does not have yet."""
+        self._import(images.build_jail().values())
+
+    def _import(self, built: Iterable[images.ImageArchive]) -> None:
         there = self.node.images()
         missing = {
             image.path
-            for image in built.values()
+            for image in built
             if image.exact not in there or there[image.exact] != there.get(image.versioned)
         }
         if missing:
             with step("importing images"):
                 for path in sorted(missing):
                     self.node.import_image(path)
-        return Images(reference("{role}"), built["operator"].exact)
 
     def down(self) -> bool:
         """Take the node down, and what a killed build of images left."""

@@ -47,12 +47,25 @@ def test_a_change_builds_the_images_that_have_it(copy: Path, changed: str, built
     assert {role for role, key in after.items() if key != before[role]} == built
 
 
+def test_no_containerfile_of_the_jail_names_a_registry():
+    for one in (*recipes.JAIL_RECIPES, recipes.POPULATE_JAIL):
+        assert "docker.io" not in one.containerfile.read_text()
+
+
+def test_an_image_changes_with_those_that_it_copies_from(copy: Path):
+    made = Recipe("munge", also=(("SLURMD", recipe("slurmd")),))
+    before = made.key("base")
+    with (copy / "entrypoints/slurmd.py").open("a") as file:
+        file.write("# changed\n")
+    assert made.key("base") != before
+
+
 def test_another_base_builds_everything():
     assert recipe("login").key("one") != recipe("login").key("two")
 
 
 def test_every_containerfile_reads_files_that_exist():
-    for one in (*SLURM_RECIPES, recipes.PYTHON):
+    for one in (*SLURM_RECIPES, *recipes.JAIL_RECIPES, recipes.POPULATE_JAIL, recipes.PYTHON):
         sources = one.sources()
         assert IMAGES / "install" in sources
         assert all(path.is_file() for path in sources)

@@ -26,6 +26,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def older(release: Release) -> None:
         done.append(f"images of {release.tag}")
 
+    def jail() -> None:
+        done.append("images of the jail")
+
     def anybody() -> None: ...
 
     monkeypatch.setattr(parts, "require_root_linux", anybody)
@@ -33,20 +36,22 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(parts, "node_root", root)
     monkeypatch.setattr(parts, "build_all", images)
     monkeypatch.setattr(parts, "build_slurm", older)
+    monkeypatch.setattr(parts, "build_jail", jail)
     return done
 
 
 def test_all_that_nodes_of_any_size_are_made_of_is_prepared_once(made: list[str]) -> None:
     parts.everything()
     names = {program.name for size in PROGRAMS.values() for program in size}
-    assert sorted(made) == sorted({*names, "helm", "root", "images", "images of 24.11"})
+    images = {"images", "images of 24.11", "images of the jail"}
+    assert sorted(made) == sorted({*names, *images, "helm", "root"})
 
 
 def test_a_node_of_one_size_waits_for_no_program_of_another_one(made: list[str]) -> None:
     parts.prepare((Size.NODE,))
     assert "kwok" not in made
     assert "kubelet" in made
-    assert "images of 24.11" not in made
+    assert not {"images of 24.11", "images of the jail"} & set(made)
 
 
 def test_the_root_and_the_images_are_made_beside_the_compiler(

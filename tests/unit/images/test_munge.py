@@ -1,0 +1,117 @@
+"""The entry point of the munge image, with programs that write down how they are called."""
+
+import os
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[3] / "images/entrypoints/munge"
+SHIMS = {
+    # Without the owners: no user munge is needed to run these tests.
+    "install": 'set -- $(echo "$@" | sed "s/-[og] munge//g"); exec "$REAL" "$@"',
+    "setpriv": 'printf "%s\\n" "$@" >"$LOG"',
+    "id": "echo ${USER_ID:-0}",
+}
+
+
+@dataclass(frozen=True)
+class Container:
+    folder: Path
+
+    @property
+    def key(self) -> Path:
+        return self.folder / "etc/munge.key"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "run/socket"
+
+    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "REAL": "/usr/bin/install",
+            "LOG": str(self.folder / "log"),
+            "MUNGE_KEY_SOURCE": str(self.folder / "secret/munge.key"),
+            "MUNGE_KEY_FILE": str(self.key),
+            "MUNGE_SOCKET_FILE": str(self.socket),
+            "MUNGE_PID_FILE": str(self.folder / "run/pid"),
+            **more,
+        }
+        return subprocess.run(
+            ["sh", str(PROGRAM), *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def called(self) -> list[str]:
+        return (self.folder / "log").read_text().splitlines()
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Container:
+    for name in ("bin", "run", "secret/..data"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "secret/..data/munge.key").write_bytes(bytes(range(64)))
+    (tmp_path / "secret/munge.key").symlink_to("..data/munge.key")
+    for name, script in SHIMS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    return Container(tmp_path)
+
+
+def test_munged_gets_a_copy_of_the_key(container: Container) -> None:
+    """munged rejects symbolic links, which the files of each Secret's mount are."""
+    done = container.run("--benchmark")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not container.key.is_symlink()
+    assert container.key.read_bytes() == bytes(range(64))
+    assert container.key.stat().st_mode & 0o777 == 0o400
+    assert container.socket.parent.stat().st_mode & 0o777 == 0o755
+    called = container.called()
+    assert called[:3] == ["--reuid=munge", "--regid=munge", "--clear-groups"]
+    assert called[called.index("munged") + 1 :] == [
+        "--foreground",
+        f"--key-file={container.key}",
+        f"--socket={container.socket}",
+        f"--pid-file={container.folder}/run/pid",
+        "--num-threads=10",
+        "--benchmark",
+    ]
+
+
+def test_a_restart_takes_the_present_key_and_no_old_socket(container: Container) -> None:
+    container.run()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(container.socket))
+    (container.folder / "secret/..data/munge.key").write_bytes(b"x" * 32)
+    assert container.run(MUNGE_NUM_THREADS="3").returncode == 0
+    assert not container.socket.exists()
+    assert container.key.read_bytes() == b"x" * 32
+    assert "--num-threads=3" in container.called()
+
+
+@pytest.mark.parametrize("size", [0, 31, 1025])
+def test_a_key_that_munge_would_reject_is_named(container: Container, size: int) -> None:
+    (container.folder / "secret/..data/munge.key").write_bytes(bytes(size))
+    done = container.run()
+    assert done.returncode == 1
+    assert f"has {size} bytes, and munge takes 32 to 1024" in done.stderr
+    assert not (container.folder / "log").exists()
+
+
+def test_an_absent_key_is_named(container: Container) -> None:
+    (container.folder / "secret/munge.key").unlink()
+    done = container.run()
+    assert done.returncode == 1
+    assert done.stderr.endswith("is absent: mount the Secret with munge.key there\n")
+
+
+def test_a_container_without_root_is_rejected(container: Container) -> None:
+    done = container.run(USER_ID="1000")
+    assert done.returncode == 1
+    assert "uid 1000: the container must start as root" in done.stderr
