@@ -91,25 +91,34 @@ class Recipe:
 
 SLURM = Recipe("slurm")
 SSH = Recipe("ssh", "SLURM", SLURM)
+_SLURMCTLD = Recipe("slurmctld", "SLURM", SLURM)
+_SLURMD = Recipe("slurmd", "SSH", SSH)
 SLURM_RECIPES = (
     SLURM,
     SSH,
-    Recipe("slurmctld", "SLURM", SLURM),
+    _SLURMCTLD,
     Recipe("slurmrestd", "SLURM", SLURM),
     Recipe("slurmdbd", "SLURM", SLURM),
     Recipe("login", "SSH", SSH),
-    Recipe("slurmd", "SSH", SSH),
+    _SLURMD,
 )
 """Each after the one it is built on."""
 PYTHON = Recipe("python")
 OPERATOR = Recipe("operator", "PYTHON", PYTHON)
 MUNGE = Recipe("munge")
 POPULATE_JAIL = Recipe("populate-jail")
-JAIL_RECIPES = (MUNGE,)
+JAIL = Recipe("jail", "SLURMD", _SLURMD)
+JAIL_RECIPES = (
+    MUNGE,
+    JAIL,
+    Recipe("jail-slurmd", "JAIL", JAIL),
+    Recipe("jail-login", "JAIL", JAIL),
+    Recipe("jail-slurmctld", "SLURMCTLD", _SLURMCTLD, (("JAIL", JAIL),)),
+)
 """Images of a SlurmCluster, each after those that it is built from."""
 JAIL_ROOT = Release(LATEST.tag, OLDEST.suite)
 """The suite of the jail's own root, and the tag of the daemons that it goes with."""
-JAIL_ROLES = ("munge", "populate-jail")
+JAIL_ROLES = ("munge", "populate-jail", "jail-slurmctld", "jail-slurmd", "jail-login")
 """Images that pods of a SlurmCluster run, beside the operator's."""
 ROLES = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login", "slurm", "operator")
 """Images that pods run; `slurm` is the sidecars'."""

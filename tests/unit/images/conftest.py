@@ -20,6 +20,27 @@ def options() -> Generator[ModuleType]:
     yield from _module("options")
 
 
+@pytest.fixture
+def jail() -> Generator[ModuleType]:
+    """What daemons of a jail wait for."""
+    yield from _module("jail")
+
+
+@pytest.fixture
+def jail_mounts() -> Generator[ModuleType]:
+    yield from _module("jail_mounts")
+
+
+@pytest.fixture
+def jail_slurmctld() -> Generator[ModuleType]:
+    yield from _module("jail_slurmctld")
+
+
+@pytest.fixture
+def jail_sshd() -> Generator[ModuleType]:
+    yield from _module("jail_sshd")
+
+
 def _module(name: str) -> Generator[ModuleType]:
     before = set(sys.modules)
     sys.path.insert(0, str(ENTRYPOINTS))
@@ -27,5 +48,6 @@ def _module(name: str) -> Generator[ModuleType]:
         yield importlib.import_module(name)
     finally:
         sys.path.remove(str(ENTRYPOINTS))
-        for added in {"slurmd", "options", "ssh", "supervise"} & (set(sys.modules) - before):
+        own = {path.stem for path in ENTRYPOINTS.glob("*.py")}
+        for added in own & (set(sys.modules) - before):
             del sys.modules[added]

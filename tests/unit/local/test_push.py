@@ -229,6 +229,23 @@ def test_what_a_cluster_needs_is_listed_for_a_mirror() -> None:
     assert f"registry.example.com/team/slurmd:26.05-{__version__}" in done.output.splitlines()
 
 
+def test_images_of_the_jail_are_listed_on_request() -> None:
+    command = ["list", "--prefix", "registry.example.com/team"]
+    names = {
+        f"registry.example.com/team/{role}:26.05-{__version__}"
+        for role in ("munge", "populate-jail", "jail-slurmctld", "jail-slurmd", "jail-login")
+    }
+    assert not names & set(CliRunner().invoke(app, command).output.splitlines())
+    assert names <= set(CliRunner().invoke(app, [*command, "--jail"]).output.splitlines())
+
+
+@pytest.mark.parametrize("options", [["--engine", "docker"], ["--slurm", "24.11"]])
+def test_images_of_the_jail_are_built_without_an_engine(options: list[str]) -> None:
+    done = CliRunner().invoke(app, ["build", "--jail", *options])
+    assert done.exit_code == 2
+    assert "--jail goes without --engine" in done.output
+
+
 def test_a_user_without_a_password_is_asked_for_one() -> None:
     done = CliRunner().invoke(app, ["push", "registry.example.com/a", "--username=ann"])
     assert done.exit_code == 2

@@ -1,0 +1,122 @@
+"""What a daemon of a SlurmCluster waits for: a filled jail, munge, and Slurm's configuration."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervise import say
+
+JAIL = Path("/mnt/jail")
+ETC = JAIL / "etc/slurm"
+MARKERS = ("etc/soperator-jail-populated", ".populated")
+"""Any of them: the jail is filled. The second one is of older versions."""
+MANIFEST = ".penstock-files"
+"""Sums of the configuration's files as `sha256sum -- *` prints them; it is written last."""
+SOCKET = "/run/munge/munge.socket.2"
+PAUSE_SECONDS = 0.1
+LOG_SECONDS = 10.0
+QUIET_SECONDS = 2.0
+"""A configuration without a manifest counts as complete when nothing changed for so long."""
+DIFFERENT_SECONDS = 30.0
+"""One that differs from its manifest is used all the same when nothing changed for so long."""
+
+
+def munge_socket() -> Path:
+    """Return the socket of munged, as the munge image names it in its environment."""
+    return Path(os.environ.get("MUNGE_SOCKET_FILE", SOCKET))
+
+
+def is_filled(jail: Path) -> bool:
+    """Return whether the Job that fills the jail has completed."""
+    return any((jail / name).exists() for name in MARKERS)
+
+
+def is_socket(path: Path) -> bool:
+    """Return whether the path is a socket."""
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def matches_manifest(folder: Path) -> bool | None:
+    """Return whether all files are those of the manifest; None without a manifest."""
+    if not (folder / MANIFEST).exists():
+        return None
+    # Python's own sums are no part of the minimal one that the images have.
+    command = ["sha256sum", "--check", "--status", "--", MANIFEST]
+    done = subprocess.run(command, cwd=folder, stderr=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
+
+
+def state(folder: Path) -> Sequence[tuple[str, int, int]]:
+    """Return names, inodes and times of the files of a folder."""
+    found: list[tuple[str, int, int]] = []
+    for path in sorted(folder.iterdir()):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        found.append((path.name, status.st_ino, status.st_mtime_ns))
+    return found
+
+
+@dataclass
+class Configuration:
+    """Decides when the files of a folder are complete: they are renamed into it one by one."""
+
+    folder: Path
+    clock: Callable[[], float] = time.monotonic
+    _state: Sequence[tuple[str, int, int]] = ()
+    _since: float = 0.0
+
+    def is_complete(self) -> bool:
+        """Return whether slurm.conf and all files that it goes with are in place."""
+        if not (self.folder / "slurm.conf").is_file():
+            return False
+        matches = matches_manifest(self.folder)
+        if matches:
+            return True
+        now, found = self.clock(), state(self.folder)
+        if found != self._state:
+            self._state, self._since = found, now
+        quiet = now - self._since
+        if matches is None:
+            return quiet >= QUIET_SECONDS
+        if quiet >= DIFFERENT_SECONDS:
+            say(f"files in {self.folder} differ from {MANIFEST}; starting with them")
+            return True
+        return False
+
+
+def wait_for(what: str, is_so: Callable[[], bool]) -> None:
+    """Wait without end, and log the reason at intervals."""
+    log_at = time.monotonic() + LOG_SECONDS
+    while not is_so():
+        if time.monotonic() >= log_at:
+            say(f"waiting for {what}")
+            log_at = time.monotonic() + LOG_SECONDS
+        time.sleep(PAUSE_SECONDS)
+
+
+def wait_until_filled() -> None:
+    """Wait for the Job that fills the jail."""
+    wait_for(f"{JAIL / MARKERS[0]}: the jail is not filled yet", lambda: is_filled(JAIL))
+
+
+def wait_for_munge() -> None:
+    """Wait for munged."""
+    path = munge_socket()
+    wait_for(f"munge at {path}", lambda: is_socket(path))
+
+
+def wait_for_configuration() -> None:
+    """Wait for the files of Slurm's configuration."""
+    configuration = Configuration(ETC)
+    wait_for(f"slurm.conf and the files of {MANIFEST} in {ETC}", configuration.is_complete)

@@ -1,0 +1,72 @@
+"""Entry point of the jail-slurmctld image: slurmctld as the user slurm.
+
+slurmctld takes its options from SLURMCTLD_OPTIONS and the container's arguments. Arguments that
+begin with no option are a command in its place, which gets the same user, once the jail is filled
+and munge and the configuration are there: the sidecar `reconfigure`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import jail
+from options import words
+from supervise import Program, supervise
+
+USER = "slurm"
+SPOOL = Path("/var/spool/slurmctld")
+KEY = Path("/mnt/rest-jwt-key/rest_jwt.key")
+"""The key of auth/jwt, in the mount of its Secret."""
+KEY_COPY = SPOOL / "jwt_hs256.key"
+"""Where slurm.conf names it. slurmctld rejects a key of another user."""
+DROP = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups")
+
+
+def give_to_slurm(folder: Path) -> None:
+    """Give a folder with all in it to slurm: another slurmctld may have run as root."""
+    shutil.chown(folder, USER, USER)
+    for path, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            one = Path(path, name)
+            if one.lstat().st_uid != folder.stat().st_uid:
+                os.chown(one, folder.stat().st_uid, folder.stat().st_gid, follow_symlinks=False)
+
+
+def copy_key(source: Path, target: Path) -> None:
+    """Put the key of auth/jwt into place, for slurm alone, by rename."""
+    if not source.exists():
+        return
+    new = target.with_name(f"{target.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o400)
+    new.write_bytes(source.read_bytes())
+    shutil.chown(new, USER, USER)
+    new.replace(target)
+
+
+def prepare() -> None:
+    """Give slurm its folders and the key."""
+    for folder in (Path("/run/slurmctld"), Path("/var/log/slurm"), SPOOL):
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        give_to_slurm(folder)
+    copy_key(KEY, KEY_COPY)
+
+
+def main(arguments: list[str]) -> int:
+    """Run slurmctld or a command; return the container's exit status."""
+    jail.wait_until_filled()
+    jail.wait_for_munge()
+    jail.wait_for_configuration()
+    if arguments and not arguments[0].startswith("-"):
+        os.execvp(DROP[0], [*DROP, *arguments])
+    prepare()
+    options = words("SLURMCTLD_OPTIONS", arguments)
+    argv = ["/usr/sbin/slurmctld", "--systemd", *options]
+    return supervise([Program("slurmctld", argv, user=USER)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

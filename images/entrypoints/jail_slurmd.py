@@ -1,0 +1,53 @@
+"""Entry point of the jail-slurmd image: slurmd whose steps are in the jail (chroot.so).
+
+slurmd takes its options from SLURMD_OPTIONS and the container's arguments, which are completed as
+by the slurmd image. sshd runs beside it when /mnt/ssh-configs/sshd_config is a file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import jail
+import jail_mounts
+import jail_sshd
+import slurmd
+from journal import FOLDER
+from options import words
+from supervise import Program, always, say, supervise
+
+SPOOL = Path("/var/spool/slurmd")
+
+
+def program(arguments: list[str]) -> Program:
+    """Return slurmd for the supervisor, which is PID 1: slurmd leaves processes to reap."""
+    options = words("SLURMD_OPTIONS", arguments)
+    limited = any(slurmd.number(os.environ, name) for name in ("POD_CPUS", "POD_MEMORY"))
+    found = slurmd.reserved(slurmd.hardware() if limited else {}, os.environ)
+    argv = [slurmd.SLURMD, "--systemd", *slurmd.with_conf(options, found)]
+    return Program("slurmd", argv, restart=slurmd.steps_run)
+
+
+def main(arguments: list[str]) -> int:
+    """Complete the jail and run the daemons; return the container's exit status."""
+    for folder in (Path("/run/slurm"), SPOOL):
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    jail.wait_until_filled()
+    try:
+        jail_mounts.complete_here(str(jail.munge_socket()), str(SPOOL))
+    except jail_mounts.MountError as error:
+        say(f"the jail cannot be completed: {error}")
+        return 1
+    jail.wait_for_munge()
+    jail.wait_for_configuration()
+    programs = [program(arguments)]
+    if jail_sshd.CONFIG.exists():
+        jail_sshd.warn_about_modes()
+        programs.append(jail_sshd.program(restart=always))
+    return supervise(programs, journal=FOLDER)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""What daemons of a jail wait for before they start."""
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FILES = {"cgroup.conf": "CgroupPlugin=disabled\n", "slurm.conf": "ClusterName=a\n"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    new = folder / f".{name}.new"
+    new.write_text(text)
+    new.rename(folder / name)
+
+
+def write_manifest(folder: Path) -> None:
+    lines = [f"{hashlib.sha256(t.encode()).hexdigest()}  {n}\n" for n, t in FILES.items()]
+    write(folder, ".penstock-files", "".join(lines))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def configuration(jail: ModuleType, clock: Clock, tmp_path: Path) -> Any:
+    return jail.Configuration(tmp_path, clock)
+
+
+def test_a_configuration_is_complete_when_it_matches_its_manifest(
+    configuration: Any, tmp_path: Path
+) -> None:
+    """At once; while one of its files is another's it is not, nor without slurm.conf."""
+    assert not configuration.is_complete()
+    write(tmp_path, "cgroup.conf", FILES["cgroup.conf"])
+    write_manifest(tmp_path)
+    assert not configuration.is_complete()
+    write(tmp_path, "slurm.conf", "ClusterName=older\n")
+    assert not configuration.is_complete()
+    write(tmp_path, "slurm.conf", FILES["slurm.conf"])
+    assert configuration.is_complete()
+    write(tmp_path, "users.conf", "another's")
+    assert configuration.is_complete()
+
+
+def test_without_a_manifest_nothing_changes_for_two_seconds(
+    configuration: Any, clock: Clock, tmp_path: Path
+) -> None:
+    write(tmp_path, "slurm.conf", "include /etc/slurm/base\n")
+    assert not configuration.is_complete()
+    clock.now += 1.9
+    write(tmp_path, "base", "ClusterName=a\n")
+    assert not configuration.is_complete()
+    clock.now += 1.9
+    assert not configuration.is_complete()
+    clock.now += 0.2
+    assert configuration.is_complete()
+
+
+def test_files_that_stay_different_do_not_block_for_ever(
+    configuration: Any, clock: Clock, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "slurm.conf", "ClusterName=by-hand\n")
+    write_manifest(tmp_path)
+    assert not configuration.is_complete()
+    clock.now += 29
+    assert not configuration.is_complete()
+    clock.now += 2
+    assert configuration.is_complete()
+    assert "differ from .penstock-files" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("marker", ["etc/soperator-jail-populated", ".populated"])
+def test_a_jail_is_filled_when_it_is_marked(jail: ModuleType, tmp_path: Path, marker: str) -> None:
+    (tmp_path / "etc").mkdir()
+    assert not jail.is_filled(tmp_path)
+    (tmp_path / marker).touch()
+    assert jail.is_filled(tmp_path)
+
+
+def test_munge_is_there_when_its_socket_is(
+    jail: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "munge.socket"
+    assert jail.munge_socket() == Path("/run/munge/munge.socket.2")
+    monkeypatch.setenv("MUNGE_SOCKET_FILE", str(path))
+    assert jail.munge_socket() == path
+    assert not jail.is_socket(path)
+    path.touch()
+    assert not jail.is_socket(path)
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        assert jail.is_socket(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files change their owner")
+def test_slurmctld_gets_the_key_and_its_state(
+    jail_slurmctld: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """slurmctld of another image ran as root. Links are given, not what they lead to."""
+    monkeypatch.setattr(jail_slurmctld, "USER", 401)
+    spool, key, outside = tmp_path / "spool", tmp_path / "key", tmp_path / "outside"
+    (spool / "hash.1").mkdir(parents=True)
+    (spool / "hash.1/job_state").touch()
+    outside.touch()
+    (spool / "link").symlink_to(outside)
+    key.write_bytes(b"one")
+    for _ in range(2):
+        jail_slurmctld.give_to_slurm(spool)
+        jail_slurmctld.copy_key(key, spool / "jwt_hs256.key")
+        key.write_bytes(b"two")
+    owners = {path.name: path.lstat().st_uid for path in (spool, *spool.rglob("*"))}
+    assert set(owners.values()) == {401}, owners
+    assert outside.stat().st_uid == 0
+    assert (spool / "jwt_hs256.key").read_bytes() == b"two"
+    assert (spool / "jwt_hs256.key").stat().st_mode & 0o777 == 0o400
+
+
+def test_sshd_runs_with_what_the_jail_needs(jail_sshd: ModuleType) -> None:
+    """First values count: a configuration cannot take PAM or the root away."""
+    command = jail_sshd.command(Path("/mnt/config"), ["-o", "Port=2222"])
+    text = " ".join(command)
+    assert command[0] == "setpriv"
+    assert "-all,+chown" in text
+    assert "sys_admin" not in text
+    assert text.endswith(
+        "/usr/sbin/sshd -D -e -f /mnt/config -o UsePAM=yes -o ChrootDirectory=/mnt/jail "
+        "-o PerSourcePenalties=no -o Port=2222"
+    )
