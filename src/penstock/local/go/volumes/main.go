@@ -24,12 +24,18 @@ func main() {
 	if _, err := syscall.InotifyAddWatch(notices, volumes, syscall.IN_CREATE); err != nil {
 		log.Fatal(err)
 	}
+	// A pod may have given its volume other permissions since: sshd takes no root that all may write.
+	seen := map[string]bool{}
 	for buffer := make([]byte, 65536); ; {
 		folders, err := os.ReadDir(volumes)
 		if err != nil {
 			log.Fatal(err)
 		}
 		for _, folder := range folders {
+			if seen[folder.Name()] {
+				continue
+			}
+			seen[folder.Name()] = true
 			if err := os.Chmod(filepath.Join(volumes, folder.Name()), 0o777); err != nil && !os.IsNotExist(err) {
 				log.Print(err)
 			}
