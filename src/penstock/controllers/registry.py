@@ -10,6 +10,11 @@ from functools import partial
 from penstock.api.nebius.labels import NAME as NEBIUS_NAME
 from penstock.controllers.caches.store import DAEMONS, WORKERS
 from penstock.controllers.nebius import controllers as nebius
+from penstock.controllers.nebius.nodeset import NodeSetReconciler as NebiusNodeSetReconciler
+from penstock.controllers.nebius.slurm_connection import (
+    SlurmConnectionReconciler as ClusterConnectionReconciler,
+)
+from penstock.controllers.nebius.slurmcluster import SlurmClusterReconciler
 from penstock.controllers.penstock.partition import PartitionReconciler
 from penstock.controllers.runtime.apis import NEBIUS, SLINKY
 from penstock.controllers.runtime.served_api import ServedApi
@@ -33,7 +38,11 @@ SLINKY_RECONCILERS: tuple[slinky.New, ...] = (
     TokenReconciler,
 )
 """In the order in which they start. A Partition belongs to the cluster of a Controller."""
-NEBIUS_RECONCILERS: tuple[nebius.New, ...] = ()
+NEBIUS_RECONCILERS: tuple[nebius.New, ...] = (
+    SlurmClusterReconciler,
+    NebiusNodeSetReconciler,
+    ClusterConnectionReconciler,
+)
 
 SERVED_APIS = (
     ServedApi(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.render.config.content import content_hash
 from penstock.render.parts.script import script
 from support.reconfigure_pod import AWAY, REFUSED, RUNS, Pod, hash_of, lines_until, until
 
@@ -140,7 +141,7 @@ def test_a_trial_reads_the_candidates_of_included_files(pod: Pod, running: subpr
         "more.conf": "AccountingStorageType=accounting_storage/slurmdbd\nWaitTime=1\n",
     }
     pod.candidate.show(files)
-    said(running, f"tried {content_hash(files)} ok")
+    lines_until(running, f"tried {content_hash(files)} ok")
     until(seen.exists)
     head, users, *ours = (seen / "slurm.conf").read_text().split("\n")
     folder, name = head.removeprefix("include ").rsplit("/", 1)

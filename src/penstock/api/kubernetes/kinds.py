@@ -165,10 +165,24 @@ class NodeSpec(KubeStruct, frozen=True):
     taints: tuple[Taint, ...] | None = None
 
 
+class RuntimeFeatures(KubeStruct, frozen=True):
+    """What pods of a runtime handler may have."""
+
+    user_namespaces: bool | None = None
+
+
+class RuntimeHandler(KubeStruct, frozen=True):
+    """A runtime handler of a Node; that of pods without a RuntimeClass has no name."""
+
+    name: str = ""
+    features: RuntimeFeatures | None = None
+
+
 class NodeStatus(KubeStruct, frozen=True):
     """Status of a Node, as the kubelet reports it."""
 
     conditions: tuple[PodCondition, ...] | None = None
+    runtime_handlers: tuple[RuntimeHandler, ...] | None = None
 
 
 class Node(KubeObject, frozen=True):
@@ -176,6 +190,19 @@ class Node(KubeObject, frozen=True):
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
+
+    @property
+    def has_user_namespaces(self) -> bool:
+        """Whether a pod without a RuntimeClass may have a user namespace of its own here.
+
+        Source: Kubernetes API reference, NodeRuntimeHandlerFeatures.
+        """
+        handlers = self.status.runtime_handlers or ()
+        return any(
+            one.features is not None and bool(one.features.user_namespaces)
+            for one in handlers
+            if not one.name
+        )
 
 
 class Secret(KubeObject, frozen=True):
@@ -266,6 +293,18 @@ class ServiceMonitor(KubeObject, frozen=True):
     spec: Json = field(default_factory=dict[str, Any])
 
 
+class ServiceAccount(KubeObject, frozen=True):
+    """A ServiceAccount."""
+
+
+class Role(KubeObject, frozen=True):
+    """A Role; its rules are compared as JSON."""
+
+
+class RoleBinding(KubeObject, frozen=True):
+    """A RoleBinding; whom it binds is compared as JSON."""
+
+
 class ControllerRevision(KubeObject, frozen=True):
     """One recorded revision of a pod template."""
 
@@ -302,6 +341,11 @@ CLAIMS = Resource(
 )
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets", StatefulSet)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", Deployment)
+SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", ServiceAccount)
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles", Role)
+ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", RoleBinding
+)
 JOBS = Resource("batch", "v1", "Job", "jobs", Job)
 REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions", ControllerRevision)
 BUDGETS = Resource(

@@ -5,17 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from penstock.api.kubernetes.kinds import JOBS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
+from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.controllers.admission.protected_secrets import WRITE_PATH, ProtectedSecrets
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.nebius.clusters import NebiusClusters
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.observed.nebius_caches import NebiusCaches
+from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints, service_url
+from penstock.controllers.runtime.connectivity import PortProbe
+from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.controllers.runtime.served_api import ApiControllers, ApiParts
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
 from penstock.kube.runtime.declaration import Declaration
+from penstock.render.nebius.inputs import Images
 
-New: TypeAlias = Callable[[ApiParts], Declaration]
+New: TypeAlias = Callable[[NebiusContext], Declaration]
 
 
 def build(parts: ApiParts, reconcilers: Iterable[New]) -> ApiControllers:
     """The reconcilers of SlurmClusters and of the kinds beside them."""
-    made = tuple(new(parts) for new in reconcilers)
-    if not parts.settings.webhooks.port:
-        return ApiControllers(made)
-    secrets = ProtectedSecrets(parts.store.of, parts.settings.namespaces)
-    return ApiControllers(made, handlers={WRITE_PATH: secrets.validate})
+    client, settings = parts.client, parts.settings
+    caches = NebiusCaches(parts.store)
+    secrets = SecretReader(caches.secrets)
+    images = Images(settings.operator_image, settings.images.slurmrestd)
+    connections = SlurmConnections(
+        ClusterEndpoints(caches, secrets, parts.url_of or service_url),
+        parts.signals,
+        client.clock,
+        parts.exchange,
+        parts.may_write,
+    )
+    more = (
+        (JOBS, caches.jobs),
+        (SERVICE_ACCOUNTS, caches.service_accounts),
+        (ROLES, caches.roles),
+        (ROLE_BINDINGS, caches.role_bindings),
+        (JAILED_CONFIGS, caches.jailed_configs),
+    )
+    context = NebiusContext(
+        client,
+        settings,
+        caches,
+        secrets,
+        ObjectStore(client, caches, more),
+        PortProbe(client.clock, parts.connect),
+        parts.recorder,
+        parts.signals,
+        NebiusClusters(caches, images, settings.cluster_domain),
+        connections,
+    )
+    made = tuple(new(context) for new in reconcilers)
+    handlers = {}
+    if settings.webhooks.port:
+        rules = ProtectedSecrets(parts.store.of, settings.namespaces)
+        handlers = {WRITE_PATH: rules.validate}
+    return ApiControllers(made, beside=(connections.run,), handlers=handlers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.kinds import JOBS, Job
+from penstock.api.kubernetes.kinds import JOBS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Job
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import names
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
@@ -32,6 +32,9 @@ class NebiusCaches(KubernetesCaches):
         self.node_sets = store.of(NODE_SETS, raw=True)
         self.jailed_configs = store.of(JAILED_CONFIGS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
+        self.service_accounts = store.of(SERVICE_ACCOUNTS, raw=True)
+        self.roles = store.of(ROLES, raw=True)
+        self.role_bindings = store.of(ROLE_BINDINGS, raw=True)
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
         self.clusters_in = store.index(CLUSTERS_BY_NAMESPACE)
 

@@ -38,9 +38,17 @@ _OF_PODS = (("spec", "template"), *(("spec", field) for field in FIXED))
 
 
 class ObjectStore:
-    """Applies manifests of the few kinds that clusters are made of."""
+    """Applies manifests of the few kinds that clusters are made of.
 
-    def __init__(self, client: Client, caches: KubernetesCaches) -> None:
+    `more` are kinds that only one API has, each with its cache.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        caches: KubernetesCaches,
+        more: Iterable[tuple[Resource[Any], Cache[Any]]] = (),
+    ) -> None:
         self._client = client
         self._applier = Applier(client)
         self._caches: dict[str, tuple[Resource[Any], Cache[Any]]] = {
@@ -51,6 +59,7 @@ class ObjectStore:
             "Deployment": (DEPLOYMENTS, caches.deployments),
             "PodDisruptionBudget": (BUDGETS, caches.budgets),
             "ServiceMonitor": (SERVICE_MONITORS, caches.monitors),
+            **{resource.kind: (resource, cache) for resource, cache in more},
         }
         self._config_maps = caches.store.own_config_maps
         self._settled: dict[str, tuple[str, Json]] = {}

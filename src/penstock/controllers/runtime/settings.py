@@ -16,6 +16,8 @@ from penstock.render.slinky.inputs import Images
 KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
 IMAGES = f"localhost/penstock/{{role}}:26.05-{__version__}"
 """Images that were loaded into the nodes: no public registry can have one of that name."""
+OPERATOR_IMAGE = f"localhost/penstock/operator:{__version__}"
+"""The operator's own image: sconfigcontroller runs with it as well."""
 
 
 WEBHOOKS = "penstock-operator-webhook"
@@ -48,6 +50,8 @@ class Settings:
     """Watched namespaces; empty means all."""
     images: Images = field(default_factory=lambda: Images.of(IMAGES))
     """Images for containers whose kind names none."""
+    operator_image: str = OPERATOR_IMAGE
+    """Image of sconfigcontroller where a SlurmCluster names none."""
     cluster_domain: str = "cluster.local"
     leader_elect: bool = False
     lease_namespace: str = "default"
@@ -141,6 +145,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         apis=apis,
         namespaces=_words(given.namespaces),
         images=Images.of(given.slurm_image),
+        operator_image=environment.get("PENSTOCK_OPERATOR_IMAGE", OPERATOR_IMAGE),
         cluster_domain=given.cluster_domain,
         leader_elect=given.leader_elect,
         lease_namespace=given.lease_namespace,

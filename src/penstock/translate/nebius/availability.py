@@ -9,6 +9,7 @@ from typing import Final, Literal
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.nebius.related_objects import unknown_node_sets
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.model.worker_status import WorkerSetStatus
 from penstock.translate.nebius.jail import maintenance_mode
 
 Phase = Literal["Pending", "Not available", "Available"]
@@ -106,3 +107,14 @@ def _maintenance(cluster: SlurmCluster) -> Finding:
 def _remark(ok: bool | None, reason: str, message: str, type_: str) -> Finding:
     """A condition of its own of which Ready does not depend."""
     return Finding(ok, reason, message, type_, excluded_from_ready=True)
+
+
+def node_set_parts(status: WorkerSetStatus, *, deleting: bool) -> tuple[str, list[Finding]]:
+    """Phase and PodsReady of a NodeSet."""
+    ready = status.available_replicas >= status.desired
+    words = f"{status.available_replicas} of {status.desired} workers are available"
+    reason = "NodeSetReady" if ready else "NodeSetNotReady"
+    found = [_remark(ready, reason, words, "PodsReady")]
+    if deleting:
+        return "Terminating", found
+    return "Ready" if ready else "Provisioning", found

@@ -1,0 +1,142 @@
+"""What rendering reads of a SlurmCluster, made of what the caches show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.nebius import labels, names
+from penstock.api.nebius.nodeset import NodeSet
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
+from penstock.decide.config.conditions import has_worked
+from penstock.model.worker_set import WorkerSet
+from penstock.render.nebius.config.inputs import ConfigInputs
+from penstock.render.nebius.inputs import ClusterInputs, Images
+from penstock.slurm import versions
+from penstock.slurm.conf.apply_method import SLURM_CONF
+from penstock.slurm.conf.includes import resolved
+from penstock.translate.nebius.jail import maintenance_mode
+from penstock.translate.nebius.worker_set import cluster_workers, node_set_workers
+
+
+class NebiusClusters:
+    """Builds the inputs of all SlurmClusters. Reading is synchronous and sends nothing."""
+
+    def __init__(self, caches: NebiusCaches, images: Images, cluster_domain: str) -> None:
+        self.caches = caches
+        self._images = images
+        self._cluster_domain = cluster_domain
+
+    def inputs(self, cluster: SlurmCluster) -> ClusterInputs:
+        """What manifests are rendered from."""
+        return ClusterInputs(
+            cluster,
+            self._images,
+            prefix=self.prefix(cluster),
+            node_sets=self.node_sets(cluster),
+            cluster_domain=self._cluster_domain,
+            scaled_down=self.is_resting(cluster) and not self.worker_pods(cluster),
+            has_user_namespaces=self.has_user_namespaces(),
+        )
+
+    def config(self, cluster: SlurmCluster) -> ConfigInputs:
+        """What configuration files are rendered from."""
+        return ConfigInputs(
+            cluster=cluster,
+            node_sets=self.node_sets(cluster),
+            prefix=self.prefix(cluster),
+            version=self.release(cluster),
+            published=self.published(cluster),
+            in_effect=self.partitions_in_effect(cluster),
+        )
+
+    def worker_set(self, node_set: NodeSet) -> WorkerSet:
+        """The workers of a NodeSet; none while its SlurmCluster is in maintenance."""
+        cluster = self.caches.cluster_of(node_set)
+        return node_set_workers(node_set, cluster.spec.maintenance if cluster else "none")
+
+    def worker_sets(self, cluster: SlurmCluster) -> list[WorkerSet]:
+        """All workers of a SlurmCluster."""
+        own = cluster_workers(cluster)
+        return [
+            *([own] if own is not None else []),
+            *map(self.worker_set, self.node_sets(cluster)),
+        ]
+
+    def node_sets(self, cluster: SlurmCluster) -> tuple[NodeSet, ...]:
+        """The NodeSets that name a SlurmCluster, by name; deleted ones until they are gone."""
+        found = self.caches.node_sets_of.get(cluster.metadata.key)
+        return tuple(sorted(found, key=lambda one: one.metadata.name))
+
+    def prefix(self, cluster: SlurmCluster) -> str:
+        """Prefix of its workloads' names: that of a live StatefulSet stays what it is."""
+        meta = cluster.metadata
+        for prefix in ("", f"{meta.name}-"):
+            live = self.caches.stateful_sets.get(f"{meta.namespace}/{prefix}controller")
+            owner = live.metadata.controller if live is not None else None
+            if owner is not None and owner.uid == meta.uid:
+                return prefix
+        second = not first_in_namespace(cluster, self.caches)
+        return names.workload_prefix(cluster, keeps_plain_names=False, is_second=second)
+
+    def is_resting(self, cluster: SlurmCluster) -> bool:
+        """Whether it is in a maintenance mode without pods."""
+        return maintenance_mode(cluster.spec.maintenance).scales_down
+
+    def published(self, cluster: SlurmCluster) -> Mapping[str, str]:
+        """The files in force; empty before the first ones."""
+        meta = cluster.metadata
+        found = self.caches.config_map(f"{meta.namespace}/{names.slurm_configs(meta.name)}")
+        return (found.data or {}) if found is not None else {}
+
+    def partitions_in_effect(self, cluster: SlurmCluster) -> str:
+        """A slurm.conf with the partitions in which jobs may be; empty where there can be none.
+
+        slurmctld's state outlives its SlurmCluster, with its jobs, and so does the record of its
+        partitions.
+        """
+        meta = cluster.metadata
+        note = self.caches.config_map(f"{meta.namespace}/{names.partition_record(meta.name)}")
+        noted = (note.data or {}).get(SLURM_CONF, "") if note is not None else ""
+        now = self.published(cluster)
+        return resolved(now) if now and self.served(cluster) else noted
+
+    def served(self, cluster: SlurmCluster) -> bool:
+        """Whether its slurmctld has worked, so that jobs may be in it."""
+        if has_worked(cluster.status.conditions):
+            return True
+        return any(pod.ready for pod in self.slurmctld_pods(cluster))
+
+    def release(self, cluster: SlurmCluster) -> versions.Version | None:
+        """The release of slurmctld: what its image reported, else what the image's tag names."""
+        status, image = cluster.status, cluster.spec.slurm_nodes.controller.slurmctld.image
+        if status.slurm_version and status.slurm_image == image:
+            return versions.parse(status.slurm_version)
+        return versions.of_image(image)
+
+    def slurmctld_pods(self, cluster: SlurmCluster) -> tuple[Pod, ...]:
+        """The pod of slurmctld, if it exists."""
+        name = names.controller_pod(self.prefix(cluster))
+        pod = self.caches.pods.get(f"{cluster.metadata.namespace}/{name}")
+        return (pod,) if pod is not None else ()
+
+    def pods(self, cluster: SlurmCluster, component: str) -> tuple[Pod, ...]:
+        """The pods of one component, by name."""
+        wanted = labels.selector_labels(component, cluster.metadata.name).items()
+        found = self.caches.pods_in.get(cluster.metadata.namespace)
+        mine = (pod for pod in found if wanted <= pod.metadata.labels.items())
+        return tuple(sorted(mine, key=lambda pod: pod.metadata.name))
+
+    def worker_pods(self, cluster: SlurmCluster) -> tuple[Pod, ...]:
+        """The pods of all its workers."""
+        return (*self.pods(cluster, "worker"), *self.pods(cluster, "nodeset"))
+
+    def has_user_namespaces(self) -> bool:
+        """Whether each Kubernetes node reports that pods may have a user namespace there."""
+        nodes = tuple(self.caches.nodes)
+        return bool(nodes) and all(node.has_user_namespaces for node in nodes)
+
+    def ready_pods(self, cluster: SlurmCluster, component: str) -> int:
+        """How many pods of a component are ready."""
+        return sum(pod.ready for pod in self.pods(cluster, component))

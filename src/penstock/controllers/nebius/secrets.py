@@ -1,0 +1,44 @@
+"""The keys of a SlurmCluster: each Secret is created once, and one that exists is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius import names
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.runtime.report import Events
+from penstock.render.nebius.cluster import secrets as render
+from penstock.render.parts import ssh_host_keys
+
+
+class ClusterSecrets:
+    """Those of all SlurmClusters."""
+
+    def __init__(self, context: NebiusContext) -> None:
+        self._caches = context.caches
+        self._objects = context.objects
+
+    async def apply(self, cluster: SlurmCluster, events: Events) -> list[str]:
+        """Create absent ones; names of those that the user is to create. Raises KubeError."""
+        space, missing = cluster.metadata.namespace, list[str]()
+        for name, manifest in self._wanted(cluster):
+            if self._caches.secrets.get(f"{space}/{name}") is not None:
+                continue
+            if manifest is None:
+                missing.append(name)
+            else:
+                await self._objects.create_secret(cluster, events, manifest())
+        return missing
+
+    def _wanted(self, cluster: SlurmCluster) -> Iterator[tuple[str, Callable[[], Json] | None]]:
+        """Each Secret, and how it is made unless it is the user's."""
+        name = cluster.metadata.name
+        yield names.munge_secret(name), lambda: render.munge_secret(cluster, render.munge_key())
+        yield names.jwt_secret(name), lambda: render.jwt_secret(cluster, render.jwt_key())
+        given = cluster.spec.secrets.sshd_keys_name
+        yield (
+            names.sshd_keys_secret(cluster),
+            None if given else lambda: render.ssh_host_keys(cluster, ssh_host_keys.generate()),
+        )

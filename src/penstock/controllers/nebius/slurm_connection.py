@@ -1,0 +1,41 @@
+"""Connects to the Slurm of each SlurmCluster, by the Secret with its JWT key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.api.kubernetes.kinds import SECRETS, Secret
+from penstock.api.nebius import names
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.observed.watching import own_key, spec_changed
+from penstock.kube import Result
+from penstock.kube.runtime.declaration import Lookup, Signal, Watch
+
+_JWT_SUFFIX = names.jwt_secret("")
+
+
+def clusters_signing_with(secret: Secret, _: Lookup) -> list[str]:
+    """The SlurmCluster whose JWT key is in a Secret, whether that exists or not."""
+    meta = secret.metadata
+    if not meta.name.endswith(_JWT_SUFFIX):
+        return []
+    return [f"{meta.namespace}/{meta.name.removesuffix(_JWT_SUFFIX)}"]
+
+
+class SlurmConnectionReconciler:
+    """Keeps one connection for each SlurmCluster."""
+
+    name: str = "slurmcluster-connection"
+    watches: tuple[Watch[Any], ...] = (
+        Watch(SLURM_CLUSTERS, own_key, spec_changed),
+        Watch(SECRETS, clusters_signing_with),
+    )
+    signals: tuple[Signal, ...] = ()
+
+    def __init__(self, context: NebiusContext) -> None:
+        self._connections = context.connections
+
+    async def run(self, key: str, /) -> Result:
+        """Follow the slurmrestd and the JWT key of one SlurmCluster."""
+        return await self._connections.reconcile(key)

@@ -1,0 +1,210 @@
+"""SlurmCluster: the jail, keys, configuration, daemons, logins and own workers of one cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from penstock.api.cluster import labels as app_labels
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import (
+    CLAIMS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    Node,
+    Pod,
+)
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius import labels
+from penstock.api.nebius.nodeset import NODE_SETS
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.controllers.nebius import workloads
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.jail import JailPopulation
+from penstock.controllers.nebius.nodeset import cluster_of_worker
+from penstock.controllers.nebius.own_workers import OwnWorkers
+from penstock.controllers.nebius.secrets import ClusterSecrets
+from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
+from penstock.controllers.nodeset.engine import Outcome, node_matters
+from penstock.controllers.observed.nebius_caches import CLUSTERS_BY_NAMESPACE, cluster_keys
+from penstock.controllers.observed.watching import (
+    PODS_BY_NODE,
+    keys,
+    own_key,
+    owner_of,
+    spec_changed,
+)
+from penstock.controllers.runtime.reconciler import Reconciler, soonest
+from penstock.controllers.runtime.signals import SLURM
+from penstock.decide.jail.populate import PopulateStep
+from penstock.kube import Result
+from penstock.kube.runtime.declaration import Lookup, Signal, Watch
+from penstock.render.nebius.cluster import (
+    file_maps,
+    login,
+    sconfigcontroller,
+    services,
+    slurmrestd,
+)
+from penstock.render.nebius.inputs import ClusterInputs
+from penstock.translate.nebius import availability
+from penstock.translate.nebius.worker_set import cluster_status
+
+
+def cluster_of_pod(pod: Pod, _: Lookup) -> list[str]:
+    """Key of the SlurmCluster of a pod, by its labels."""
+    found = pod.metadata.labels
+    if found.get(app_labels.APP_NAME) != labels.NAME:
+        return []
+    return [f"{pod.metadata.namespace}/{found.get(app_labels.APP_INSTANCE, '')}"]
+
+
+def clusters_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
+    """Keys of the SlurmClusters in an object's namespace."""
+    return keys(lookup.by(CLUSTERS_BY_NAMESPACE, obj.metadata.namespace))
+
+
+def clusters_on_node(node: Node, lookup: Lookup) -> list[str]:
+    """Keys of the SlurmClusters with workers of their own on a Kubernetes node."""
+    owners, pods = owner_of(SLURM_CLUSTERS), lookup.by(PODS_BY_NODE, node.metadata.name)
+    return [key for pod in pods for key in owners(pod, lookup)]
+
+
+def same_cluster(key: str, _: Lookup) -> list[str]:
+    """For signals: the SlurmCluster itself."""
+    return [key]
+
+
+@dataclass(slots=True)
+class _State:
+    jail: PopulateStep | None = None
+    workers: Outcome | None = None
+    waiting: tuple[Finding, ...] = ()
+
+
+class SlurmClusterReconciler(Reconciler[SlurmCluster]):
+    """Brings SlurmClusters about."""
+
+    name = "slurmcluster"
+    resource = SLURM_CLUSTERS
+    watches = (
+        Watch(SLURM_CLUSTERS, own_key),
+        # Which cluster of a namespace has names without a prefix is decided among all of them.
+        Watch(SLURM_CLUSTERS, clusters_in_namespace, spec_changed),
+        Watch(NODE_SETS, cluster_keys, spec_changed),
+        Watch(JOBS, owner_of(SLURM_CLUSTERS)),
+        Watch(SECRETS, clusters_in_namespace),
+        *(
+            Watch(one, owner_of(SLURM_CLUSTERS))
+            for one in (CONFIG_MAPS, SERVICES, STATEFUL_SETS, DEPLOYMENTS)
+        ),
+        Watch(PODS, cluster_of_pod),
+        Watch(CLAIMS, cluster_of_worker),
+        Watch(NODES, clusters_on_node, node_matters),
+    )
+    signals = (Signal(SLURM, same_cluster),)
+
+    def __init__(self, context: NebiusContext) -> None:
+        super().__init__(context)
+        self._clusters = context.clusters
+        self._states = context.states(SLURM_CLUSTERS, _State)
+        self._secrets = ClusterSecrets(context)
+        self._jail = JailPopulation(context)
+        self._slurmctld = ClusterSlurmctld(context, self.events)
+        self._workers = OwnWorkers(context, self.events)
+
+    async def reconcile(self, key: str) -> Result:
+        """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
+        obj = self._cache.get(key)
+        if obj is None or not obj.metadata.deleting:
+            return await super().reconcile(key)
+        outcome = await self._workers.run(obj)
+        if outcome.status is not None:
+            await self.write(obj, outcome.findings, cluster_status(obj.status, outcome.status))
+        if outcome.rejected is not None:
+            raise outcome.rejected
+        return Result(requeue_after=outcome.requeue_after)
+
+    async def reconcile_object(self, obj: SlurmCluster) -> list[Finding]:
+        """Make keys and Services, fill the jail, hand over the configuration, start daemons."""
+        state = self._states.of(obj)
+        state.jail = state.workers = None
+        self._slurmctld.begin(obj)
+        missing = await self._secrets.apply(obj, self.events)
+        if missing:
+            found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
+            state.waiting = (found,)
+            return [found, availability.common(resting=False, waiting=state.waiting)]
+        state.waiting = ()
+        cluster = self._clusters.inputs(obj)
+        await self.objects.apply(obj, self.events, self._first(cluster))
+        state.jail = await self._jail.advance(obj, self.events)
+        runs = workloads.slurmctld(self._clusters, obj)
+        usable = state.jail.can_use_jail
+        of_config = await self._slurmctld.reconcile(obj, cluster, runs, may_start=usable)
+        await self._apply_daemons(obj, cluster, may_start=usable)
+        state.workers = await self._workers.run(obj)
+        parts = workloads.availability(self._clusters, obj, state.jail.finding)
+        resolved = availability.node_sets_resolved(
+            obj, [one.metadata.name for one in cluster.node_sets]
+        )
+        resting = self._clusters.is_resting(obj)
+        return [
+            *availability.conditions(obj, parts),
+            availability.common(resting=resting, waiting=()),
+            *of_config,
+            *([resolved] if resolved is not None else []),
+            *state.workers.findings,
+        ]
+
+    def _first(self, cluster: ClusterInputs) -> list[Json]:
+        """What pods mount or resolve, before the pods; sconfigcontroller waits for the jail."""
+        return [
+            *services.objects(cluster),
+            *file_maps.objects(cluster.cluster),
+            *sconfigcontroller.objects(cluster),
+        ]
+
+    async def _apply_daemons(
+        self, obj: SlurmCluster, cluster: ClusterInputs, *, may_start: bool
+    ) -> None:
+        """Slurmrestd and logins. One that exists follows its spec whatever the jail does."""
+        for manifest in (slurmrestd.deployment(cluster), login.stateful_set(cluster)):
+            if may_start or self.objects.live(manifest) is not None:
+                await self.objects.apply(obj, self.events, [manifest])
+
+    def requeue_after(self, obj: SlurmCluster) -> float | None:
+        """Soon while something is waited for that no watch reports."""
+        workers = self._states.of(obj).workers
+        return soonest(
+            self._slurmctld.requeue_after(obj),
+            workers.requeue_after if workers is not None else None,
+        )
+
+    def status(self, obj: SlurmCluster) -> Status:
+        """Phase, counts, and what is known of slurmctld."""
+        state = self._states.of(obj)
+        parts = (
+            workloads.availability(self._clusters, obj, state.jail.finding)
+            if state.jail is not None
+            else None
+        )
+        ready = self._clusters.ready_pods
+        status = replace(
+            self._slurmctld.status(obj, obj.status),
+            phase=availability.phase(parts),
+            ready_login=ready(obj, "login"),
+            ready_sconfig_controller=ready(obj, "sconfigcontroller"),
+        )
+        workers = state.workers
+        if workers is None or workers.status is None:
+            return status
+        return cluster_status(status, workers.status)

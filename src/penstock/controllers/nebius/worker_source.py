@@ -1,0 +1,134 @@
+"""The workers of a NodeSet and of a SlurmCluster itself, as the engine leads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import ControllerRevision
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.nebius.nodeset import NodeSet
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.runtime.report import Events, invalid
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.controllers.workers.source import WorkerSource
+from penstock.decide.observed.view import ControllerState
+from penstock.model.recorded_revision import RecordedRevision
+from penstock.model.worker_set import WorkerSet
+from penstock.model.worker_slot import WorkerSlot
+from penstock.render.nebius.cluster import file_maps, services
+from penstock.render.nebius.inputs import ClusterInputs
+from penstock.render.nebius.worker import pod as render
+from penstock.render.nebius.worker import revision as revisions
+from penstock.translate.nebius import recorded_spec
+
+
+class ClusterWorkers(WorkerSource):
+    """The workers of one version of a NodeSet or SlurmCluster, which is `declared_by`.
+
+    `cluster` is their SlurmCluster if it exists. `waiting` is why no pod can be created yet.
+    """
+
+    def __init__(
+        self,
+        context: NebiusContext,
+        events: Events,
+        resource: Resource[Any],
+        declared_by: NodeSet | SlurmCluster,
+        workers: WorkerSet,
+        cluster: SlurmCluster | None,
+        waiting: Finding | None,
+    ) -> None:
+        self._context = context
+        self._events = events
+        self._declared_by = declared_by
+        self._cluster = cluster
+        self._waiting = waiting
+        self.object: KubeObject = declared_by
+        self.resource = resource
+        self.workers = workers
+        self.problems = invalid(declared_by)
+        self.is_cluster_ready = cluster is not None and not cluster.metadata.deleting
+
+    @cached_property
+    def _inputs(self) -> ClusterInputs:
+        if self._cluster is None:
+            raise TypeError(f"the SlurmCluster of {self.object.metadata.name} does not exist")
+        return self._context.clusters.inputs(self._cluster)
+
+    def has_newer(self) -> bool:
+        """Whether the object's spec changed since it was read."""
+        meta = self.object.metadata
+        now = self._context.caches.store.get(self.resource, meta.key)
+        before = meta.uid, meta.generation
+        return now is not None and (now.metadata.uid, now.metadata.generation) != before
+
+    def cluster_state(self) -> ControllerState:
+        """What the API server has of its SlurmCluster."""
+        if self._cluster is None:
+            return ControllerState.ABSENT
+        deleting = self._cluster.metadata.deleting
+        return ControllerState.DELETING if deleting else ControllerState.PRESENT
+
+    def connection(self) -> SlurmConnection | None:
+        """The connection of its SlurmCluster."""
+        space = self.object.metadata.namespace
+        return self._context.connections.get(f"{space}/{self.workers.cluster}")
+
+    def creation_blocked(self) -> Finding | None:
+        """Its own fault, the absent SlurmCluster, or what that waits for."""
+        if self.problems:
+            return self.problems[0]
+        if self._cluster is None:
+            name = self.workers.cluster
+            words = f"There is no SlurmCluster {name} in this namespace"
+            if not name:
+                words = "spec.clusterName names no SlurmCluster"
+            return Finding(None, "SlurmClusterNotFound", words)
+        return self._waiting
+
+    def pod(self, slot: WorkerSlot) -> Json:
+        """The pod of an ordinal."""
+        return render.pod(self._inputs, self.workers, slot, revision_hash=self.revision().hash)
+
+    def pvcs(self, slot: WorkerSlot) -> Sequence[Json]:
+        """By its claim templates."""
+        return render.pvcs(self._inputs, self.workers, slot)
+
+    async def apply_shared_objects(self) -> None:
+        """The Service and files of a NodeSet. Raises KubeError."""
+        if isinstance(self._declared_by, NodeSet):
+            name = self.workers.cluster
+            of = self._declared_by
+            found = [services.node_set(name, of), file_maps.node_set(name, of)]
+            await self._context.objects.apply(self.object, self._events, found)
+
+    @cached_property
+    def _revision(self) -> RecordedRevision:
+        return revisions.declared_revision(self._inputs, self.workers)
+
+    def revision(self) -> RecordedRevision:
+        """By the declared fields that reach a pod."""
+        return self._revision
+
+    def recorded(self, record: ControllerRevision) -> RecordedRevision:
+        """What a ControllerRevision records."""
+        return revisions.recorded_revision(self.workers, record)
+
+    def revision_manifest(self, number: int) -> Json:
+        """The ControllerRevision of the current template."""
+        of = revisions.revision(self._inputs, self.workers)
+        return revisions.controller_revision(self._inputs, self.workers, of, number)
+
+    def rollback_patch(self, live: Json, value: str, spec: Json | None) -> list[Json]:
+        """For the fields that a revision covers."""
+        return recorded_spec.patch(self._declared_by, live, value, spec)
+
+    def parameters_patch(self, parameters: str) -> Json:
+        """Words of nodes are declared in several fields, so none is written back."""
+        del parameters
+        return {}

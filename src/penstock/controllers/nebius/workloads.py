@@ -1,0 +1,46 @@
+"""Whether the parts of a SlurmCluster have their pods, in words."""
+
+from __future__ import annotations
+
+from penstock.api.cluster.labels import is_from_chart
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.nebius.clusters import NebiusClusters
+from penstock.decide.pod.workload import workload
+from penstock.model.image_sources import ImageSources
+from penstock.translate.nebius.availability import Availability
+
+
+def availability(clusters: NebiusClusters, cluster: SlurmCluster, jail: Finding) -> Availability:
+    """The parts of a SlurmCluster as the cache has their pods; `jail` is about its content."""
+    nodes = cluster.spec.slurm_nodes
+
+    def part(name: str, component: str, wanted: int | None) -> Finding:
+        pods = clusters.pods(cluster, component)
+        return workload(name, 1 if wanted is None else wanted, pods, _images(cluster))
+
+    return Availability(
+        jail=jail,
+        slurmctld=slurmctld(clusters, cluster),
+        login=part("sshd", "login", nodes.login.size),
+        sconfigcontroller=part(
+            "sconfigctrl", "sconfigcontroller", cluster.spec.sconfig_controller.node.size
+        ),
+        rest=part("slurmrestd", "rest", 1),
+    )
+
+
+def slurmctld(clusters: NebiusClusters, cluster: SlurmCluster) -> Finding:
+    """Whether slurmctld runs."""
+    return workload("slurmctld", 1, clusters.slurmctld_pods(cluster), _images(cluster))
+
+
+def _images(cluster: SlurmCluster) -> ImageSources:
+    nodes = cluster.spec.slurm_nodes
+    declared = {
+        "slurmctld": {"image": nodes.controller.slurmctld.image},
+        "munge": {"image": nodes.controller.munge.image},
+        "sshd": {"image": nodes.login.sshd.image},
+    }
+    chart = is_from_chart(cluster.metadata.labels)
+    return ImageSources(cluster.metadata.namespace, {}, declared, chart)
