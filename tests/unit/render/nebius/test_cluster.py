@@ -284,11 +284,14 @@ def test_the_config_writer_has_rights_of_its_own_unless_the_user_names_an_accoun
 
 
 @pytest.mark.parametrize("image", ["", "registry.example/sconfigcontroller"])
-def test_our_config_writer_reads_no_secrets(image: str):
+def test_our_config_writer_reads_no_secret_but_the_key_of_slurmrestd(image: str):
     found = of_shape(OLDER, {"spec.sConfigController.container.image": image})
     role = found.find("Role", "correct-cpu-cluster-sconfigcontroller-configmaps-role")
-    resources = [name for one in role["rules"] for name in one["resources"]]
-    assert ("secrets" in resources) == bool(image)
+    secret = next(one for one in role["rules"] if one["resources"] == ["secrets"])
+    own = (["get"], ["correct-cpu-cluster-rest-jwt-key"])
+    assert (secret["verbs"], secret.get("resourceNames")) == (
+        (["get", "list", "watch"], None) if image else own
+    )
     writer = pod_spec(found, "Deployment", "sconfigcontroller")["containers"][0]
     assert writer["image"] == (image or "penstock/operator")
     assert writer["command"] == ["/usr/bin/sconfigcontroller"]

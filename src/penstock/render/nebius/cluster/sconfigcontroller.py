@@ -155,19 +155,23 @@ def _sconfigctrl(cluster: ClusterInputs) -> Json:
 
 
 def _rules(cluster: ClusterInputs) -> list[Json]:
-    """Rights in the namespace. Only an image that the user names may need to read Secrets."""
+    """Rights in the namespace. An image that the user names may read all Secrets, as before."""
     read, write = ["get", "list", "watch"], ["create", "update", "patch"]
-    found: list[tuple[str, str, list[str]]] = [
-        ("", "configmaps", read),
-        ("coordination.k8s.io", "leases", [*read, *write]),
-        ("", "events", ["create", "patch"]),
-        (GROUP, "jailedconfigs", [*read, *write, "delete"]),
-        (GROUP, "jailedconfigs/status", ["get", "update", "patch"]),
-        (GROUP, "jailedconfigs/finalizers", ["update"]),
+    secrets: Json = {"apiGroups": [""], "resources": ["secrets"], "verbs": read}
+    if not cluster.spec.sconfig_controller.container.image:
+        secrets |= {"verbs": ["get"], "resourceNames": [names.jwt_secret(cluster.name)]}
+    others: list[tuple[list[str], str, list[str]]] = [
+        (["coordination.k8s.io"], "leases", [*read, *write]),
+        (["", "events.k8s.io"], "events", ["create", "patch"]),
+        ([GROUP], "jailedconfigs", [*read, *write, "delete"]),
+        ([GROUP], "jailedconfigs/status", ["get", "update", "patch"]),
+        ([GROUP], "jailedconfigs/finalizers", ["update"]),
     ]
-    if cluster.spec.sconfig_controller.container.image:
-        found.insert(1, ("", "secrets", read))
     return [
-        {"apiGroups": [group], "resources": [resource], "verbs": verbs}
-        for group, resource, verbs in found
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": read},
+        secrets,
+        *(
+            {"apiGroups": groups, "resources": [resource], "verbs": verbs}
+            for groups, resource, verbs in others
+        ),
     ]
