@@ -244,6 +244,11 @@ def test_the_login_service_is_of_the_declared_type(changes: Json, expected: Json
     assert made["metadata"]["annotations"] == {"a": "b"}
 
 
+def test_the_name_of_slurmctld_leads_to_a_pod_that_is_not_ready():
+    made = services.controller(of_shape(CURRENT).inputs)
+    assert made["spec"]["publishNotReadyAddresses"] is True
+
+
 def test_node_sets_with_several_ports_share_one_service():
     found = of_shape(CURRENT, node_set={"spec.slurmd.port": 7000})
     made = next(one for one in services.workers(found.inputs))
