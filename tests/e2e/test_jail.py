@@ -244,7 +244,7 @@ def test_a_worker_with_another_key_does_not_join(cluster: JailCluster) -> None:
     for pod in ("controller-0", *WORKERS):
         words = ("exec", "-i", pod, "-c", "munge", "--", "unmunge")
         assert "Success" in cluster.kubectl(*words, stdin=credential)
-    words = ("exec", "-i", WRONG_KEY, "-c", "munge", "--", "sh", "-c", "unmunge || true")
+    words = ("exec", "-i", WRONG_KEY, "-c", "munge", "--", "sh", "-c", "unmunge 2>&1 || true")
     assert "Invalid credential" in cluster.kubectl(*words, stdin=credential)
 
 

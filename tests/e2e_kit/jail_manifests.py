@@ -37,10 +37,11 @@ NodeSet=worker Feature=worker
 PartitionName=main Nodes=ALL Default=YES OverSubscribe=FORCE:8
 """
 CONFIGURATION = {
-    "slurm.conf": SLURM_CONF,
     "cgroup.conf": "CgroupPlugin=disabled\n",
     "plugstack.conf": "required chroot.so /mnt/jail\n",
+    "slurm.conf": SLURM_CONF,
 }
+"""In the order in which they are written: daemons start when slurm.conf is there."""
 SSHD_CONFIG = """\
 Port 22
 PermitRootLogin yes

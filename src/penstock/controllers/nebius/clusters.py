@@ -17,7 +17,7 @@ from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.includes import resolved
 from penstock.translate.nebius.jail import maintenance_mode
-from penstock.translate.nebius.worker_set import cluster_workers, node_set_workers
+from penstock.translate.nebius.worker_set import node_set_workers
 
 
 class NebiusClusters:
@@ -55,14 +55,6 @@ class NebiusClusters:
         """The workers of a NodeSet; none while its SlurmCluster is in maintenance."""
         cluster = self.caches.cluster_of(node_set)
         return node_set_workers(node_set, cluster.spec.maintenance if cluster else "none")
-
-    def worker_sets(self, cluster: SlurmCluster) -> list[WorkerSet]:
-        """All workers of a SlurmCluster."""
-        own = cluster_workers(cluster)
-        return [
-            *([own] if own is not None else []),
-            *map(self.worker_set, self.node_sets(cluster)),
-        ]
 
     def node_sets(self, cluster: SlurmCluster) -> tuple[NodeSet, ...]:
         """The NodeSets that name a SlurmCluster, by name; deleted ones until they are gone."""

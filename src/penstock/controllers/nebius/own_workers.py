@@ -29,7 +29,7 @@ class OwnWorkers:
         A cluster that is deleted keeps its slurmctld until its workers are drained. Raises
         KubeError.
         """
-        workers = cluster_workers(cluster)
+        workers = cluster_workers(cluster, self._context.clusters.prefix(cluster))
         if workers is None:
             return Outcome()
         source = ClusterWorkers(
