@@ -72,7 +72,7 @@ _LEGAL: Final[dict[str, list[Any]]] = {
     "Token.spec.username": ["alice"],
     "NodeSet.spec.updateStrategy.scheduledUpdate.duration": ["1h", "1m"],
     "accountingRef.name": ["records"],
-    "accessModes[]": ["ReadWriteOnce", "ReadWriteMany"],
+    "accessModes[]": ["ReadWriteMany", "ReadWriteOnce"],
     "configFileRefs[].name": ["files"],
     "controllerRef.name": ["slurm"],
     "controllerRef.namespace": [NAMESPACE],

@@ -166,18 +166,21 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         ]
 
     def _first(self, cluster: ClusterInputs) -> list[Json]:
-        """What pods mount or resolve, before the pods; sconfigcontroller waits for the jail."""
-        return [
-            *services.objects(cluster),
-            *file_maps.objects(cluster.cluster),
-            *sconfigcontroller.objects(cluster),
-        ]
+        """What pods mount or resolve, before the pods."""
+        return [*services.objects(cluster), *file_maps.objects(cluster.cluster)]
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, *, may_start: bool
     ) -> None:
-        """Slurmrestd and logins. One that exists follows its spec whatever the jail does."""
-        for manifest in (slurmrestd.deployment(cluster), login.stateful_set(cluster)):
+        """Create sconfigcontroller, slurmrestd and logins once the jail is filled.
+
+        One that exists follows its spec whatever is done about the jail.
+        """
+        for manifest in (
+            *sconfigcontroller.objects(cluster),
+            slurmrestd.deployment(cluster),
+            login.stateful_set(cluster),
+        ):
             if may_start or self.objects.live(manifest) is not None:
                 await self.objects.apply(obj, self.events, [manifest])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.decide.config.conditions import APPLIED, VALID
+from penstock.decide.config.conditions import VALID
 from penstock.slurm.conf.apply_method_table import since
 from penstock.slurm.conf.document import Document
 from penstock.slurm.conf.includes import SLURM_CONF, included
@@ -61,11 +61,9 @@ def unknown_words(keys: tuple[str, ...], version: Version | None) -> str:
 
 
 def unknown_findings(keys: tuple[str, ...], version: Version | None) -> list[Finding]:
-    """Before the first start of slurmctld: nothing is written for it."""
+    """Before the first start of slurmctld: nothing is written for it.
+
+    Nothing is said of ConfigApplied, which shows that slurmctld has worked (`has_worked`).
+    """
     words = unknown_words(keys, version)
-    if not words:
-        return []
-    return [
-        Finding(False, "ConfigRefused", words, type=VALID),
-        Finding(False, "ConfigRefused", words, type=APPLIED),
-    ]
+    return [Finding(False, "ConfigRefused", words, type=VALID)] if words else []
