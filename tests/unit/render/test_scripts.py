@@ -131,6 +131,19 @@ def test_a_trial_touches_nothing_of_the_real_slurmctld(pod: Pod, running: subpro
     assert not (pod.state / "trial").exists()
 
 
+def test_a_trial_of_a_cluster_with_munge_has_a_key_of_its_own(
+    pod: Pod, running: subprocess.Popen[str]
+):
+    """munged would vouch for it, and nodes would believe it."""
+    text = "AuthType=auth/munge\nCredType=cred/munge\nKept=1\n"
+    pod.candidate.write(text)
+    lines_until(running, f"tried {hash_of(text)} ok")
+    lines = pod.seen.read_text().split()
+    assert lines[0] == "Kept=1"
+    wanted = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthInfo=disable_sack"]
+    assert lines[-3:] == wanted
+
+
 def test_a_trial_reads_the_candidates_of_included_files(pod: Pod, running: subprocess.Popen[str]):
     seen = pod.seen.with_suffix(".files")
     pod.slurmctld(f"cp -r ${{last%/*}} {seen}.new && mv {seen}.new {seen}\n{RUNS}")

@@ -112,6 +112,13 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
   own='StateSaveLocation|Slurmctld(PidFile|Port|LogFile|PrimaryO[nf]+Prog)|SlurmSchedLogFile|AuthInfo'
   own="$own|(Suspend|Resume|ResumeFail|Reboot)Program|AccountingStorage[A-Za-z]*"
   own="$own|PriorityWeightFairshare" # which is fatal without accounting
+  auth=AuthInfo=disable_sack
+  # shellcheck disable=SC2086
+  if grep -qiE '^[[:space:]]*AuthType[[:space:]]*=[[:space:]]*auth/munge' $parts; then
+    # Nodes believe whoever munged knows, and a trial is not to be believed.
+    own="$own|AuthType|CredType"
+    auth=$(printf '%s\n' AuthType=auth/slurm CredType=cred/slurm "$auth")
+  fi
   # shellcheck disable=SC2086
   sed -i -E "/^[[:space:]]*($own)[[:space:]]*=/Id
 /^[[:space:]]*SlurmctldParameters[[:space:]]*=/I{s/,reconfig_on_restart//I;s/=reconfig_on_restart,/=/I}" \
@@ -122,7 +129,7 @@ attempt() { # starts a slurmctld with this generation of a folder's files, and w
     sed -i -E "/^[[:space:]]*SlurmctldHost=$host(\(|[[:space:]]|\$)/I!{/^[[:space:]]*SlurmctldHost=/Id}" $parts
   fi
   printf '\n%s\n' "StateSaveLocation=$trial/state" "SlurmctldPidFile=$trial/pid" \
-    SlurmctldPort=16817 AuthInfo=disable_sack >>"$trial/etc/slurm.conf"
+    SlurmctldPort=16817 "$auth" >>"$trial/etc/slurm.conf"
 
   : >"$trial/said"
   # shellcheck disable=SC2086

@@ -9,8 +9,11 @@ read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from penstock.api.cluster import labels as app_labels
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.render.nebius import volumes as vol
@@ -25,6 +28,7 @@ from penstock.render.nebius.pod import (
     pull_secrets,
     template,
 )
+from penstock.render.parts import reconfigure
 from penstock.render.parts.config_candidate import candidate_mount, candidate_volume
 from penstock.render.parts.owner import owner
 from penstock.render.parts.pod_template import memory, object_metadata, tcp_probe
@@ -58,7 +62,7 @@ def stateful_set(cluster: ClusterInputs) -> Json:
         "podManagementPolicy": "Parallel",
         "revisionHistoryLimit": 0,
         "selector": {"matchLabels": selector},
-        "template": template(pod_labels, _pod_spec(cluster, volumes, vol.custom_mounts(mounts))),
+        "template": _template(pod_labels, _pod_spec(cluster, volumes, vol.custom_mounts(mounts))),
     }
     if claims := claim_templates(cluster.name, "controller", vol.templates(volumes)):
         spec["volumeClaimTemplates"] = claims
@@ -70,6 +74,12 @@ def stateful_set(cluster: ClusterInputs) -> Json:
         ),
         "spec": spec,
     }
+
+
+def _template(pod_labels: Mapping[str, str], spec: Json) -> Json:
+    found = template(pod_labels, spec)
+    found["metadata"]["annotations"][marks.TRIES_CONFIG] = app_labels.TRUE
+    return found
 
 
 def _pod_spec(cluster: ClusterInputs, volumes: list[vol.Volume], mounts: list[Json]) -> Json:
@@ -128,7 +138,7 @@ def _reconfigure(cluster: ClusterInputs) -> Json:
             "-c",
             script("jail_user"),
             "reconfigure",
-            script("reconfigure"),
+            reconfigure.command(is_shared_folder=True)[-1],
         ],
         "env": [
             variable("SLURM_CONF", f"{ETC}/slurm.conf"),

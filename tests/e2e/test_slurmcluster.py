@@ -1,0 +1,65 @@
+"""A SlurmCluster with its jail on a real kubelet, led by the operator from its YAML."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from e2e_kit.site import Site, eventually
+from e2e_kit.slurmcluster import SlurmClusterSite
+from penstock.local.images import build_jail
+
+EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
+
+
+@pytest.fixture(scope="module")
+def cluster(site: Site) -> Generator[SlurmClusterSite]:
+    built = build_jail()
+    there = site.node.images()
+    for path in sorted({image.path for image in built.values() if image.exact not in there}):
+        site.node.import_image(path)
+    images = {role: image.exact for role, image in built.items()}
+    made = SlurmClusterSite(site, f"jailed-{secrets.token_hex(2)}", EXAMPLE.read_text(), images)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+def test_the_example_comes_up_and_runs_jobs_in_the_jail(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    figure(f"from SlurmCluster to two idle workers: {cluster.start_s:.1f} s")
+    said = cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 -l cat /etc/os-release")
+    assert said.count("trixie") >= 2
+
+
+def test_a_key_of_slurm_conf_is_active_in_seconds_without_a_restart(
+    cluster: SlurmClusterSite,
+) -> None:
+    before = cluster.uid("controller-0")
+    cluster.patch({"customSlurmConfig": cluster.custom + "KillWait=77\n"})
+    eventually("it is active", lambda: "= 77 sec" in cluster.scontrol("show", "config"), 60)
+    assert cluster.uid("controller-0") == before
+
+
+def test_a_bad_line_is_rejected_in_slurmctlds_words_and_a_good_one_recovers(
+    cluster: SlurmClusterSite,
+) -> None:
+    cluster.patch({"customSlurmConfig": cluster.custom + "NoSuchKey=1\n"})
+    eventually("it is rejected", lambda: "NoSuchKey" in cluster.condition("ConfigValid"), 60)
+    cluster.patch({"customSlurmConfig": cluster.custom})
+    eventually("it recovers", lambda: cluster.status("ConfigApplied") == "True", 60)
+
+
+def test_workers_are_scaled_out_and_in(cluster: SlurmClusterSite) -> None:
+    cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
+    cluster.until_idle(3)
+    cluster.patch({"slurmNodes": {"worker": {"size": 1}}})
+    eventually("they are gone", lambda: cluster.nodes() == {"worker-0": "idle"}, 120)
+    cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
+    cluster.until_idle(2)

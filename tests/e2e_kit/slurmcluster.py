@@ -1,0 +1,83 @@
+"""A SlurmCluster in a namespace of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from e2e_kit.api import Json, condition
+from e2e_kit.site import Site, eventually
+
+NAME = "cpu"
+START_S = 180.0
+
+
+class SlurmClusterSite:
+    """The objects of a YAML text with other images, and what is seen of them."""
+
+    def __init__(self, site: Site, namespace: str, text: str, images: Mapping[str, str]) -> None:
+        for role, image in images.items():
+            text = text.replace(f"localhost/penstock/{role}:26.05-0.1.0", image)
+        self.namespace, self._text, self._site = namespace, text, site
+        self.start_s = 0.0
+        """Seconds from the objects to idle workers."""
+        self.custom = ""
+
+    def up(self) -> None:
+        """Create the objects, and wait until all workers are idle."""
+        self._site.kubectl("create", "namespace", self.namespace)
+        began = time.monotonic()
+        self.kubectl("apply", "-f", "-", stdin=self._text)
+        self.until_idle(2)
+        self.start_s = time.monotonic() - began
+        self.custom = self.get()["spec"]["customSlurmConfig"]
+
+    def down(self) -> None:
+        """Remove them."""
+        self._site.kubectl("delete", "namespace", self.namespace, "--wait=false")
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Output of kubectl in the namespace."""
+        return self._site.kubectl("-n", self.namespace, *arguments, stdin=stdin)
+
+    def get(self) -> Json:
+        """The SlurmCluster."""
+        return json.loads(self.kubectl("get", "slurmcluster", NAME, "-o", "json"))
+
+    def patch(self, spec: Mapping[str, Any]) -> None:
+        """Merge into its spec."""
+        body = json.dumps({"spec": spec})
+        self.kubectl("patch", "slurmcluster", NAME, "--type=merge", "-p", body)
+
+    def status(self, type_: str) -> str:
+        """The status of one of its conditions."""
+        return condition(self.get(), type_).get("status", "")
+
+    def condition(self, type_: str) -> str:
+        """The message of one of its conditions."""
+        return condition(self.get(), type_).get("message", "")
+
+    def uid(self, pod: str) -> str:
+        """The uid of a pod."""
+        return self.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
+
+    def run(self, pod: str, container: str, script: str) -> str:
+        """Output of a shell command in a container."""
+        return self.kubectl("exec", pod, "-c", container, "--", "sh", "-c", script)
+
+    def scontrol(self, *words: str) -> str:
+        """Output of scontrol beside slurmctld."""
+        return self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", "scontrol", *words)
+
+    def nodes(self) -> dict[str, str]:
+        """States of Slurm nodes by name."""
+        command = ("sinfo", "-h", "-N", "-o", "%N %t")
+        said = self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", *command)
+        return dict(line.split()[:2] for line in said.splitlines())
+
+    def until_idle(self, count: int) -> None:
+        """Wait until so many workers are idle, and no others are there."""
+        wanted = {f"worker-{ordinal}": "idle" for ordinal in range(count)}
+        eventually(f"{count} workers are idle", lambda: self.nodes() == wanted, START_S)
