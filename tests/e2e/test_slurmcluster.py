@@ -63,3 +63,13 @@ def test_workers_are_scaled_out_and_in(cluster: SlurmClusterSite) -> None:
     eventually("they are gone", lambda: cluster.nodes() == {"worker-0": "idle"}, 120)
     cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
     cluster.until_idle(2)
+
+
+def test_a_deleted_cluster_is_gone_once_its_workers_are_drained(cluster: SlurmClusterSite) -> None:
+    cluster.kubectl("delete", "slurmcluster", "cpu", "--timeout=120s")
+
+    def pods() -> str:
+        return cluster.kubectl("get", "pods", "-o", "name", "--field-selector=status.phase=Running")
+
+    eventually("its pods are gone", lambda: not pods().split(), 120)
+    assert "jail" in cluster.kubectl("get", "pvc", "-o", "name")

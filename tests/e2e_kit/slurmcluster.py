@@ -15,7 +15,7 @@ START_S = 180.0
 
 
 class SlurmClusterSite:
-    """The objects of a YAML text with other images, and what is seen of them."""
+    """The objects of a YAML text, with other images."""
 
     def __init__(self, site: Site, namespace: str, text: str, images: Mapping[str, str]) -> None:
         for role, image in images.items():
