@@ -233,8 +233,13 @@ async def test_two_operators_of_different_apis_run_side_by_side(api_node: Node) 
                 await until(acts)
                 assert not await answer(client, "POST", SLURM_CLUSTERS, space, cluster(), False)
                 await renewed(client, space, SLINKY, 2)
-                left = await client.get_raw(SLURM_CLUSTERS, space, "ml")
-                assert "status" not in msgspec.json.decode(left)
+                await until(lambda: has_status(client, space))
+
+
+async def has_status(client: Client, space: str) -> bool:
+    """Whether the operator of its API has seen the SlurmCluster."""
+    live = await client.get_raw(SLURM_CLUSTERS, space, "ml")
+    return "status" in msgspec.json.decode(live)
 
 
 async def made(client: Client, space: str) -> list[str]:

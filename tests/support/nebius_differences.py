@@ -132,6 +132,7 @@ PATHS: Final = (
     Difference(
         "transaction",
         r"StatefulSet .*(initContainers\[reconfigure\]"
+        r"|annotations\.controller\.penstock\.dev/tries-config"
         r"|volumes\[(reconfigure|slurm-candidate|trial-spool)\])",
         "a sidecar tries new files and has slurmctld reconfigure",
     ),
