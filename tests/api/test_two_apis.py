@@ -152,7 +152,10 @@ async def test_an_operator_of_both_apis_serves_the_one_whose_definitions_there_a
     kubectl = Kubectl(own_node)
     files = [word for file in CRDS.glob(f"{lacking}_*.yaml") for word in ("-f", str(file))]
     async with site(own_node) as found:
-        await asyncio.to_thread(kubectl, "delete", "--wait", *files)
+        # One that is deleted before its storage is ready may stay for minutes.
+        established = "--for=condition=Established"
+        await asyncio.to_thread(kubectl, "wait", established, "--timeout=60s", *files)
+        await asyncio.to_thread(kubectl, "delete", "--wait", "--timeout=120s", *files)
         async with found.operator(active=False):
             await rejected(found, *PROBES[there])
             await asyncio.to_thread(kubectl, "apply", "--server-side", *files)
