@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.render.config.content import MANIFEST, content_hash, manifest
+from penstock.render.config.content import content_hash, manifest
 from penstock.render.parts.script import script
+from penstock.slurm.conf.manifest import MANIFEST
 from support.reconfigure_pod import RUNS, Pod, hash_of, lines_until, until
 
 CGROUP = "CgroupPlugin=disabled\n"

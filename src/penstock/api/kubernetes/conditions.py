@@ -52,7 +52,7 @@ def conditions(findings: Sequence[Finding]) -> tuple[Condition, ...]:
     Of the findings that are not ok those that need somebody come first, else the order stays. The
     first gives the reason, all of them the message. Times are left to `set_conditions`.
     """
-    own = tuple(_condition(c.type, _shown(c), c.reason, c.message) for c in findings if c.type)
+    own = tuple(own_condition(c) for c in findings if c.type)
     findings = [c for c in findings if not c.excluded_from_ready]
     failing = sorted((c for c in findings if c.ok is not True), key=lambda c: c.ok is None)
     if not failing:
@@ -64,6 +64,11 @@ def conditions(findings: Sequence[Finding]) -> tuple[Condition, ...]:
         _condition(RECONCILING if first.ok is None else STALLED, "True", first.reason, message),
         *own,
     )
+
+
+def own_condition(finding: Finding) -> Condition:
+    """The condition of a finding that has one of its own (`Finding.type`)."""
+    return _condition(finding.type, _shown(finding), finding.reason, finding.message)
 
 
 def set_conditions(

@@ -19,13 +19,13 @@ from penstock.controllers.jailed_config.jail_worker import JailWorker
 from penstock.controllers.jailed_config.metrics import FAILURES, FILES_REPLACED
 from penstock.decide.jail.configuration import (
     LARGEST_MANIFEST,
-    MANIFEST,
-    SLURM_CONF,
+    MANIFEST_PATH,
     delivery,
 )
 from penstock.kube import Recorder, Result
 from penstock.kube.client.backoff import Backoff
 from penstock.kube.runtime.declaration import Lookup, Signal, Signals, Watch
+from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.translate.nebius.jailed_files import content
 
 DELIVERED = "configuration delivered"
@@ -120,7 +120,7 @@ def deliver(jail: JailFiles, files: Mapping[str, bytes]) -> int:
 
     Raises JailError; files before the one that failed may have been replaced then.
     """
-    last = jail.read(MANIFEST, LARGEST_MANIFEST) or b""
+    last = jail.read(MANIFEST_PATH, LARGEST_MANIFEST) or b""
     wanted = delivery(files, last.decode(errors="replace"))
     differing = jail.differing(wanted.files)
     if not differing and not jail.differing((wanted.manifest,)):

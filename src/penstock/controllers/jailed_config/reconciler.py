@@ -26,12 +26,13 @@ from penstock.controllers.jailed_config.metrics import FAILURES, FILES_REPLACED
 from penstock.controllers.jailed_config.reconfiguration import Outcome, Reconfigurations
 from penstock.controllers.jailed_config.status_writer import StatusWriter
 from penstock.decide.jail import jailed_config as decide
-from penstock.decide.jail.configuration import FOLDER, is_delivered
 from penstock.decide.jail.file_assignment import Assignment, assign_files
 from penstock.decide.jail.jailed_config import Member
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import IndexBy, Lookup, Signal, Watch
 from penstock.model.jail_file import Fault, JailFile
+from penstock.slurm.conf.includes import FOLDER
+from penstock.slurm.conf.manifest import is_listed
 from penstock.translate.nebius.jailed_files import content, instance_of, jailed_files
 
 BY_CONFIG_MAP = IndexBy(
@@ -119,7 +120,7 @@ class JailedConfigReconciler:
     def _assignments(self, objects: Iterable[JailedConfig]) -> Sequence[Assignment]:
         configuration = self._store.get(CONFIG_MAPS, self._configuration)
         texts = content(configuration) if configuration is not None else {}
-        delivered = {f"{FOLDER}/{name}": name for name in texts if is_delivered(name)}
+        delivered = {f"{FOLDER}/{name}": name for name in texts if is_listed(name)}
         found = assign_files(
             [
                 jailed_files(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from penstock.api.kubernetes.conditions import Finding, find, set_conditions
+from penstock.api.kubernetes.conditions import Finding, find, own_condition, set_conditions
 from penstock.api.kubernetes.meta import Condition, Json
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS, JailedConfig
 from penstock.controllers.runtime.status import merge_patch
@@ -30,7 +30,7 @@ class StatusWriter:
 
     async def write(self, obj: JailedConfig, findings: Sequence[Finding]) -> JailedConfig:
         """Write conditions that differ; the object with the new status. Raises KubeError."""
-        new = [_condition(one) for one in findings]
+        new = [own_condition(one) for one in findings]
         when = datetime.fromtimestamp(self._client.clock.time(), UTC)
         generation = obj.metadata.generation
         conditions = set_conditions(obj.status.conditions, new, generation, when)
@@ -63,17 +63,3 @@ class StatusWriter:
         self._recorder.event(
             JAILED_CONFIGS, obj, reason=after.reason, note=after.message, warning=True
         )
-
-
-def _condition(finding: Finding) -> Condition:
-    status = {True: "True", False: "False", None: "Unknown"}
-    words = finding.message.encode(errors="replace").decode()[:32768]
-    return msgspec.convert(
-        {
-            "type": finding.type,
-            "status": status[finding.ok],
-            "reason": finding.reason,
-            "message": words,
-        },
-        Condition,
-    )

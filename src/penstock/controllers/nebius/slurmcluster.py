@@ -40,6 +40,7 @@ from penstock.controllers.observed.watching import (
     keys,
     own_key,
     owner_of,
+    same_key,
     spec_changed,
 )
 from penstock.controllers.runtime.reconciler import Reconciler, soonest
@@ -78,11 +79,6 @@ def clusters_on_node(node: Node, lookup: Lookup) -> list[str]:
     return [key for pod in pods for key in owners(pod, lookup)]
 
 
-def same_cluster(key: str, _: Lookup) -> list[str]:
-    """For signals: the SlurmCluster itself."""
-    return [key]
-
-
 @dataclass(slots=True)
 class _State:
     jail: PopulateStep | None = None
@@ -110,7 +106,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         Watch(CLAIMS, cluster_of_worker),
         Watch(NODES, clusters_on_node, node_matters),
     )
-    signals = (Signal(SLURM, same_cluster),)
+    signals = (Signal(SLURM, same_key),)
 
     def __init__(self, context: NebiusContext) -> None:
         super().__init__(context)

@@ -58,11 +58,6 @@ def members_of(index: IndexBy[T]) -> Callable[[str, Lookup], list[str]]:
     return lambda key, lookup: [one.metadata.key for one in lookup.by(index, key)]
 
 
-def same_key(key: str, _: Lookup) -> list[str]:
-    """For signals: the Controller itself."""
-    return [key]
-
-
 def clusters_following_nodes(key: str, lookup: Lookup) -> list[str]:
     """A Controller that depends on the nodes that its slurmctld has.
 

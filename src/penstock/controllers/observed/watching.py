@@ -28,6 +28,11 @@ def own_key(obj: KubeObject, _: Lookup) -> list[str]:
     return [obj.metadata.key]
 
 
+def same_key(key: str, _: Lookup) -> list[str]:
+    """For signals: the object of the cluster itself."""
+    return [key]
+
+
 def owner_of(resource: Resource[Any]) -> Keys[KubeObject]:
     """The key of the managing owner, if that is of this group and kind."""
 

@@ -26,7 +26,6 @@ from penstock.controllers.observed.members import (
     clusters_following_nodes,
     clusters_selecting_node,
     clusters_selecting_worker,
-    same_key,
 )
 from penstock.controllers.observed.references import (
     controllers_accepting_token,
@@ -42,6 +41,7 @@ from penstock.controllers.observed.watching import (
     labels_or_node_changed,
     own_key,
     owner_of,
+    same_key,
     spec_changed,
 )
 from penstock.controllers.partition.context import ClusterContext

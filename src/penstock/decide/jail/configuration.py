@@ -11,18 +11,16 @@ the first of these files is there: whoever continues after a killed process know
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from penstock.model.jail_file import JailFile
-from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
+from penstock.slurm.conf.includes import FOLDER, SLURM_CONF
+from penstock.slurm.conf.manifest import MANIFEST, is_listed, manifest
 
-FOLDER: Final = "/etc/slurm"
-SLURM_CONF: Final = "slurm.conf"
-MANIFEST: Final = f"{FOLDER}/.penstock-files"
+MANIFEST_PATH: Final = f"{FOLDER}/{MANIFEST}"
 LARGEST_MANIFEST: Final = 2**20
 """Bytes of a manifest that is read: more than all names that fit into a ConfigMap."""
 _NO_HASH: Final = "0" * 64
@@ -40,39 +38,26 @@ class Delivery:
     manifest: JailFile
 
 
-def is_delivered(name: str) -> bool:
-    """Whether a key of the ConfigMap becomes a file.
-
-    Hidden files and single keys are in no hash of a configuration, so no reader would notice that
-    they changed.
-    """
-    return not name.startswith(".") and name not in {SLURM_KEY, JWT_KEY}
-
-
-def manifest_text(files: Mapping[str, bytes]) -> str:
-    """What `sha256sum -- *` prints in a folder with these files, in the C locale."""
-    return "".join(
-        f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n"
-        for name in sorted(filter(is_delivered, files))
-    )
-
-
-def named(manifest: str) -> frozenset[str]:
+def named(text: str) -> frozenset[str]:
     """Names of files in a manifest. Lines that no ConfigMap can lead to are ignored."""
-    found = (_LINE.fullmatch(line) for line in manifest.splitlines())
+    found = (_LINE.fullmatch(line) for line in text.splitlines())
     return frozenset(match[1] for match in found if match is not None)
 
 
 def delivery(files: Mapping[str, bytes], last_manifest: str) -> Delivery:
-    """The way from a folder with the last manifest to one with these files."""
-    names = sorted(filter(is_delivered, files), key=lambda name: (name == SLURM_CONF, name))
+    """The way from a folder with the last manifest to one with these files.
+
+    A file that is not listed is not delivered: it is in no hash of a configuration, so no reader
+    would notice that it changed.
+    """
+    names = sorted(filter(is_listed, files), key=lambda name: (name == SLURM_CONF, name))
     known = named(last_manifest)
     gone, new = sorted(known.difference(names)), sorted(set(names) - known)
     # No file has this hash, so the announcement fails every check.
     announced = "".join(f"{_NO_HASH}  {name}\n" for name in sorted({*known, *names}))
     return Delivery(
-        announcement=JailFile(MANIFEST, announced.encode()) if new else None,
+        announcement=JailFile(MANIFEST_PATH, announced.encode()) if new else None,
         files=tuple(JailFile(f"{FOLDER}/{name}", files[name]) for name in names),
         removed=tuple(f"{FOLDER}/{name}" for name in gone),
-        manifest=JailFile(MANIFEST, manifest_text(files).encode()),
+        manifest=JailFile(MANIFEST_PATH, manifest(files).encode()),
     )

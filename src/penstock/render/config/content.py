@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from penstock.api.cluster import marks
 from penstock.render.parts.digest import digest
-from penstock.slurm.auth.key_files import JWT_KEY, SLURM_KEY
-
-MANIFEST: Final = ".penstock-files"
-"""Written last into an /etc/slurm on a shared volume: it is complete while each sum holds."""
+from penstock.slurm.conf.manifest import manifest as file_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +36,8 @@ def rejection(rejected: Mapping[str, str]) -> str:
 
 
 def manifest(found: Mapping[str, str]) -> str:
-    """Hashes and names of files, line by line as `sha256sum -- *` prints them in the C locale.
-
-    Single keys are left out, and so are names that a shell's `*` does not match.
-    """
-    left_out = (SLURM_KEY, JWT_KEY)
-    shown = [name for name in sorted(found) if name not in left_out and name[0] != "."]
-    return "".join(f"{digest(_bytes(found[name]))}  {name}\n" for name in shown)
+    """The manifest of files by their texts (`penstock.slurm.conf.manifest`)."""
+    return file_manifest({name: _bytes(text) for name, text in found.items()})
 
 
 def content_hash(found: Mapping[str, str]) -> str:

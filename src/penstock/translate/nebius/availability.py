@@ -17,8 +17,6 @@ AVAILABLE: Final = "Available"
 _NOT_AVAILABLE: Final = "NotAvailable"
 _IN_MAINTENANCE: Final = "Maintenance"
 _ACCOUNTING: Final = "AccountingAvailable"
-_LARGEST_MESSAGE: Final = 32768
-"""Characters of a condition's message. Source: schema of the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def node_sets_resolved(cluster: SlurmCluster, known: Sequence[str]) -> Finding |
     """NodeSetRefsResolved: whether all NodeSets exist that partitions name; None without names."""
     if cluster.spec.partition_configuration.config_type != "structured":
         return None
-    missing = "; ".join(unknown_node_sets(cluster, known))[:_LARGEST_MESSAGE]
+    missing = "; ".join(unknown_node_sets(cluster, known))
     if missing:
         return _remark(False, "IgnoredNodeSetRefs", missing, "NodeSetRefsResolved")
     words = "All NodeSets of partitions exist"

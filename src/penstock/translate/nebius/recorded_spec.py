@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from penstock.api.cluster.marks import ROLLED_BACK
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.translate.rollback_note import noted
 
 _WORKER: Final = ("slurmNodes", "worker")
 
@@ -23,17 +23,7 @@ def patch(
     `value` is noted as done. Without a `spec` nothing else changes; a field that is equal to the
     recorded one stays as it is written.
     """
-    meta = declared_by.metadata
-    steps: list[Json] = [
-        # A replaced one that is another meanwhile is a conflict, a failed test an invalid request.
-        {"op": "replace", "path": "/metadata/uid", "value": meta.uid},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {
-            "op": "add",
-            "path": f"/metadata/annotations/{ROLLED_BACK.replace('/', '~1')}",
-            "value": value,
-        },
-    ]
+    steps = noted(declared_by.metadata, value)
     if spec is None:
         return steps
     above = () if isinstance(declared_by, NodeSet) else _WORKER

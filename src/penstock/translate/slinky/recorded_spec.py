@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from penstock.api.cluster.marks import ROLLED_BACK, SAME_REVISIONS
+from penstock.api.cluster.marks import SAME_REVISIONS
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.slurm.node_parameters import fixed_words
+from penstock.translate.rollback_note import noted
 
 _EMPTY_SAYS = frozenset({"emptyDir", "labelSelector", "namespaceSelector"})
 """Fields whose empty value has a meaning."""
@@ -66,17 +67,7 @@ def patch(nodeset: NodeSet, live: Json, value: str, spec: Json | None) -> list[J
 
     A field that means what is recorded is left as it is written.
     """
-    meta = nodeset.metadata
-    steps: list[Json] = [
-        # A replaced one that is another meanwhile is a conflict, a failed test an invalid request.
-        {"op": "replace", "path": "/metadata/uid", "value": meta.uid},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {
-            "op": "add",
-            "path": f"/metadata/annotations/{ROLLED_BACK.replace('/', '~1')}",
-            "value": value,
-        },
-    ]
+    steps = noted(nodeset.metadata, value)
     if spec is None:
         return steps
     for name in FIELDS:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.api.kubernetes.meta import Condition
 from penstock.decide.jail import paths
-from penstock.decide.jail.configuration import delivery, manifest_text, named
+from penstock.decide.jail.configuration import delivery, named
 from penstock.decide.jail.file_assignment import MOST_BYTES, Assignment, assign_files
 from penstock.decide.jail.jailed_config import (
     Member,
@@ -22,6 +22,7 @@ from penstock.decide.jail.jailed_config import (
 )
 from penstock.decide.jail.slurmd_restart import start_times, starts_now, unfinished
 from penstock.model.jail_file import Fault, JailedFiles, JailFile
+from penstock.slurm.conf.manifest import manifest
 from penstock.slurm.state import Node
 
 FAULT = Fault("Failed", "/x: the jail is full")
@@ -53,7 +54,7 @@ NAMES = st.from_regex(r"[-._a-zA-Z0-9]{1,20}", fullmatch=True)
 def test_a_delivery_removes_exactly_what_only_the_last_manifest_names(
     old: dict[str, bytes], new: dict[str, bytes]
 ) -> None:
-    last = manifest_text(old)
+    last = manifest(old)
     found = delivery(new, last)
     assert {one.rpartition("/")[2] for one in found.removed} == named(last) - named(
         found.manifest.content.decode()
