@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+from penstock.api.cluster.slurmctld_status import SlurmctldStatus
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json, KubeObject
@@ -17,6 +20,8 @@ from penstock.decide.cluster import release
 from penstock.render.parts.container_images import images
 from penstock.slurm import versions
 from penstock.slurm.versions import Version, of_image, of_parser
+
+S = TypeVar("S", bound=SlurmctldStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,16 @@ class Releases:
     def learned(self, obj: KubeObject, status: ConfigStatus) -> Learned:
         """What is known by now; before slurmctld was looked at, what the status has."""
         return self._states.of(obj).learned or _recorded(status)
+
+    def status(self, obj: KubeObject, old: S) -> S:
+        """The status with what is known by now."""
+        known = self.learned(obj, old)
+        return msgspec.structs.replace(
+            old,
+            slurm_image=known.image,
+            slurm_version=known.version,
+            state_version=known.state,
+        )
 
     def parser(self, key: str) -> Version | None:
         """The release whose REST calls slurmrestd has; None while that is not known."""

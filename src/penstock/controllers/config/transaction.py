@@ -26,7 +26,7 @@ from penstock.decide.config.transaction import (
     is_settled,
     next_step,
 )
-from penstock.decide.pod.workload import restarts
+from penstock.decide.pod.workload import restarts, stuck
 from penstock.kube import ForbiddenError, KubeError, NotFoundError
 from penstock.render.config.content import content_hash, rejections_in
 from penstock.slurm import versions
@@ -155,6 +155,41 @@ class ConfigTransaction:
     def _knows(self, obj: KubeObject, pod: Pod) -> bool:
         return self._states.of(obj).release[0] == pod.metadata.uid
 
+    async def deliver(
+        self,
+        source: ConfigSource,
+        events: Events,
+        view: ConfigView,
+        decision: ConfigStep,
+        *,
+        worked: bool,
+    ) -> None:
+        """Have the kubelet refresh the files of slurmctld's pods; restart slurmctld only if needed.
+
+        A slurmctld that ended on the former configuration does not wait for the kubelet's back-off:
+        its pod is recreated, unless it has `worked` and its state would be lost with it.
+        """
+        key = f"{source.object.metadata.namespace}/{source.workload}"
+        found = self._caches.stateful_sets.get(key)
+        revision = found.status.update_revision if found is not None else None
+        handed = decision.marks.get(own_marks.CONFIG_HASH, "")
+        for pod in source.slurmctld_pods():
+            meta = pod.metadata
+            if not meta.deleting and stuck(pod, SLURMCTLD, revision):
+                note = f"{meta.name} could not start; it is made anew as it is declared now"
+                await self._restarter.restart(source.object, events, pod, note)
+                return
+            if handed and (source.persistent or not worked):
+                restarted = await self._restarter.restart_if_crashed(
+                    source.object, events, pod, SLURMCTLD, handed
+                )
+                if restarted:
+                    return
+        if decision.restart or decision.recreate:
+            await self._restart(source, events, decision)
+        else:
+            await self.mark(source, events, view, decision)
+
     async def mark(
         self, source: ConfigSource, events: Events, view: ConfigView, decision: ConfigStep
     ) -> None:
@@ -196,7 +231,7 @@ class ConfigTransaction:
                 told = f"Configuration {view.candidate.hash[:12]}: {note}"
                 events.normal(source.object, "ConfigDelivered", told, "Configure")
 
-    async def restart(self, source: ConfigSource, events: Events, decision: ConfigStep) -> None:
+    async def _restart(self, source: ConfigSource, events: Events, decision: ConfigStep) -> None:
         """Restart slurmctld by a new pod; its state is on a claim."""
         for pod in source.slurmctld_pods():
             if pod.metadata.deleting:

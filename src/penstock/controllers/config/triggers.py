@@ -19,6 +19,7 @@ from penstock.decide.config.triggers import (
     Daemon,
     TriggerStep,
     TriggerView,
+    initial_triggers,
     next_trigger_step,
 )
 from penstock.decide.pod.workload import workload
@@ -31,6 +32,14 @@ class Triggers:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._restarter = PodRestarter(client)
+
+    def noted(self, source: ConfigSource, *, worked: bool) -> tuple[Trigger, ...]:
+        """The triggers that are done, with those that a first slurmctld starts with."""
+        done = source.status.triggers
+        if worked:
+            return done
+        now = write(self._client.clock.time())
+        return initial_triggers(source.marks, source.object.metadata.annotations, done, now)
 
     async def advance(
         self, source: ConfigSource, events: Events, config: ConfigView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.api.nebius import labels, names
+from penstock.api.nebius import names
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
@@ -115,10 +115,8 @@ class NebiusClusters:
 
     def pods(self, cluster: SlurmCluster, component: str) -> tuple[Pod, ...]:
         """The pods of one component, by name."""
-        wanted = labels.selector_labels(component, cluster.metadata.name).items()
-        found = self.caches.pods_in.get(cluster.metadata.namespace)
-        mine = (pod for pod in found if wanted <= pod.metadata.labels.items())
-        return tuple(sorted(mine, key=lambda pod: pod.metadata.name))
+        found = self.caches.pods_of_component.get(f"{cluster.metadata.key}/{component}")
+        return tuple(sorted(found, key=lambda pod: pod.metadata.name))
 
     def worker_pods(self, cluster: SlurmCluster) -> tuple[Pod, ...]:
         """The pods of all its workers."""

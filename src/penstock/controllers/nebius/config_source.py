@@ -23,19 +23,21 @@ class ClusterConfig(ConfigSource):
     def __init__(self, cluster: SlurmCluster, clusters: NebiusClusters) -> None:
         self._cluster = cluster
         self._clusters = clusters
+        self.inputs = clusters.config(cluster)
+        """What the files are rendered from."""
         self.object = cluster
         self.marks = MARKS
         self.status = cluster.status
         self.startup = names.slurm_configs(cluster.metadata.name)
         self.last_known_good = names.last_known_good_configs(cluster.metadata.name)
-        self.workload = f"{clusters.prefix(cluster)}controller"
+        self.workload = f"{self.inputs.prefix}controller"
         given = cluster.spec.slurm_nodes.controller.volumes.spool
         spool = cluster_volume(cluster.spec, names.CONTROLLER_SPOOL, given)
         self.persistent = "emptyDir" not in spool.source
 
     def candidate(self) -> Version:
         """All files that the operator renders."""
-        return self.version(files(self._clusters.config(self._cluster)))
+        return self.version(files(self.inputs))
 
     def version(self, data: Mapping[str, str]) -> Version:
         """These files: nothing of the user's is beside them in the folder's hash."""

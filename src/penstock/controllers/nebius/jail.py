@@ -56,13 +56,17 @@ class JailPopulation:
             has_current_template=annotations.get(render.TEMPLATE, declared) == declared,
             is_for_overwriting=annotations.get(render.MODE) == cluster.spec.maintenance,
             failure=self._failure(cluster, job),
-            users=[
-                pod.metadata.name
-                for component in _USERS
-                for pod in self._clusters.pods(cluster, component)
-                if pod.status.phase not in ("Succeeded", "Failed")
-            ],
+            users=self._users(cluster) if job is None else (),
         )
+
+    def _users(self, cluster: SlurmCluster) -> list[str]:
+        """Pods that use the jail: what is done about an absent Job depends on them."""
+        return [
+            pod.metadata.name
+            for component in _USERS
+            for pod in self._clusters.pods(cluster, component)
+            if pod.status.phase not in ("Succeeded", "Failed")
+        ]
 
     def _failure(self, cluster: SlurmCluster, job: Job | None) -> str:
         if job is None:

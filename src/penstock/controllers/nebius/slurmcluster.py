@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
@@ -23,7 +22,6 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
-from penstock.api.nebius import labels
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.nebius import workloads
@@ -34,7 +32,11 @@ from penstock.controllers.nebius.own_workers import OwnWorkers
 from penstock.controllers.nebius.secrets import ClusterSecrets
 from penstock.controllers.nebius.slurmctld import ClusterSlurmctld
 from penstock.controllers.nodeset.engine import Outcome, node_matters
-from penstock.controllers.observed.nebius_caches import CLUSTERS_BY_NAMESPACE, cluster_keys
+from penstock.controllers.observed.nebius_caches import (
+    CLUSTERS_BY_NAMESPACE,
+    cluster_keys,
+    component_of,
+)
 from penstock.controllers.observed.watching import (
     PODS_BY_NODE,
     keys,
@@ -45,7 +47,6 @@ from penstock.controllers.observed.watching import (
 )
 from penstock.controllers.runtime.reconciler import Reconciler, soonest
 from penstock.controllers.runtime.signals import SLURM
-from penstock.decide.jail.populate import PopulateStep
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.render.nebius.cluster import (
@@ -57,15 +58,13 @@ from penstock.render.nebius.cluster import (
 )
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.translate.nebius import availability
+from penstock.translate.nebius.availability import Availability
 from penstock.translate.nebius.worker_set import cluster_status
 
 
 def cluster_of_pod(pod: Pod, _: Lookup) -> list[str]:
     """Key of the SlurmCluster of a pod, by its labels."""
-    found = pod.metadata.labels
-    if found.get(app_labels.APP_NAME) != labels.NAME:
-        return []
-    return [f"{pod.metadata.namespace}/{found.get(app_labels.APP_INSTANCE, '')}"]
+    return [value.rpartition("/")[0] for value in component_of(pod)]
 
 
 def clusters_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
@@ -81,9 +80,8 @@ def clusters_on_node(node: Node, lookup: Lookup) -> list[str]:
 
 @dataclass(slots=True)
 class _State:
-    jail: PopulateStep | None = None
+    parts: Availability | None = None
     workers: Outcome | None = None
-    waiting: tuple[Finding, ...] = ()
 
 
 class SlurmClusterReconciler(Reconciler[SlurmCluster]):
@@ -132,23 +130,20 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
     async def reconcile_object(self, obj: SlurmCluster) -> list[Finding]:
         """Make keys and Services, fill the jail, hand over the configuration, start daemons."""
         state = self._states.of(obj)
-        state.jail = state.workers = None
+        state.parts = state.workers = None
         self._slurmctld.begin(obj)
         missing = await self._secrets.apply(obj, self.events)
         if missing:
             found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
-            state.waiting = (found,)
-            return [found, availability.common(resting=False, waiting=state.waiting)]
-        state.waiting = ()
+            return [found, availability.common(resting=False, waiting=(found,))]
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
-        state.jail = await self._jail.advance(obj, self.events)
-        runs = workloads.slurmctld(self._clusters, obj)
-        usable = state.jail.can_use_jail
-        of_config = await self._slurmctld.reconcile(obj, cluster, runs, may_start=usable)
+        jail = await self._jail.advance(obj, self.events)
+        parts = state.parts = workloads.availability(self._clusters, obj, jail.finding)
+        usable = jail.can_use_jail
+        of_config = await self._slurmctld.reconcile(obj, cluster, parts.slurmctld, may_start=usable)
         await self._apply_daemons(obj, cluster, may_start=usable)
         state.workers = await self._workers.run(obj)
-        parts = workloads.availability(self._clusters, obj, state.jail.finding)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
         )
@@ -191,15 +186,10 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
     def status(self, obj: SlurmCluster) -> Status:
         """Phase, counts, and what is known of slurmctld."""
         state = self._states.of(obj)
-        parts = (
-            workloads.availability(self._clusters, obj, state.jail.finding)
-            if state.jail is not None
-            else None
-        )
         ready = self._clusters.ready_pods
         status = replace(
             self._slurmctld.status(obj, obj.status),
-            phase=availability.phase(parts),
+            phase=availability.phase(state.parts),
             ready_login=ready(obj, "login"),
             ready_sconfig_controller=ready(obj, "sconfigcontroller"),
         )

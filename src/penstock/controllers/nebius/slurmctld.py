@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
-from penstock.api.cluster import marks
-from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster, SlurmClusterStatus
-from penstock.base.times import write
 from penstock.controllers.cluster.release import Releases
+from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.nebius.config_source import ClusterConfig
 from penstock.controllers.nebius.context import NebiusContext
-from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.conditions import has_worked
 from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
-from penstock.decide.config.triggers import TriggerStep, initial_triggers, is_pending
-from penstock.decide.pod.workload import stuck, workload
+from penstock.decide.config.triggers import TriggerStep, is_pending
+from penstock.decide.pod.workload import workload
 from penstock.render.nebius.cluster import slurmctld as render
 from penstock.render.nebius.config import config_maps
 from penstock.render.nebius.config.left_out import left_out
@@ -47,7 +42,6 @@ class ClusterSlurmctld:
 
     def __init__(self, context: NebiusContext, events: Events) -> None:
         self._client = context.client
-        self._caches = context.caches
         self._clusters = context.clusters
         self._objects = context.objects
         self._events = events
@@ -55,7 +49,6 @@ class ClusterSlurmctld:
         self._configuration = ConfigTransaction(context, SLURM_CLUSTERS)
         self._triggers = Triggers(context.client)
         self._releases = Releases(context, SLURM_CLUSTERS, context.connections, self._configuration)
-        self._restarter = PodRestarter(context.client)
 
     def begin(self, obj: SlurmCluster) -> None:
         """Forget the decision of the last reconcile."""
@@ -71,10 +64,14 @@ class ClusterSlurmctld:
         Raises KubeError.
         """
         source, state = ClusterConfig(obj, self._clusters), self._states.of(obj)
-        asked = is_pending(MARKS, obj.metadata.annotations, self._noted(obj))
+        worked = has_worked(obj.status.conditions)
+        noted = self._triggers.noted(source, worked=worked)
+        if noted != obj.status.triggers:
+            state.triggered = TriggerStep(noted)
+        asked = is_pending(MARKS, obj.metadata.annotations, noted)
         view, decision = await self._configuration.evaluate(
             source,
-            worked=has_worked(obj.status.conditions),
+            worked=worked,
             runs=runs,
             ask=asked,
             live=False,
@@ -89,15 +86,16 @@ class ClusterSlurmctld:
             await self._objects.apply(obj, self._events, written)
         pod = next(iter(source.slurmctld_pods()), None)
         self._releases.learn(source, pod, serves=bool(runs.ok))
-        await self._deliver(obj, source, view, decision)
-        if asked and has_worked(obj.status.conditions):
+        await self._configuration.deliver(source, self._events, view, decision, worked=worked)
+        if asked and worked:
             state.triggered = await self._triggers.advance(source, self._events, view)
-        config = self._clusters.config(obj)
-        held = retained_partitions(config) if decision.stage in _REJECTED else frozenset[str]()
+        held = (
+            retained_partitions(source.inputs) if decision.stage in _REJECTED else frozenset[str]()
+        )
         return [
             *refused,
             *config_findings.findings(decision, view.candidate.data, held),
-            *left_out(config),
+            *left_out(source.inputs),
         ]
 
     async def _write(
@@ -119,44 +117,6 @@ class ClusterSlurmctld:
         manifests.append(config_maps.config_map(obj, candidate, view.candidate.data))
         await self._objects.apply(obj, self._events, manifests)
 
-    async def _deliver(
-        self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
-    ) -> None:
-        """Have the kubelet refresh the candidate; restart slurmctld only if needed."""
-        name = f"{obj.metadata.namespace}/{self._clusters.prefix(obj)}controller"
-        workload_ = self._caches.stateful_sets.get(name)
-        revision = workload_.status.update_revision if workload_ is not None else None
-        handed = decision.marks.get(marks.CONFIG_HASH, "")
-        keeps_state = source.persistent or not has_worked(obj.status.conditions)
-        for pod in source.slurmctld_pods():
-            if not pod.metadata.deleting and stuck(pod, "slurmctld", revision):
-                note = f"{pod.metadata.name} could not start; it is recreated as declared now"
-                await self._restarter.restart(obj, self._events, pod, note)
-                return
-            if (
-                handed
-                and keeps_state
-                and await self._restarter.restart_if_crashed(
-                    obj, self._events, pod, "slurmctld", handed
-                )
-            ):
-                return
-        if decision.restart or decision.recreate:
-            await self._configuration.restart(source, self._events, decision)
-        else:
-            await self._configuration.mark(source, self._events, view, decision)
-
-    def _noted(self, obj: SlurmCluster) -> tuple[Trigger, ...]:
-        """The triggers that are done, with those that slurmctld started with."""
-        done = obj.status.triggers
-        if has_worked(obj.status.conditions):
-            return done
-        now = write(self._client.clock.time())
-        noted = initial_triggers(MARKS, obj.metadata.annotations, done, now)
-        if noted != done:
-            self._states.of(obj).triggered = TriggerStep(noted)
-        return noted
-
     def requeue_after(self, obj: SlurmCluster) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
         state = self._states.of(obj)
@@ -175,18 +135,12 @@ class ClusterSlurmctld:
         decision, triggered = state.decision, state.triggered
         if decision is None:
             return status
-        since = status.config_since
-        if decision.active != status.effective_config_hash:
-            since = write(self._client.clock.time()) if decision.active else ""
-        learned = self._releases.learned(obj, obj.status)
-        return msgspec.structs.replace(
+        found = config_status(
             status,
-            config_hash=state.wanted,
-            effective_config_hash=decision.active,
-            config_since=since,
-            last_error=decision.words if decision.stage in _REJECTED else "",
-            triggers=triggered.status if triggered is not None else status.triggers,
-            slurm_image=learned.image,
-            slurm_version=learned.version,
-            state_version=learned.state,
+            decision,
+            wanted=state.wanted,
+            rejection=decision.words if decision.stage in _REJECTED else "",
+            triggered=triggered,
+            now=self._client.clock.time(),
         )
+        return self._releases.status(obj, found)

@@ -21,18 +21,13 @@ def availability(clusters: NebiusClusters, cluster: SlurmCluster, jail: Finding)
 
     return Availability(
         jail=jail,
-        slurmctld=slurmctld(clusters, cluster),
+        slurmctld=workload("slurmctld", 1, clusters.slurmctld_pods(cluster), _images(cluster)),
         login=part("sshd", "login", nodes.login.size),
         sconfigcontroller=part(
             "sconfigctrl", "sconfigcontroller", cluster.spec.sconfig_controller.node.size
         ),
         rest=part("slurmrestd", "rest", 1),
     )
-
-
-def slurmctld(clusters: NebiusClusters, cluster: SlurmCluster) -> Finding:
-    """Whether slurmctld runs."""
-    return workload("slurmctld", 1, clusters.slurmctld_pods(cluster), _images(cluster))
 
 
 def _images(cluster: SlurmCluster) -> ImageSources:

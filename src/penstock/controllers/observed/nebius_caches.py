@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.kinds import JOBS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Job
+from penstock.api.cluster import labels as app_labels
+from penstock.api.kubernetes.kinds import (
+    JOBS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    Job,
+    Pod,
+)
 from penstock.api.kubernetes.meta import KubeObject
-from penstock.api.nebius import names
+from penstock.api.nebius import labels, names
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
@@ -19,6 +28,16 @@ def cluster_keys(node_set: NodeSet, _: Lookup | None = None) -> list[str]:
     return [f"{node_set.metadata.namespace}/{name}"] if name else []
 
 
+def component_of(pod: Pod) -> list[str]:
+    """The value of an index: namespace, SlurmCluster and component of a pod, by its labels."""
+    meta = pod.metadata
+    if meta.labels.get(app_labels.APP_NAME) != labels.NAME:
+        return []
+    cluster = meta.labels.get(app_labels.APP_INSTANCE, "")
+    return [f"{meta.namespace}/{cluster}/{meta.labels.get(app_labels.APP_COMPONENT, '')}"]
+
+
+PODS_BY_COMPONENT = IndexBy(PODS, component_of)
 NODE_SETS_BY_CLUSTER = IndexBy(NODE_SETS, cluster_keys)
 CLUSTERS_BY_NAMESPACE = IndexBy(SLURM_CLUSTERS, lambda one: [one.metadata.namespace])
 
@@ -36,6 +55,7 @@ class NebiusCaches(KubernetesCaches):
         self.roles = store.of(ROLES, raw=True)
         self.role_bindings = store.of(ROLE_BINDINGS, raw=True)
         self.node_sets_of = store.index(NODE_SETS_BY_CLUSTER)
+        self.pods_of_component = store.index(PODS_BY_COMPONENT)
         self.clusters_in = store.index(CLUSTERS_BY_NAMESPACE)
 
     def cluster_of(self, node_set: NodeSet) -> SlurmCluster | None:

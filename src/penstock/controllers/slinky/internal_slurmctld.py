@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import msgspec
 
-from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller, ControllerStatus
-from penstock.base.times import write
 from penstock.controllers.cluster import adopted_workload as hold
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster import release as releases
 from penstock.controllers.cluster.release import Releases
+from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.observed.slinky_clusters import SlinkyClusters
@@ -33,7 +32,7 @@ from penstock.decide.accounting import conditions as accounting
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config import files as config_files
 from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
-from penstock.decide.config.triggers import TriggerStep, initial_triggers, is_pending
+from penstock.decide.config.triggers import TriggerStep, is_pending
 from penstock.decide.drift import choice
 from penstock.decide.drift import findings as drift_finding
 from penstock.decide.pod.workload import workload
@@ -69,7 +68,7 @@ class InternalSlurmctld:
         self._configuration = ConfigTransaction(context, CONTROLLERS)
         context.changes.reads = self._configuration.reads
         self._triggers = Triggers(context.client)
-        self._pods = SlurmctldPods(services, self._configuration)
+        self._pods = SlurmctldPods(services)
         self._releases = Releases(context, CONTROLLERS, context.connections, self._configuration)
 
     async def reconcile(
@@ -80,7 +79,10 @@ class InternalSlurmctld:
         source = ControllerConfig(obj, cluster, self._clusters)
         pods, runs, late = await self._pods.observe(obj, cluster)
         serves = workload("slurmctld", 1, pods[:1], image_sources(obj))
-        asked = is_pending(MARKS, obj.metadata.annotations, self._noted(obj))
+        noted = self._triggers.noted(source, worked=has_worked(obj))
+        if noted != obj.status.triggers:
+            self._states.of(obj).triggered = TriggerStep(noted)
+        asked = is_pending(MARKS, obj.metadata.annotations, noted)
         manifest = render.stateful_set(cluster)
         pod = hold.inspect(
             self._objects, obj, [manifest], render.declared_pods(cluster), asked=asked
@@ -167,7 +169,9 @@ class InternalSlurmctld:
         await self._backups.only(obj)
         if decision.stage is Stage.EFFECTIVE:
             await self._backups.retire(obj, self._events)
-        await self._pods.deliver(obj, source, view, decision)
+        await self._configuration.deliver(
+            source, self._events, view, decision, worked=has_worked(obj)
+        )
 
     def _note(
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
@@ -187,17 +191,6 @@ class InternalSlurmctld:
         texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
         sent = self._partitions.sent_names(obj)
         removed_keys.tell(self._caches, self._events, obj, texts, but=sent)
-
-    def _noted(self, obj: Controller) -> tuple[Trigger, ...]:
-        """The triggers that are done, with those that slurmctld started with."""
-        done = obj.status.triggers
-        if has_worked(obj):
-            return done
-        now = write(self._client.clock.time())
-        noted = initial_triggers(MARKS, obj.metadata.annotations, done, now)
-        if noted != done:
-            self._states.of(obj).triggered = TriggerStep(noted)
-        return noted
 
     async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
         """Apply the objects; a PVC template that cannot be changed delays nothing else."""
@@ -266,21 +259,15 @@ class InternalSlurmctld:
         words = state.refused
         if decision.stage in _REJECTED:
             words = words or decision.words
-        learned = self._releases.learned(obj, old)
-        since = old.config_since
-        if decision.active != old.effective_config_hash:
-            since = write(self._client.clock.time()) if decision.active else ""
-        return msgspec.structs.replace(
+        status = config_status(
             old,
-            config_hash=wanted,
-            effective_config_hash=decision.active,
-            config_since=since,
-            last_error=words,
-            slurm_image=learned.image,
-            slurm_version=learned.version,
-            state_version=learned.state,
-            triggers=triggered.status if triggered is not None else old.triggers,
+            decision,
+            wanted=wanted,
+            rejection=words,
+            triggered=triggered,
+            now=self._client.clock.time(),
         )
+        return self._releases.status(obj, status)
 
 
 def _serves(clusters: SlinkyClusters, controller: Controller) -> bool:

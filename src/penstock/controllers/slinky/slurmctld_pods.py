@@ -1,21 +1,16 @@
-"""slurmctld's pods: what they wait for, and how changed files come to them."""
+"""slurmctld's pods: what they wait for, and how a changed sssd.conf comes to them."""
 
 from __future__ import annotations
 
-from penstock.api.cluster import marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import labels as slinky_labels
-from penstock.api.slinky import names
 from penstock.api.slinky.controller import Controller
-from penstock.controllers.config.source import ConfigSource
-from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.slinky.controller_services import ControllerServices, has_worked
 from penstock.controllers.slinky.prerequisites import sssd_conf_hash
 from penstock.decide.accounting import conditions as accounting
-from penstock.decide.config.transaction import ConfigStep, ConfigView
-from penstock.decide.pod.workload import stuck, workload
+from penstock.decide.pod.workload import workload
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.translate.slinky.cluster import accounting_link
 from penstock.translate.slinky.image_sources import image_sources
@@ -24,15 +19,13 @@ from penstock.translate.slinky.image_sources import image_sources
 class SlurmctldPods:
     """Those of all Controllers."""
 
-    def __init__(self, services: ControllerServices, configuration: ConfigTransaction) -> None:
+    def __init__(self, services: ControllerServices) -> None:
         context = services.context
         self._client = context.client
-        self._caches = context.caches
         self._clusters = context.clusters
         self._secrets = context.secrets
         self._events = services.events
         self._backups = services.backups
-        self._configuration = configuration
         self._restarter = PodRestarter(context.client)
 
     async def observe(
@@ -69,35 +62,6 @@ class SlurmctldPods:
         for pod in pods if found else ():
             await self._restarter.annotate(pod, found, slinky_labels.SSSD_CONF_HASH)
         return []
-
-    async def deliver(
-        self, controller: Controller, source: ConfigSource, view: ConfigView, decision: ConfigStep
-    ) -> None:
-        """Have the kubelet refresh the files of slurmctld's pods; restart slurmctld only if needed.
-
-        A slurmctld that ended on the former configuration does not wait for the kubelet's back-off:
-        its pod is recreated, unless its state would be lost with it.
-        """
-        workload = f"{controller.metadata.namespace}/{names.controller_workload(controller)}"
-        found = self._caches.stateful_sets.get(workload)
-        revision = found.status.update_revision if found is not None else None
-        handed = decision.marks.get(marks.CONFIG_HASH, "")
-        for pod in self._clusters.slurmctld_pods(controller):
-            meta = pod.metadata
-            if not meta.deleting and stuck(pod, "slurmctld", revision):
-                note = f"{meta.name} could not start; it is made anew as it is declared now"
-                await self._restarter.restart(controller, self._events, pod, note)
-                return
-            if handed and not _has_state_in_pod(controller):
-                restarted = await self._restarter.restart_if_crashed(
-                    controller, self._events, pod, "slurmctld", handed
-                )
-                if restarted:
-                    return
-        if decision.restart or decision.recreate:
-            await self._configuration.restart(source, self._events, decision)
-        else:
-            await self._configuration.mark(source, self._events, view, decision)
 
 
 def _has_state_in_pod(controller: Controller) -> bool:
