@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from e2e_kit.images import give_all
 from penstock.local.errors import LocalError
 from penstock.local.images import build_all
 from penstock.local.node import Node
@@ -95,11 +96,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def references(kube_node: Node) -> dict[str, str]:
-    built = build_all()
-    there = kube_node.images()
-    for path in sorted({image.path for image in built.values() if image.exact not in there}):
-        kube_node.import_image(path)
-    return {role: image.exact for role, image in built.items()}
+    return give_all(kube_node, build_all().values())
 
 
 @pytest.fixture(scope="module")

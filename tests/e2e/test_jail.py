@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e_kit.images import give_all
 from e2e_kit.jail_cluster import DAEMONS, JailCluster
 from e2e_kit.jail_manifests import WORKERS, WRONG_KEY
 from e2e_kit.site import eventually
@@ -38,11 +39,7 @@ rm -rf /opt/penstock/slurm/bin/srun
 
 @pytest.fixture(scope="module")
 def images(kube_node: Node) -> dict[str, str]:
-    built = build_jail()
-    there = kube_node.images()
-    for path in sorted({image.path for image in built.values() if image.exact not in there}):
-        kube_node.import_image(path)
-    return {role: image.exact for role, image in built.items()}
+    return give_all(kube_node, build_jail().values())
 
 
 @pytest.fixture(scope="module")

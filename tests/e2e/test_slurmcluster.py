@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
 from e2e_kit.slurmcluster import SlurmClusterSite
 from penstock.local.images import build_jail
@@ -17,11 +18,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
-    built = build_jail()
-    there = site.node.images()
-    for path in sorted({image.path for image in built.values() if image.exact not in there}):
-        site.node.import_image(path)
-    images = {role: image.exact for role, image in built.items()}
+    images = give_all(site.node, build_jail().values())
     made = SlurmClusterSite(site, f"jailed-{secrets.token_hex(2)}", EXAMPLE.read_text(), images)
     try:
         made.up()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.local import buildah, oci
 from penstock.local.cache import digest, keyed
-from penstock.local.images import key_of, stored
+from penstock.local.images import ImageArchive, key_of, stored
 from penstock.local.node import Node
 from penstock.local.recipes import IMAGES
 
@@ -70,3 +70,11 @@ def give(node: Node, archive: Archive) -> None:
     """Import images that the node lacks."""
     if not set(archive.exact.values()) <= set(node.images()):
         node.import_image(archive.path)
+
+
+def give_all(node: Node, images: Iterable[ImageArchive]) -> dict[str, str]:
+    """Import images of ours that the node lacks; their exact references by role."""
+    found, there = list(images), node.images()
+    for path in sorted({image.path for image in found if image.exact not in there}):
+        node.import_image(path)
+    return {image.role: image.exact for image in found}

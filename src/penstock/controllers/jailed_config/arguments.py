@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.base import duration
+from penstock.controllers.runtime.arguments import LEVELS, add_switch
 
 POLL, TIMEOUT = "20s", "1m"
-LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,8 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     where: dict[str, Any] = {"type": _address, "metavar": "[HOST]:PORT"}
     add("--metrics-bind-address", default=":8080", help="0: no metrics", **where)
     add("--health-probe-bind-address", default=":8081", help="/healthz and /readyz", **where)
-    switch: dict[str, Any] = {
-        "nargs": "?",
-        "type": _switch,
-        "const": True,
-        "default": False,
-        "metavar": "BOOL",
-    }
-    add("--metrics-secure", help="serve metrics by TLS, to those who may read them", **switch)
-    add("--leader-elect", help="act only while holding the Lease", **switch)
+    add_switch(parser, "--metrics-secure", "serve metrics by TLS, to those who may read them")
+    add_switch(parser, "--leader-elect", "act only while holding the Lease")
     add("--reconfigure-poll-interval", type=_seconds, default=POLL, metavar="DURATION")
     add("--reconfigure-wait-timeout", type=_seconds, default=TIMEOUT, metavar="DURATION")
     add("--log-level", default="info", choices=LEVELS)
@@ -94,15 +87,6 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     )
 
 
-def _switch(text: str) -> bool:
-    """As Go reads one. Source: strconv.ParseBool."""
-    if text in {"1", "t", "T", "true", "TRUE", "True"}:
-        return True
-    if text in {"0", "f", "F", "false", "FALSE", "False"}:
-        return False
-    raise ValueError(text)
-
-
 def _address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     return Address(host.strip("[]") or None, int(port))
@@ -115,4 +99,4 @@ def _seconds(text: str) -> float:
     return found
 
 
-_switch.__name__, _address.__name__, _seconds.__name__ = "true or false", "address", "duration"
+_address.__name__, _seconds.__name__ = "address", "duration"

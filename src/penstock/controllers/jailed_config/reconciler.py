@@ -25,6 +25,7 @@ from penstock.controllers.jailed_config.jail_worker import JailWorker
 from penstock.controllers.jailed_config.metrics import FAILURES, FILES_REPLACED
 from penstock.controllers.jailed_config.reconfiguration import Outcome, Reconfigurations
 from penstock.controllers.jailed_config.status_writer import StatusWriter
+from penstock.controllers.observed.watching import spec_changed
 from penstock.decide.jail import jailed_config as decide
 from penstock.decide.jail.file_assignment import Assignment, assign_files
 from penstock.decide.jail.jailed_config import Member
@@ -233,10 +234,4 @@ def _declaration_changed(old: JailedConfig | None, new: JailedConfig | None) -> 
     """Whether a JailedConfig was created, deleted or changed, its status left out."""
     if old is None or new is None:
         return True
-    before, after = old.metadata, new.metadata
-    return (
-        before.generation != after.generation
-        or before.labels != after.labels
-        or before.deleting != after.deleting
-        or before.uid != after.uid
-    )
+    return spec_changed(old, new) or old.metadata.labels != new.metadata.labels

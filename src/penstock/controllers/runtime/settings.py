@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock import __version__
 from penstock.controllers.runtime.apis import APIS, VARIABLE, parse_apis
+from penstock.controllers.runtime.arguments import LEVELS, add_switch
 from penstock.render.slinky.inputs import Images
 
 KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
@@ -101,7 +102,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         "slurmdbd or login (default: %(default)s)",
     )
     add("--cluster-domain", default=cluster_domain(), help="DNS domain (default: %(default)s)")
-    _add_switch(parser, "--leader-elect", "act only while holding the Lease")
+    add_switch(parser, "--leader-elect", "act only while holding the Lease")
     add(
         "--lease-namespace",
         "--leader-elect-namespace",
@@ -112,7 +113,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     add("--health-port", "--health-addr", default="8081", **where)
     add("--profile-addr", metavar="[[HOST]:]PORT", help="of --profile")
     for option, what in _NOT_SERVED.items():
-        _add_switch(parser, option, f"only as false: {what}")
+        add_switch(parser, option, f"only as false: {what}")
     add("--workers", type=int, default=4, help="reconciles of one kind side by side")
     for kind in KINDS:
         add(f"--{kind}-workers", type=int, metavar="N", help=f"the same for {kind}s only")
@@ -130,7 +131,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
     )
     _add_webhooks(parser, environment)
-    add("--log-level", "--zap-log-level", default="info", type=_level, choices=_LEVELS)
+    add("--log-level", "--zap-log-level", default="info", type=_level, choices=LEVELS)
     given = parser.parse_args(arguments)
     if "{role}" not in given.slurm_image:
         parser.error("--slurm-image needs {role} in it, for example registry/{role}:26.05")
@@ -170,29 +171,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     )
 
 
-_LEVELS = ("debug", "info", "warning", "error", "critical")
 _NOT_SERVED = {
     "--enable-http2": "metrics and webhooks speak HTTP/1.1",
     "--metrics-secure": "metrics are served without TLS; put a proxy before them",
     "--profile": "there is no pprof here; see the metrics",
 }
 """Arguments of slurm-operator that ask for what there is not; as false they are taken."""
-
-
-def _add_switch(parser: argparse.ArgumentParser, option: str, words: str) -> None:
-    """An option that may have a value, as slurm-operator's have: `--option=false`."""
-    parser.add_argument(
-        option, nargs="?", type=_switch, const=True, default=False, metavar="BOOL", help=words
-    )
-
-
-def _switch(text: str) -> bool:
-    """As Go reads one. Source: strconv.ParseBool."""
-    if text in {"1", "t", "T", "true", "TRUE", "True"}:
-        return True
-    if text in {"0", "f", "F", "false", "FALSE", "False"}:
-        return False
-    raise ValueError(text)
 
 
 def _level(text: str) -> str:
