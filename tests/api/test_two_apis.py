@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from api.kube_support import Kubectl, namespace_of
 from api.test_webhooks import CONTROLLER, Site, free_port, nodeset, site
@@ -42,7 +43,7 @@ LEASE = {one.group: one.lease for one in SERVED_APIS}
 
 @pytest.fixture(scope="module")
 def own_node() -> Generator[Node]:
-    """An API server from which definitions may be taken."""
+    """An API server whose definitions may be changed."""
     if reason := why_not():
         pytest.skip(reason)
     with Node(f"test-apis-{secrets.token_hex(3)}") as node:
@@ -148,18 +149,40 @@ PROBES: dict[str, tuple[Resource[Any], Json, str]] = {
 async def test_an_operator_of_both_apis_serves_the_one_whose_definitions_there_are(
     own_node: Node, lacking: str, there: str
 ) -> None:
-    """The others may come later; the operator that runs serves them then."""
+    """The others may come later; the operator that runs serves them then.
+
+    A definition that serves no version answers like none. One that is deleted while its storage
+    is made again stays for minutes.
+    """
     kubectl = Kubectl(own_node)
-    files = [word for file in CRDS.glob(f"{lacking}_*.yaml") for word in ("-f", str(file))]
+    files = sorted(CRDS.glob(f"{lacking}_*.yaml"))
     async with site(own_node) as found:
-        # One that is deleted before its storage is ready may stay for minutes.
-        established = "--for=condition=Established"
-        await asyncio.to_thread(kubectl, "wait", established, "--timeout=60s", *files)
-        await asyncio.to_thread(kubectl, "delete", "--wait", "--timeout=120s", *files)
+        for file in files:
+            await asyncio.to_thread(kubectl, "apply", *FORCED, "-f", "-", manifest=unserved(file))
+        resource = PROBES[lacking][0]
+        path = resource.path(found.lab.namespace)
+        await until(lambda: lacks(found.lab.client, path))
         async with found.operator(active=False):
             await rejected(found, *PROBES[there])
-            await asyncio.to_thread(kubectl, "apply", "--server-side", *files)
+            for file in files:
+                await asyncio.to_thread(kubectl, "apply", *FORCED, "-f", str(file))
             await rejected(found, *PROBES[lacking])
+
+
+FORCED = ("--server-side", "--force-conflicts")
+
+
+def unserved(file: Path) -> Json:
+    """A definition of which no version is served."""
+    found: Json = yaml.safe_load(file.read_text())
+    for version in found["spec"]["versions"]:
+        version["served"] = False
+    return found
+
+
+async def lacks(client: Client, path: str) -> bool:
+    """Whether the API server does not know a path."""
+    return (await client.transport.send(Request("GET", path))).status == 404
 
 
 @asynccontextmanager
