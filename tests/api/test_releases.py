@@ -211,7 +211,7 @@ async def test_what_a_file_leaves_unset_is_not_reset(api_node: Node) -> None:
         await upgraded(lab_, release, {**named, "restapi": {"slurmrestd": {"args": ["-v"]}}})
         assert spec(lab_, "NodeSet", NODESET)["replicas"] == 2
         assert len(events(running, "FieldsSetBack")) == 1
-        await asyncio.to_thread(release.upgrade, named, "slurm", "--force")
+        await asyncio.to_thread(release.replace, named)
         await lab_.until(lambda: lab_.workers() == WORKERS[:1])
         await lab_.until(lambda: len(events(running, "FieldsSetBack")) == 2)
         told = events(running, "FieldsSetBack")[1]

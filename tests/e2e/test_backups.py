@@ -22,6 +22,7 @@ from penstock.local.errors import LocalError
 PODS = ("slurm-controller-0", "slurm-controller-1")
 LONG_S = 180.0
 EXTRA_CONF = manifests.EXTRA_CONF + "SlurmctldTimeout=10\n"
+WRITTEN = "written-with-the-running-job"
 LATE = "PartitionName=late Nodes=ALL\n"
 
 pytestmark = pytest.mark.timeout(600)
@@ -72,6 +73,13 @@ def state(cluster: Cluster, pod: str, job: int) -> str:
         return ""
 
 
+def is_written(cluster: Cluster) -> bool:
+    """Whether the files in StateSaveLocation have what was set last."""
+    script = f"grep -l {WRITTEN} /var/spool/slurmctld/*/job_state || true"
+    said = cluster.kubectl("exec", PODS[0], "-c", "slurmctld", "--", "sh", "-c", script)
+    return bool(said.strip())
+
+
 def send(uid: str, number: signal.Signals) -> None:
     """Send a signal to a pod's slurmctld."""
     every = pids_in_pod(uid, "slurmctld")
@@ -99,6 +107,11 @@ def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: C
     # slurmctld says so before it has told slurmd, and one that hangs then never tells it.
     began = "test -e /tmp/began && echo yes || true"
     eventually("its worker runs it", lambda: cluster.on("compute-0", began).strip())
+    # slurmctld writes its state some seconds later; a backup that reads an older one starts the
+    # job again, which slurmd refuses, and the job is held.
+    scontrol = ("exec", PODS[0], "-c", "slurmctld", "--", "scontrol")
+    cluster.kubectl(*scontrol, "update", f"JobId={job}", f"Comment={WRITTEN}")
+    eventually("its state is written", lambda: is_written(cluster))
 
     # It hangs: its machine answers, and it does not.
     send(uids[PODS[0]], signal.SIGSTOP)
@@ -115,7 +128,7 @@ def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: C
 
     def runs_on() -> bool:
         if (found := state(cluster, PODS[0], job)) != "RUNNING late":
-            raise LookupError(found)
+            raise LookupError(found + cluster.kubectl(*scontrol, "show", "jobs,nodes"))
         return True
 
     eventually("the job runs on", runs_on, LONG_S, every=1)

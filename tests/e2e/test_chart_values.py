@@ -196,7 +196,7 @@ def test_what_kubectl_set_is_overridden_with_both_values_reported_or_stays(
     spec = cluster.get("nodesets", NODESET)["spec"]
     assert (spec["replicas"], spec["minReadySeconds"]) == (2, 1)
 
-    release.upgrade(values(site), "slurm", "--force")
+    release.replace(values(site))
     until_overridden(cluster, "spec.replicas=2 (set by kubectl-patch) is now 3")
     until_overridden(cluster, "spec.minReadySeconds=1 (set by kubectl-patch) is now ")
     cluster.until_idle(*NODES)

@@ -11,7 +11,10 @@ import yaml
 
 from penstock.api.kubernetes.meta import Json
 from penstock.local.charts import CHARTS, helm
+from penstock.local.errors import LocalError
 from penstock.local.node import Node
+
+TRIES = 4
 
 
 class Release:
@@ -39,6 +42,20 @@ class Release:
             "-",
             stdin=yaml.safe_dump(dict(values)),
         )
+
+    def replace(self, values: Mapping[str, Any]) -> str:
+        """`helm upgrade --force`, again when a status came between.
+
+        Helm reads an object and replaces the version that it read, so a write of the operator
+        between the two is a conflict.
+        """
+        for _ in range(TRIES):
+            try:
+                return self.upgrade(values, "slurm", "--force")
+            except LocalError as error:
+                if "the object has been modified" not in str(error):
+                    raise
+        return self.upgrade(values, "slurm", "--force")
 
     def install(self, values: Mapping[str, Any], chart: str | Path) -> str:
         """`helm install` with these values."""

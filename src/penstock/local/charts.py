@@ -35,7 +35,10 @@ _HELM_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 
 def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of helm. Raises LocalError with its error output if it fails."""
+    """Standard output of helm.
+
+    Raises LocalError with its error output, without warnings about merged values, if it fails.
+    """
     done = subprocess.run(
         [str(golang.compiled(programs.HELM_PROGRAM)), *arguments],
         input=stdin,
@@ -45,7 +48,8 @@ def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None
         check=False,
     )
     if done.returncode != 0:
-        raise LocalError(f"{done.stdout}{done.stderr}".strip())
+        lines = f"{done.stdout}{done.stderr}".strip().splitlines()
+        raise LocalError("\n".join(one for one in lines if not one.startswith("coalesce.go:")))
     return done.stdout
 
 
