@@ -57,7 +57,7 @@ install.yaml: deploy/operator.yaml $(wildcard deploy/crds/*.yaml) ## kinds and o
 test: venv ## everything: lint, types, layers, unit, real API server, real Slurm on the built-in node
 	@$(MAKE) --no-print-directory --output-sync -j2 lint types layers bytecode
 	@$(MAKE) --no-print-directory parts
-	GOGC=400 .venv/bin/pytest -n 5 $(SPREAD) tests --durations=20
+	GOGC=400 PYTHONPATH=tests $(PY) -m rerun -n 5 $(SPREAD) tests --durations=20
 
 # Compile once, not in each of five processes that collect tests at the same time. The run reports failures.
 bytecode: venv
