@@ -1,7 +1,7 @@
 """Runs pytest, and files of tests on a real API server or node once more if they failed.
 
 `python -m rerun ARGUMENTS` is what `make test` runs. Hundreds of tests share two cores with real
-daemons, and one that waited too long says little: its file runs again by itself, with everything
+daemons, and a timeout among them proves little: its file runs again by itself, with everything
 that it makes. A second failure is a failure. What passed then is printed as the last thing, so
 that somebody looks at it. A test without an API server or a node has no second try, and neither
 has a run in which many files failed.

@@ -151,8 +151,8 @@ async def test_an_operator_of_both_apis_serves_the_one_whose_definitions_there_a
 ) -> None:
     """The others may come later; the operator that runs serves them then.
 
-    A definition that serves no version answers like none. One that is deleted while its storage
-    is made again stays for minutes.
+    A definition that serves no version answers like none. One that is deleted while its
+    storage initializes stays for minutes.
     """
     kubectl = Kubectl(own_node)
     files = sorted(CRDS.glob(f"{lacking}_*.yaml"))

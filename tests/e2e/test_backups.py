@@ -108,7 +108,7 @@ def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: C
     began = "test -e /tmp/began && echo yes || true"
     eventually("its worker runs it", lambda: cluster.on("compute-0", began).strip())
     # slurmctld writes its state some seconds later; a backup that reads an older one starts the
-    # job again, which slurmd refuses, and the job is held.
+    # job again, slurmd rejects it as a duplicate, and it stays pending.
     scontrol = ("exec", PODS[0], "-c", "slurmctld", "--", "scontrol")
     cluster.kubectl(*scontrol, "update", f"JobId={job}", f"Comment={WRITTEN}")
     eventually("its state is written", lambda: is_written(cluster))
