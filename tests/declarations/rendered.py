@@ -20,6 +20,7 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
 from penstock.api.slinky.token import Token
 from penstock.decide.auth.token import identity_claims, lifetime_s
+from penstock.render.parts.default_images import Images
 from penstock.render.parts.digest import digest
 from penstock.render.slinky import token as token_render
 from penstock.render.slinky.accounting import slurmdbd as slurmdbd_render
@@ -30,7 +31,7 @@ from penstock.render.slinky.cluster import metrics_monitor as monitor
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
 from penstock.render.slinky.config.config_maps import config_hash
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.translate.slinky.token_request import token_request
 

@@ -17,7 +17,8 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.parts.default_images import Images
+from penstock.render.slinky.inputs import ClusterInputs
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "render"
 IMAGES = Images(

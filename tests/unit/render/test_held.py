@@ -18,6 +18,7 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.render.parts.default_images import Images
 from penstock.render.parts.digest import secret_digest
 from penstock.render.slinky.accounting import slurmdbd as accounting
 from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
@@ -28,7 +29,7 @@ from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
 from penstock.render.slinky.cluster.adopted_workload import REPLACED, WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import slurm_conf
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.simulation.slurm_operator import Upstream, chart_made

@@ -11,10 +11,11 @@ from penstock.api.kubernetes.meta import Json, ObjectMeta
 from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.api.slinky.controller import Controller, ControllerSpec, ControllerStatus, Metrics
 from penstock.api.slinky.nodeset import NodeSet, NodeSetSpec
+from penstock.render.parts.default_images import Images
 from penstock.render.slinky.cluster import release
 from penstock.render.slinky.cluster import slurmctld as render
 from penstock.render.slinky.config.slurm_conf import slurm_conf
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import pod_spec as worker_spec
 from penstock.slurm import versions
 from penstock.slurm.versions import V24_11, V25_05, V25_11, V26_05, Version

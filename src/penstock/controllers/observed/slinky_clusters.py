@@ -22,13 +22,14 @@ from penstock.decide.cluster.backups import is_active
 from penstock.decide.config.conditions import has_worked
 from penstock.kube.runtime.state import StateByUid
 from penstock.render.config.sections import extra_conf_of, node_count_of
+from penstock.render.parts.default_images import Images
 from penstock.render.slinky.config.config_maps import (
     config_hash,
     config_maps_named,
     files,
     mounted,
 )
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth.key_rotation import Ring
 from penstock.slurm.conf.includes import SLURM_CONF
 from penstock.slurm.partition.declaration import live_only

@@ -12,7 +12,7 @@ from typing import Any
 from penstock import __version__
 from penstock.controllers.runtime.apis import APIS, VARIABLE, parse_apis
 from penstock.controllers.runtime.arguments import LEVELS, add_switch
-from penstock.render.slinky.inputs import Images
+from penstock.render.parts.default_images import Images
 
 KINDS = ("accounting", "controller", "loginset", "nodeset", "partition", "restapi", "token")
 IMAGES = f"localhost/penstock/{{role}}:26.05-{__version__}"

@@ -10,29 +10,10 @@ from penstock.api.slinky.accounting import Accounting
 from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.model.cluster import Cluster as ModelCluster
+from penstock.render.parts.default_images import Images
 from penstock.slurm.auth.key_rotation import Ring
 from penstock.translate.penstock.partition_spec import partition_spec
 from penstock.translate.slinky.cluster import cluster
-
-
-@dataclass(frozen=True, slots=True)
-class Images:
-    """Images of containers for which the user names none; the operator's settings.
-
-    A side container without an image gets that of the daemon beside it: nothing more to pull.
-    """
-
-    slurmctld: str
-    slurmd: str
-    slurmrestd: str
-    slurmdbd: str
-    login: str
-
-    @classmethod
-    def of(cls, template: str) -> Images:
-        """All of them from one text in which `{role}` stands for the daemon's name."""
-        roles = ("slurmctld", "slurmd", "slurmrestd", "slurmdbd", "login")
-        return cls(**{role: template.replace("{role}", role) for role in roles})
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from penstock.decide.action import (
 from penstock.decide.slurm_node import gres_change
 from penstock.kube import ConflictError, ForbiddenError
 from penstock.model.worker_slot import WorkerSlot
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.parts.default_images import Images
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.simulation.faults import Fault
 from penstock.slurm.known import Known
 from penstock.translate.slinky.worker_set import MARKS

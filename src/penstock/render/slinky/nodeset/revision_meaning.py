@@ -19,8 +19,9 @@ from penstock.api.slinky.nodeset import NodeSet
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
+from penstock.render.parts.default_images import Images
 from penstock.render.parts.digest import canonical_json
-from penstock.render.slinky.inputs import ClusterInputs, Images
+from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import worker_pod as worker
 from penstock.translate.slinky.recorded_spec import recorded_revision as translated
 
