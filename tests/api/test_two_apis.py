@@ -27,7 +27,7 @@ from penstock.controllers.registry import SERVED_APIS
 from penstock.controllers.runtime.apis import NEBIUS, SLINKY
 from penstock.kube import Client, NotFoundError
 from penstock.kube.client.transport import Request
-from penstock.kube.runtime.lease import LEASES
+from penstock.kube.runtime.leader_election import LEASES
 from penstock.local.components import Size
 from penstock.local.linux import why_not
 from penstock.local.node import Node

@@ -32,7 +32,7 @@ from penstock.kube.client.retry import Retry
 from penstock.kube.client.transport import HttpTransport, Request, Response, Stream, Transport
 from penstock.kube.runtime.controller import Controller, Result
 from penstock.kube.runtime.events import Recorder
-from penstock.kube.runtime.lease import Lease, Timing
+from penstock.kube.runtime.leader_election import Lease, Timing
 from penstock.kube.runtime.manager import Manager
 from penstock.kube.runtime.probes import serve
 from penstock.kube.runtime.queue import QueueClosedError, WorkQueue

@@ -130,7 +130,7 @@ class Promises:
         record = slurm.ctld.nodes.get(node)
         if record is None and slurm.ctld.had_no_node_calls:
             # Where slurmrestd creates no nodes, a worker that Slurm forgot is replaced by design,
-            # also one that is wanted, within a budget that tests of decide.rollout.forgotten check.
+            # also one that is wanted, within a budget: tests of decide.rollout.cannot_register.
             return
         if record is None:
             self.broken.append(f"pod {name} was deleted though its slurmd runs unregistered")

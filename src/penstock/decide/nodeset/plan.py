@@ -28,7 +28,7 @@ from penstock.decide.nodeset.worker_plans import (
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.pod.conditions import LATER_S, must_wait
-from penstock.decide.rollout import forgotten
+from penstock.decide.rollout import cannot_register
 from penstock.decide.rollout.maintenance import maintenance
 from penstock.decide.slurm_node import topology
 from penstock.decide.slurm_node.records import orphaned_records
@@ -58,7 +58,7 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
     pvcs = plan_pvcs(view, roles)
     unowned = frozenset(one.pod for one in pvcs if isinstance(one, SetPvcOwners))
     registrations = registration(view, observed)
-    replaced = forgotten.to_replace(view, observed, roles.kept, registrations.due)
+    replaced = cannot_register.to_replace(view, observed, roles.kept, registrations.due)
     kept = [one for one in roles.kept if one not in replaced] if replaced else roles.kept
 
     scale_in = plan_scale_in(view, observed, roles, unowned)

@@ -5,7 +5,7 @@ nobody, so its workers would stay away until somebody restarts them. Their slurm
 again, in the pod and with the jobs that it has; see `penstock.slurm.rest.node_registration`.
 
 Where that is not possible, as slurmrestd is older than Slurm 25.11, the pods are replaced; see
-`penstock.decide.rollout.forgotten`.
+`penstock.decide.rollout.cannot_register`.
 """
 
 from __future__ import annotations

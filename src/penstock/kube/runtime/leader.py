@@ -12,7 +12,7 @@ from penstock.kube.client.client import Client
 from penstock.kube.client.clock import deadline
 from penstock.kube.runtime.controller import Controller
 from penstock.kube.runtime.events import Recorder
-from penstock.kube.runtime.lease import Lease
+from penstock.kube.runtime.leader_election import Lease
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 

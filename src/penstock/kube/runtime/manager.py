@@ -19,7 +19,7 @@ from penstock.kube.client.client import Client
 from penstock.kube.runtime.controller import Controller
 from penstock.kube.runtime.events import Recorder
 from penstock.kube.runtime.leader import Leader, Run
-from penstock.kube.runtime.lease import Lease
+from penstock.kube.runtime.leader_election import Lease
 
 T = TypeVar("T", bound=KubeObject)
 
