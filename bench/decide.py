@@ -10,7 +10,7 @@ import msgspec
 from bench.figures import Figure, Result
 from bench.registry import Bench, Settings
 from bench.settled import NOW, Shape, fleet
-from penstock.decide.auth.key_rotation import Seen, step
+from penstock.decide.auth.key_rotation import RotationView, step
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
@@ -60,9 +60,9 @@ def _key_step(size: int) -> float:
     """Plan all workers in the middle of a change of slurm.key."""
     starts = {f"worker-{number}": int(NOW) + 1 for number in range(size)}
     ring = Ring(bytes(32), next=bytes(range(32)), phase=Phase.SWITCH, since=NOW, used=True)
-    seen = Seen(NOW + 10, ring.next, applied=True, starts=starts)
+    view = RotationView(NOW + 10, ring.next, applied=True, starts=starts)
     began = time.process_time()
-    found = step(ring, seen)
+    found = step(ring, view)
     taken = time.process_time() - began
     if found.ring.phase is not Phase.FORGET:
         raise AssertionError(f"it waits: {found.words}")

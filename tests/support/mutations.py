@@ -474,7 +474,7 @@ def tokens_of_users_end(patch: pytest.MonkeyPatch) -> None:
 def new_keys_are_good_at_once(patch: pytest.MonkeyPatch) -> None:
     """slurmctld signs with a new key that workers do not know yet."""
 
-    def at_once(ring: key_ring.Ring, seen: key_ring.Seen) -> key_ring.Step:
+    def at_once(ring: key_ring.Ring, seen: key_ring.RotationView) -> key_ring.Step:
         return key_ring.Step(replace(ring, current=seen.key, used=True))
 
     patch.setattr(key_ring, "_begin", at_once)

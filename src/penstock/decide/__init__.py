@@ -1,1 +1,1 @@
-"""What is seen to what must be done: pure functions over frozen snapshots, one policy per file."""
+"""Decisions: pure functions from a frozen snapshot to actions, one policy in each file."""

@@ -134,7 +134,7 @@ INPUTS = (
     Input("a Partition's nodes", _partition, ("1-65536", "9", "1,"), 7),
     Input("gres.conf", lambda t: gpus.listed(t, "n1"), ("NodeName=n[1-65536] Name=gpu File=/d[0-65535]\n", "Count=9", "\n"), LONGEST_CONF),
     Input("sssd.conf", directory.asks, ("\n", " ", "id_provider", "id_provider=", "\t\n"), 1_000_000),
-    Input("sssd's log", lambda t: directory.Said().after(t), (SEARCH, "Search result: (0)", "Bind result: ", "Bind result: (", "Unable to establish connection [1", "\n", SEARCH + "a]\n", "\u2028"), LOG_BYTES),
+    Input("sssd's log", lambda t: directory.DirectoryState().after(t), (SEARCH, "Search result: (0)", "Bind result: ", "Bind result: (", "Unable to establish connection [1", "\n", SEARCH + "a]\n", "\u2028"), LOG_BYTES),
     Input("sshd_config", lambda t: sshd_config.sshd_config(sshd_config.LOGIN, t), ("\n", "a\n", "match\n", " ", "="), LONGEST_CONF),
     Input("topology.yaml", lambda t: topology.exists("a:b", {"topology.yaml": t}), ("[", "{", "- ", "a: ", "a: b\n", "- topology: a\n", "&a ", "[]", "\n", "? "), topology_file.MOST_CHARACTERS),
     Input("a node's comment", lambda t: node_comment.read(MARKS.comment, f'{{"a":{t}'), ("[", '{"a":', "9", '"'), LONGEST_CONF),

@@ -13,7 +13,7 @@ from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
-from penstock.decide.advice.overridden_fields import set_back, told
+from penstock.decide.advice.overridden_fields import describe, find_overridden
 from penstock.kube.runtime.state import StateByUid
 
 
@@ -44,7 +44,7 @@ class OverriddenFieldDetector:
         if now is None:
             return
         state.seen = {"metadata": now["metadata"], "spec": now.get("spec", {})}
-        found = set_back(before, now) if before is not None else ()
+        found = find_overridden(before, now) if before is not None else ()
         leads = self._client.guard is None or self._client.guard()
         if found and leads and not new.metadata.deleting:
-            self._events.warning(new, "FieldsSetBack", told(found), "Observe")
+            self._events.warning(new, "FieldsSetBack", describe(found), "Observe")

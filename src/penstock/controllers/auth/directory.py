@@ -1,4 +1,4 @@
-"""Listens to sssd of login pods: whether the directory answers is in its log only."""
+"""Reads the logs of sssd in login pods, which alone show whether the directory answers."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from penstock.base import times
 from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.auth import directory
-from penstock.decide.auth.directory import Said
+from penstock.decide.auth.directory import DirectoryState
 from penstock.kube import KubeError
 
 YOUNG_S = 300.0
 """Age up to which a pod's sssd has a configuration that may be new."""
-LOOK_YOUNG_S, LOOK_S = 5.0, 30.0
-"""Between two looks at a pod's log. The kubelet is asked, and nothing is stored."""
+READ_YOUNG_S, READ_S = 5.0, 30.0
+"""Seconds between two reads of a pod's log."""
 FIRST_LINES = 2000
-"""Of a pod that this process sees for the first time; then what came since."""
+"""Lines that the first read of a pod's log returns; later reads return newer lines only."""
 PODS = 3
-"""Pods of a LoginSet that are listened to: all have the same sssd.conf."""
+"""Pods of a LoginSet whose logs are read: all have the same sssd.conf."""
 OVERLAP_S = 5
-"""The kubelet counts in whole seconds, and its clock is another."""
+"""Seconds that two reads overlap: the kubelet counts whole seconds of its own clock."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """What a pod's sssd said, when that was read (monotonic seconds), and how often it is."""
+class _LogRead:
+    """The last read of a pod's log: its time (monotonic seconds), result, and interval."""
 
     at: float
-    said: Said
-    pace: float
+    directory: DirectoryState
+    interval: float
 
 
 @dataclass(slots=True)
 class _State:
-    heard: dict[str, _Heard] | None = None
+    reads: dict[str, _LogRead] | None = None
     """By uid of a pod; None while the LoginSet has no directory."""
 
 
 class DirectoryMonitor:
-    """Reads whether the directories of LoginSets answer."""
+    """Sets the condition of LoginSets whose directory does not answer."""
 
     def __init__(self, context: Context) -> None:
         self._client = context.client
@@ -51,49 +51,49 @@ class DirectoryMonitor:
         self._states = context.states(LOGINSETS, _State)
 
     async def observe(self, obj: LoginSet, pods: tuple[Pod, ...], events: Events) -> list[Finding]:
-        """The condition of a LoginSet, and a warning when there is something new to tell."""
+        """Return the condition of a LoginSet, and emit a warning for each new error."""
         state, old = self._states.of(obj), obj.status.conditions
         ref = obj.spec.sssd_conf_ref
         conf = self._secrets.value(obj.metadata.namespace, ref) if ref is not None else None
         if ref is None or not directory.asks((conf or b"").decode(errors="replace")):
-            state.heard = None
+            state.reads = None
             return directory.findings("", {}, old)
         living = [pod for pod in pods if pod.ready and not pod.metadata.deleting]
         newest = sorted(living, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
-        before = state.heard or {}
-        heard: dict[str, _Heard] = {}
+        before = state.reads or {}
+        reads: dict[str, _LogRead] = {}
         words: dict[str, str] = {}
         for pod in newest[:PODS]:
             uid = pod.metadata.uid
-            if (one := await self._hear(pod, before.get(uid))) is not None:
-                heard[uid] = one
-                words[pod.metadata.name] = one.said.words
-        state.heard = heard
+            if (one := await self._read(pod, before.get(uid))) is not None:
+                reads[uid] = one
+                words[pod.metadata.name] = one.directory.words
+        state.reads = reads
         findings = directory.findings(ref.name, words, old)
-        if told := directory.news(findings, old):
-            events.warning(obj, findings[0].reason, told)
+        if message := directory.news(findings, old):
+            events.warning(obj, findings[0].reason, message)
         return findings
 
     def requeue_after(self, obj: LoginSet) -> float | None:
-        """Soon while there is a directory to hear of."""
-        heard = self._states.of(obj).heard
-        if heard is None:
+        """Return the seconds until the next read of a log; None without a directory."""
+        reads = self._states.of(obj).reads
+        if reads is None:
             return None
-        return min((one.pace for one in heard.values()), default=LOOK_YOUNG_S)
+        return min((one.interval for one in reads.values()), default=READ_YOUNG_S)
 
-    async def _hear(self, pod: Pod, heard: _Heard | None) -> _Heard | None:
+    async def _read(self, pod: Pod, last: _LogRead | None) -> _LogRead | None:
         now = self._client.clock.monotonic()
-        if heard is not None and now - heard.at < heard.pace - 1:
-            return heard
-        since = math.ceil(now - heard.at) + OVERLAP_S if heard is not None else None
+        if last is not None and now - last.at < last.interval - 1:
+            return last
+        since = math.ceil(now - last.at) + OVERLAP_S if last is not None else None
         meta = pod.metadata
         try:
             log = await self._client.log(
                 meta.namespace, meta.name, "login", FIRST_LINES, since_s=since
             )
         except KubeError:
-            return heard
+            return last
         made = times.parse(meta.creation_timestamp)
         young = made is not None and self._client.clock.time() - made < YOUNG_S
-        said = heard.said if heard is not None else Said()
-        return _Heard(now, said.after(log), LOOK_YOUNG_S if young else LOOK_S)
+        known = last.directory if last is not None else DirectoryState()
+        return _LogRead(now, known.after(log), READ_YOUNG_S if young else READ_S)

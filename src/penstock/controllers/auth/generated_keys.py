@@ -44,10 +44,10 @@ class GeneratedKeys:
                 await self._release(controller, events, found)
 
     async def _release(self, controller: Controller, events: Events, secret: Secret) -> None:
-        """Have a key outlive its Controller, as the claim with slurmctld's state does.
+        """Remove the owner of a key Secret, so that it outlives its Controller as the PVC does.
 
-        A Controller that is made again goes on with both, and so do workers and machines outside
-        that have the key. What an earlier version made belonged to the Controller.
+        A recreated Controller continues with both, and so do workers and external daemons with the
+        key. Secrets of an earlier version have the Controller as owner.
         """
         meta = secret.metadata
         owners = [one for one in meta.owner_references if one.uid != controller.metadata.uid]
@@ -66,7 +66,7 @@ class GeneratedKeys:
             events.normal(controller, "KeyKept", note, "Update")
 
     async def _keep(self, controller: Controller, events: Events) -> None:
-        """Have Helm leave the keys: slurm-operator's chart has Secrets for them, ours has none."""
+        """Have Helm keep the keys: slurm-operator's chart has Secrets for them, ours has none."""
         for ref in (names.slurm_key_ref(controller), names.jwt_key_ref(controller)):
             secret = self._context.caches.secrets.get(f"{controller.metadata.namespace}/{ref.name}")
             if secret is None or not _would_go(secret):

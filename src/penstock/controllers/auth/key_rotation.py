@@ -1,4 +1,4 @@
-"""Has every daemon of a cluster follow a changed slurm.key, with no job lost and no slurmd away."""
+"""Key rotation: brings a changed slurm.key to all daemons without losing a job or a slurmd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import SlurmConnections
-from penstock.decide.auth.key_rotation import Seen, Step, step
+from penstock.decide.auth.key_rotation import RotationView, Step, step
 from penstock.decide.observed.pod import slurm_node_name, slurmd_container, slurmd_started_at
 from penstock.kube import NotFoundError
 from penstock.render.parts.key_secret import ring_secret
@@ -27,8 +27,8 @@ from penstock.slurm.known import Unknown
 
 ROTATION = "KeysInUse"
 AT_ONCE = 32
-"""Pods that are told at one time that their keys changed."""
-_TOLD = {
+"""Pods that are annotated at the same time."""
+_PROGRESS = {
     Phase.LEARN: "slurmctld and workers learn it",
     Phase.CLIENTS: "slurmdbd and logins begin with it",
     Phase.SWITCH: "slurmctld and workers sign with it",
@@ -42,7 +42,7 @@ class _State:
 
 
 class KeyRotation:
-    """Looks after the key rings of all clusters."""
+    """Writes the key rings of all clusters, one step of the rotation at a time."""
 
     def __init__(self, context: SlinkyContext, connections: SlurmConnections) -> None:
         self._context = context
@@ -54,7 +54,7 @@ class KeyRotation:
         self._states = context.states(CONTROLLERS, _State)
 
     async def advance(self, controller: Controller, events: Events) -> list[Finding]:
-        """Do the next step, if one is due, and say how far it is. Raises KubeError."""
+        """Do the next step if one is due, and return the condition. Raises KubeError."""
         state, space = self._states.of(controller), controller.metadata.namespace
         state.is_moving = False
         ref = names.slurm_key_ref(controller)
@@ -71,12 +71,12 @@ class KeyRotation:
                 return []
             told = f"Secret {name} is no key ring; a changed slurm.key is not followed. Delete it"
             return [Finding(False, "KeyRingUnreadable", told)]
-        found = step(ring, self._seen(controller, ring, wanted))
+        found = step(ring, self._view(controller, ring, wanted))
         if found.ring != ring:
             state.is_moving = True
             await self._write(controller, found.ring)
-            self._tell(controller, events, ring, found)
-            # What is written is looked at when the watch shows it.
+            self._emit(controller, events, ring, found)
+            # The next reconcile follows when the watch shows the write.
             return self._findings(found.ring, found)
         if ring.phase is not Phase.SETTLED:
             state.is_moving = True
@@ -92,10 +92,10 @@ class KeyRotation:
             return [Finding(True, "KeyInUse", type=ROTATION)] if ring.used else []
         if ring.phase is Phase.SETTLED:
             return [Finding(False, "KeyRefused", found.words, type=ROTATION)]
-        told = f"slurm.key was changed: {_TOLD[ring.phase]}; {found.words}"
+        told = f"slurm.key was changed: {_PROGRESS[ring.phase]}; {found.words}"
         return [Finding(False if found.stuck else None, "KeyChanging", told, type=ROTATION)]
 
-    def _tell(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
+    def _emit(self, controller: Controller, events: Events, old: Ring, found: Step) -> None:
         new = found.ring
         if found.taken_back:
             note = f"slurm.key: {found.words}; both keys are good, and it is tried again"
@@ -103,7 +103,7 @@ class KeyRotation:
         elif new.phase is Phase.SETTLED:
             events.normal(controller, "KeyChanged", "Only the new slurm.key is good now", "Rotate")
         elif new.phase is not old.phase:
-            note = f"slurm.key was changed: {_TOLD[new.phase]}"
+            note = f"slurm.key was changed: {_PROGRESS[new.phase]}"
             events.normal(controller, "KeyChanging", note, "Rotate")
 
     async def _write(self, controller: Controller, ring: Ring) -> None:
@@ -123,7 +123,7 @@ class KeyRotation:
             return
 
     async def _show(self, controller: Controller, ring: Ring) -> None:
-        """Have kubelets refresh the workers' files: they do at once for a changed annotation."""
+        """Annotate the workers, which has kubelets refresh their files at once."""
         if ring.phase is Phase.CLIENTS:
             return
         mark = f"{ring.phase.value}-{named(ring.next)}-{ring.turn}-{ring.tries}"
@@ -136,12 +136,12 @@ class KeyRotation:
             some = due[start : start + AT_ONCE]
             await asyncio.gather(*(self._restarter.annotate(pod, mark, marks.KEYS) for pod in some))
 
-    def _seen(self, controller: Controller, ring: Ring, wanted: bytes) -> Seen:
+    def _view(self, controller: Controller, ring: Ring, wanted: bytes) -> RotationView:
         now = self._context.client.clock.time()
         if ring.phase is Phase.SETTLED:
-            return Seen(now, wanted)
+            return RotationView(now, wanted)
         cluster = self._clusters.declared(controller)
-        return Seen(
+        return RotationView(
             now,
             wanted,
             applied=controller.status.effective_config_hash == config_hash(cluster),
@@ -165,7 +165,7 @@ class KeyRotation:
     def _starts(self, controller: Controller) -> dict[str, int] | None:
         running = [pod for pod in self._workers(controller) if _runs(pod)]
         if not running:
-            # Slurm's word is not needed, and a list without any node is seldom taken for one.
+            # No need to ask Slurm: the mirror rarely accepts a list without any node.
             return {}
         link = self._connections.get(controller.metadata.key)
         nodes = link.mirror.snapshot.nodes if link is not None else Unknown("")
@@ -176,7 +176,7 @@ class KeyRotation:
             node = nodes.value.get(slurm_node_name(pod))
             began = slurmd_started_at(pod)
             if node is None and pod.ready and began is not None:
-                # slurmctld tells only those that it knows. This one registers again, and is told.
+                # slurmctld notifies only nodes that it has. This one registers again with the keys.
                 found[slurm_node_name(pod)] = int(began)
                 continue
             if node is None or "DOWN" in node.state:

@@ -1,4 +1,4 @@
-"""Reads in the logs of workers that do not register whether slurmctld refuses their key."""
+"""Reads logs of workers that do not register: slurmctld may reject their key."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.slinky_context import SlinkyContext
-from penstock.decide.auth import rejected_key as refused_key
-from penstock.decide.auth.rejected_key import Refusal
+from penstock.decide.auth import rejected_key
+from penstock.decide.auth.rejected_key import KeyRejection
 from penstock.decide.observed.pod import SLURMD
 from penstock.decide.slurm_node import slurmd_version
 from penstock.kube import KubeError
@@ -27,20 +27,20 @@ from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 
 AGAIN_S = 10.0
-"""Between two looks at what keeps the sides apart."""
+"""Seconds between two reads of a worker's log."""
 LINES = 20
-"""Of a slurmd's log: it says every ten seconds what it waits for."""
+"""Lines of slurmd's log to read: slurmd logs every ten seconds what it waits for."""
 SLURMCTLD_LINES = 200
-"""Of slurmctld's log, which has a few lines each time that a slurmd is rejected."""
+"""Lines of slurmctld's log to read: it has a few each time that a slurmd is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the log of a worker said, and when it was read (monotonic seconds)."""
+    """Result of reading a worker's log, and when it was read (monotonic seconds)."""
 
     uid: str
     at: float
-    refusal: Refusal | None
+    rejected: KeyRejection | None
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _State:
 
 
 class RejectedKeyDetector:
-    """The last log that was read for each object of a resource."""
+    """Finds workers whose slurm.key slurmctld rejects; keeps the last log read of each object."""
 
     def __init__(self, context: SlinkyContext, resource: Resource[Any]) -> None:
         self._client = context.client
@@ -58,8 +58,8 @@ class RejectedKeyDetector:
         self._restarter = PodRestarter(context.client)
         self._states = context.states(resource, _State)
 
-    async def observe(self, obj: KubeObject, pod: Pod | None) -> Refusal | None:
-        """How slurmctld rejected the key of a worker that does not register, by slurmd's log."""
+    async def observe(self, obj: KubeObject, pod: Pod | None) -> KeyRejection | None:
+        """Return how slurmctld rejected the key of a worker, from slurmd's log."""
         state, now = self._states.of(obj), self._client.clock.monotonic()
         if pod is None:
             state.read = None
@@ -71,40 +71,44 @@ class RejectedKeyDetector:
                 log = await self._client.log(meta.namespace, meta.name, "slurmd", LINES)
             except KubeError:
                 log = ""
-            read = state.read = _Read(meta.uid, now, refused_key.refusal(pod, log))
-        return read.refusal
+            read = state.read = _Read(meta.uid, now, rejected_key.find_rejection(pod, log))
+        return read.rejected
 
     async def refresh(self, pods: Sequence[Pod], key_hash: str) -> None:
-        """Have the kubelet bring a key that was put right, which else takes it over a minute."""
+        """Have the kubelet refresh a corrected key at once, instead of after a minute."""
         for pod in pods:
-            if refused_key.starting([pod]) is not None:
+            if rejected_key.starting([pod]) is not None:
                 await self._restarter.annotate(pod, key_hash, slinky_labels.SLURM_KEY_HASH)
 
     async def findings(
         self, obj: KubeObject, cluster: ClusterInputs, pods: Sequence[Pod]
     ) -> list[Finding]:
-        """What is told of workers of a slurmctld that is inside. Raises KubeError."""
-        waiting = refused_key.late(pods, self._client.clock.time())
-        refused = await self.observe(obj, waiting[0] if waiting else None)
-        if refused is None:
+        """Return the condition of workers whose slurmctld runs in a pod. Raises KubeError."""
+        waiting = rejected_key.late(pods, self._client.clock.time())
+        rejected = await self.observe(obj, waiting[0] if waiting else None)
+        if rejected is None:
             return []
         meta = waiting[0].metadata
         raw = await self._client.get_raw(PODS, meta.namespace, meta.name)
-        if slurmd_version.is_refused(waiting[0], await self._log_of_slurmctld(cluster)):
-            # slurmd cannot tell it from another key.
+        if slurmd_version.is_release_rejected(waiting[0], await self._log_of_slurmctld(cluster)):
+            # slurmd logs the same error for a release that slurmctld rejects.
             image = release.images(msgspec.json.decode(raw)["spec"]).get(SLURMD, "")
-            return [slurmd_version.refused(meta.name, release.running(cluster), {"image": image})]
+            return [
+                slurmd_version.release_finding(
+                    meta.name, release.running(cluster), {"image": image}
+                )
+            ]
         wanted = names.slurm_key_ref(cluster.controller)
         own = _from(msgspec.json.decode(raw), SLURM_JWKS, SLURM_KEY)
         if own is not None and own.name == names.key_ring(cluster.controller):
-            # What is in the ring was made of the Secret that users know.
+            # The key ring has the key of the Secret that the user named.
             own = wanted
         if own is not None and (found := self._secrets.hash(meta.namespace, own)):
             await self.refresh(waiting, found)
-        return [refused_key.finding(refused, own, wanted)]
+        return [rejected_key.finding(rejected, own, wanted)]
 
     async def _log_of_slurmctld(self, cluster: ClusterInputs) -> str:
-        """The end of it; empty while it cannot be read."""
+        """Return the last lines of slurmctld's log; empty while it cannot be read."""
         pods = self._clusters.slurmctld_pods(cluster.controller)
         if not pods:
             return ""
@@ -118,9 +122,9 @@ class RejectedKeyDetector:
         """Seconds until a log is to be read; None while no worker starts."""
         if self._states.of(obj).read is not None:
             return AGAIN_S
-        return refused_key.late_in(pods, self._client.clock.time())
+        return rejected_key.late_in(pods, self._client.clock.time())
 
 
 def _from(pod: Json, *files: str) -> SecretKeySelector | None:
-    """Whence a worker has the first of these files that it has."""
-    return next(filter(None, (refused_key.source(pod, file) for file in files)), None)
+    """Return the source of the first of these files that a worker has."""
+    return next(filter(None, (rejected_key.source(pod, file) for file in files)), None)

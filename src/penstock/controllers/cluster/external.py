@@ -15,7 +15,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnections
 from penstock.decide.accounting import conditions as accounting
-from penstock.decide.auth import rejected_key as refused_key
+from penstock.decide.auth import rejected_key
 from penstock.decide.cluster import external as outside
 from penstock.decide.cluster.connectivity import End
 from penstock.decide.config.triggers import TriggerStep
@@ -66,12 +66,12 @@ class ExternalCluster:
         snapshot = link.mirror.snapshot if link is not None else None
         said = snapshot.jobs if snapshot is not None else UNCONNECTED
         pods = self._workers(controller)
-        starts = refused_key.starting(pods)
-        refusal = await self.keys.observe(controller, starts)
-        if refusal is not None:
+        starts = rejected_key.starting(pods)
+        rejected = await self.keys.observe(controller, starts)
+        if rejected is not None:
             await self.keys.refresh(pods, cluster.slurm_key_hash)
         declared = translated(controller, cluster.accounting)
-        answers = outside.answers(declared, said, await self._way(controller, said), refusal)
+        answers = outside.answers(declared, said, await self._way(controller, said), rejected)
         self._states.of(controller).waits = not answers.ok or starts is not None
         return [
             answers,

@@ -25,7 +25,7 @@ from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.slinky import chart_labels
 from penstock.decide.accounting import slurmdbd
-from penstock.decide.accounting.slurmdbd import REACHABLE, Said
+from penstock.decide.accounting.slurmdbd import REACHABLE, SlurmdbdReport
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.connectivity import closed
 from penstock.decide.pod.workload import workload
@@ -150,18 +150,18 @@ class AccountingReconciler(Reconciler[Accounting]):
         answers = Finding(True, "DatabaseAnswers", type=REACHABLE)
         if pod.ready and state.has == now_has:
             return [runs, answers]
-        said, why = await self._said(pod)
+        report, why = await self._report(pod)
         found = [runs, answers]
         if not pod.ready:
             state.requeue_s = AGAIN_S
-            answers = slurmdbd.database(said, _where(obj))
+            answers = slurmdbd.database(report, _where(obj))
             found = [runs, answers] if runs.ok is False else [answers]
         if state.has != now_has:
-            found += await self._deliver(obj, pod, wanted, said, why)
+            found += await self._deliver(obj, pod, wanted, report, why)
         return found
 
     async def _deliver(
-        self, obj: Accounting, pod: Pod, wanted: str, said: Said, why: str
+        self, obj: Accounting, pod: Pod, wanted: str, report: SlurmdbdReport, why: str
     ) -> list[Finding]:
         """Have slurmdbd take over its file, and say what is not as it is declared."""
         state, uid, now = self._states.of(obj), pod.metadata.uid, self.client.clock.monotonic()
@@ -169,19 +169,19 @@ class AccountingReconciler(Reconciler[Accounting]):
         if wait is None or (wait.uid, wait.wanted) != (uid, wanted):
             wait = state.wait = _Wait(uid, wanted, now)
         waited = now - wait.since
-        if said.effective == wanted or (waited > DEAF_S and not said.effective):
+        if report.effective == wanted or (waited > DEAF_S and not report.effective):
             state.has = (uid, wanted)
             state.wait = None
             if wait.handed:
                 note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
                 self.events.normal(obj, "ConfigDelivered", note, "Configure")
             return []
-        if said.refused == wanted:
+        if report.rejected == wanted:
             state.requeue_s = AGAIN_S
-            told = f"slurmdbd refuses its slurmdbd.conf and keeps the one it has: {said.words}"
+            told = f"slurmdbd refuses its slurmdbd.conf and keeps the one it has: {report.words}"
             return [Finding(False, "ConfigRefused", told)]
         state.requeue_s = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
-        if not said.effective and waited < REFRESH_S:
+        if not report.effective and waited < REFRESH_S:
             # Its container has only just started: it says in a moment what it began with.
             return []
         wait.handed = True
@@ -199,12 +199,12 @@ class AccountingReconciler(Reconciler[Accounting]):
         if not await self._restarter.restart_if_crashed(obj, self.events, pod, "slurmdbd", wanted):
             await self._restarter.annotate(pod, wanted)
 
-    async def _said(self, pod: Pod) -> tuple[Said, str]:
+    async def _report(self, pod: Pod) -> tuple[SlurmdbdReport, str]:
         try:
             meta = pod.metadata
             log = await self.client.log(meta.namespace, meta.name, "slurmdbd", LINES)
         except KubeError as error:
-            return Said(), f"its log cannot be read: {error}"
+            return SlurmdbdReport(), f"its log cannot be read: {error}"
         return slurmdbd.read(log), ""
 
     def _given(self, obj: Accounting) -> SlurmdbdInputs:

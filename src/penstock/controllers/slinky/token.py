@@ -25,7 +25,7 @@ from penstock.controllers.observed.watching import own_key, owner_of, spec_chang
 from penstock.controllers.runtime.reconciler import Reconciler
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.auth import token as decide
-from penstock.decide.auth.token import Held, Verdict
+from penstock.decide.auth.token import SignedToken, Verdict
 from penstock.kube import ConflictError, NotFoundError
 from penstock.kube.runtime.declaration import Watch
 from penstock.render.parts.owner import owner
@@ -35,21 +35,21 @@ from penstock.translate.slinky.token_request import token_request
 
 SOONEST_S = 1.0
 LATEST_S = 3600.0
-"""A machine may sleep, and its clock be set: so a token is looked at now and then in any case."""
-_TOLD_BY_THE_SECRET = ("TokenMissing", decide.ROUTINE)
-"""Reasons of which the event of the Secret's change says enough."""
+"""Upper bound of requeue_after: the clock may be set, or the computer suspended."""
+_SHOWN_BY_THE_SECRET = ("TokenMissing", decide.ROUTINE)
+"""Reasons without an event of their own: the event of the Secret's change is enough."""
 
 
 @dataclass(slots=True)
 class _State:
-    held: Held | None = None
-    """What is known of the token in its Secret."""
+    token: SignedToken | None = None
+    """The valid token in the Secret, as of the last reconcile."""
     made: str | None = None
     """The last token that was minted: the cache may not show it yet."""
 
 
 class TokenReconciler(Reconciler[Token]):
-    """Makes tokens, and makes them anew before they end or when their key changes."""
+    """Issues tokens, and replaces them before they expire or when their key changes."""
 
     name = "token"
     resource = TOKENS
@@ -71,7 +71,7 @@ class TokenReconciler(Reconciler[Token]):
         """Make the Secret, or put a new token into it."""
         space, key_ref = obj.metadata.namespace, obj.spec.effective_jwt_key_ref
         ref = names.token_secret(obj)
-        self._states.of(obj).held = None
+        self._states.of(obj).token = None
         if key_ref is None:
             return []
         key = self._secrets.value(space, key_ref)
@@ -88,7 +88,7 @@ class TokenReconciler(Reconciler[Token]):
         if verdict.reason and (obj.spec.refresh or text is None):
             wanted = self._new(obj, key)
         elif verdict.reason not in ("", decide.ROUTINE):
-            self._hold(obj, verdict.held)
+            self._remember(obj, verdict.token)
             return [_stays(verdict, ref.name)]
         if wanted is None:
             return []
@@ -97,17 +97,17 @@ class TokenReconciler(Reconciler[Token]):
             if _ours(obj, secret):
                 return [Finding(None, "TokenMissing", f"Secret {ref.name} is being made anew")]
         await self.objects.apply(obj, self.events, [render.secret(obj, wanted)])
-        if wanted != text and verdict.reason not in _TOLD_BY_THE_SECRET:
+        if wanted != text and verdict.reason not in _SHOWN_BY_THE_SECRET:
             note = f"A new token of {obj.spec.username} is in Secret {ref.name}: {verdict.words}"
             self.events.normal(obj, verdict.reason, note, "Issue")
         await self._tidy(obj, ref.name)
-        held = decide.judge(request, key, wanted, self.client.clock.time()).held
-        self._hold(obj, held)
-        until = times.write(held.expires_at) if held is not None else "an unknown time"
+        token = decide.judge(request, key, wanted, self.client.clock.time()).token
+        self._remember(obj, token)
+        until = times.write(token.expires_at) if token is not None else "an unknown time"
         return [Finding(True, "TokenValid", f"Secret {ref.name} has a token that ends at {until}")]
 
     def _new(self, obj: Token, key: bytes) -> str:
-        """A token to put into the Secret: the one that we made last, as long as that is right."""
+        """Return a token for the Secret: the last one that was minted while it is valid."""
         now, request = self.client.clock.time(), token_request(obj.spec)
         made = self._states.of(obj).made
         if made is None or decide.judge(request, key, made, now).reason:
@@ -117,11 +117,11 @@ class TokenReconciler(Reconciler[Token]):
         return made
 
     def requeue_after(self, obj: Token) -> float | None:
-        """When the token is to be renewed, or has ended."""
-        held = self._states.of(obj).held
-        if held is None:
+        """Return the seconds until the token is renewed or expires."""
+        token = self._states.of(obj).token
+        if token is None:
             return None
-        when = held.renew_at if obj.spec.refresh else float(held.expires_at)
+        when = token.renew_at if obj.spec.refresh else float(token.expires_at)
         left = when - self.client.clock.time()
         if left <= 0 and not obj.spec.refresh:
             return None
@@ -129,18 +129,18 @@ class TokenReconciler(Reconciler[Token]):
 
     def status(self, obj: Token) -> Status:
         """When the token was made and when it ends."""
-        held = self._states.of(obj).held
-        if held is None:
+        token = self._states.of(obj).token
+        if token is None:
             return obj.status
         return msgspec.structs.replace(
             obj.status,
-            issued_at=times.write(held.issued_at),
-            expires_at=times.write(held.expires_at),
+            issued_at=times.write(token.issued_at),
+            expires_at=times.write(token.expires_at),
         )
 
-    def _hold(self, obj: Token, held: Held | None) -> None:
-        if held is not None:
-            self._states.of(obj).held = held
+    def _remember(self, obj: Token, token: SignedToken | None) -> None:
+        if token is not None:
+            self._states.of(obj).token = token
 
     def _no_key(self, space: str, ref: SecretKeySelector) -> Finding:
         name, key = ref.name, ref.key
@@ -154,7 +154,7 @@ class TokenReconciler(Reconciler[Token]):
         )
 
     async def _taken_over(self, obj: Token, secret: Secret, key_name: str) -> bool:
-        """Make a Secret ours that slurm-operator made: it says there that the key owns it."""
+        """Adopt a Secret of slurm-operator, whose owner reference names the key's Secret."""
         meta, of = secret.metadata, secret.metadata.controller
         key = self._caches.secrets.get(f"{meta.namespace}/{key_name}")
         if of is None or key is None:
@@ -174,7 +174,7 @@ class TokenReconciler(Reconciler[Token]):
         return True
 
     async def _tidy(self, obj: Token, name: str) -> None:
-        """Take away what was made under another name."""
+        """Delete Secrets of this Token with a former name."""
         for one in self._caches.secrets_of.get(owned_by(TOKENS, obj)):
             if one.metadata.name != name:
                 await self.objects.remove(obj, self.events, "Secret", one.metadata.name)

@@ -96,7 +96,7 @@ def _gpus(nodeset: NodeSet, cluster: ClusterInputs, slurmd: Json) -> list[Findin
     if nodeset.spec.scaling_mode == "DaemonSet" and "nodename" in (gres_conf or "").lower():
         # Its nodes have the names of their Kubernetes nodes.
         gres_conf = None
-    declared = gpus.Declared(
+    declared = gpus.GpuSpec(
         slurmd=slurmd,
         gres=parameters.read(nodeset.spec.extra_conf).gres,
         node=names.slurm_node_name(nodeset, 0),

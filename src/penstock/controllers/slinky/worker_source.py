@@ -244,7 +244,9 @@ class NodeSetSource(WorkerSource):
                 return []
             beside = self._caches.nodesets_of.get(controller.metadata.key)
             pods = (pod for one in beside for pod in self._caches.workers_of(one))
-            found = cgroups.outside(cgroups.machines(self.workers.marks.comment, nodes.value, pods))
+            found = cgroups.external(
+                cgroups.other_nodes(self.workers.marks.comment, nodes.value, pods)
+            )
         else:
             found = cgroups.shared(controller.spec.extra_conf, cgroup_conf(cluster))
         state.shares_cgroup_conf = found is not None

@@ -52,7 +52,7 @@ def requeue_after(view: RegistrationView, now: float) -> float | None:
 
 
 def is_registered(found: Fact[Registration]) -> bool:
-    """Whether slurmdbd said that it has the cluster."""
+    """Return whether slurmdbd lists the cluster with a control host."""
     return isinstance(found, Known) and found.value.complete
 
 

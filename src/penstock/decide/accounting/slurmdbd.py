@@ -1,4 +1,4 @@
-"""What the container of slurmdbd says: which file it runs with, and how its database is doing."""
+"""Log of slurmdbd's container: the active slurmdbd.conf and the state of the database."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from penstock.decide.observed.pod_failure import termination_message
 MARK = "penstock: "
 REACHABLE = "DatabaseReachable"
 IN_VAIN = "slurmdbd must be up at slurmctld start time"
-"""With these words a slurmctld ends that was stopped while it waited for slurmdbd at its start."""
+"""Last words of a slurmctld that was stopped while it waited for slurmdbd at its start."""
 PAUSE_S = 30.0
 
 _DATABASE = re.compile(
     r"(?:\[[^]]*\] |slurmdbd: )*error: (mysql_real_connect failed: .*|mysql_query failed: .*)"
 )
 _REFUSALS = re.compile(r"mysql_real_connect failed: (1044|1045|1049|1130|1698) ")
-"""Access denied, no such database, host not allowed: nothing comes of waiting."""
+"""Access denied, no such database, host not allowed: errors that waiting does not end."""
 _LETTERS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a log of slurmdbd tells; empty where it tells nothing."""
+class SlurmdbdReport:
+    """State that the log of slurmdbd's container shows; a field without a line is empty."""
 
     effective: str = ""
     """Hash of the file that slurmdbd runs with."""
-    refused: str = ""
-    """Hash of the file that it does not take."""
+    rejected: str = ""
+    """Hash of the file that it rejected."""
     words: str = ""
-    """Why not."""
+    """The reason, in slurmdbd's words."""
     database: str = ""
-    """Why its database does not answer, by the last that was heard."""
+    """Last error of the connection to the database; empty while it works."""
 
 
-def read(log: str) -> Said:
-    """The last word on each.
+def read(log: str) -> SlurmdbdReport:
+    """Read a log; later lines replace earlier ones.
 
-    Only a line feed ends a line: what slurmdbd repeats may have anything else in it.
+    Only a line feed ends a line: a text that slurmdbd quotes may have other separators.
     """
-    effective = refused = words = lost = reason = ""
+    effective = rejected = words = lost = reason = ""
     for line in log.split("\n"):
         if found := _DATABASE.match(line):
             reason = found[1].strip()
@@ -53,38 +53,38 @@ def read(log: str) -> Said:
         what, _, rest = line.removeprefix(MARK).partition(" ")
         match what:
             case "effective":
-                effective, refused, words = rest.strip(), "", ""
+                effective, rejected, words = rest.strip(), "", ""
             case "refused":
-                refused, _, words = rest.partition(": ")
+                rejected, _, words = rest.partition(": ")
             case "database" if rest.strip() == "ok":
                 lost = reason = ""
             case "database":
                 lost = rest.partition(": ")[2]
             case _:
                 pass
-    # slurmdbd knows better than its client why the database does not answer.
-    return Said(effective, refused, words[:_LETTERS], (reason or lost)[:_LETTERS])
+    # The error of slurmdbd itself is more precise than that of the client in its container.
+    return SlurmdbdReport(effective, rejected, words[:_LETTERS], (reason or lost)[:_LETTERS])
 
 
-def database(said: Said, where: str) -> Finding:
-    """What is told of a slurmdbd that runs and is not ready; `where` is its database."""
+def database(report: SlurmdbdReport, where: str) -> Finding:
+    """Return the condition of a slurmdbd that runs and is not ready; `where` is its database."""
     kept = "slurmctld keeps its records until then"
-    if not said.database:
+    if not report.database:
         told = f"slurmdbd is starting, and waits for its database {where}; {kept}"
         return Finding(None, "WaitingForDatabase", told, type=REACHABLE)
-    if _REFUSALS.search(said.database):
-        told = f"The database {where} refuses slurmdbd: {said.database}; {kept}"
+    if _REFUSALS.search(report.database):
+        told = f"The database {where} refuses slurmdbd: {report.database}; {kept}"
         return Finding(False, "DatabaseRefuses", told, type=REACHABLE)
-    told = f"slurmdbd waits for its database {where}: {said.database}; {kept}"
+    told = f"slurmdbd waits for its database {where}: {report.database}; {kept}"
     return Finding(None, "DatabaseUnreachable", told, type=REACHABLE)
 
 
 def waited_in_vain(pods: Sequence[Pod], *, serves: bool | None, now: float) -> Pod | None:
-    """A pod of slurmctld that was ended because slurmdbd was late, and may start now.
+    """Return a pod of slurmctld that ended because slurmdbd was late, and may start now.
 
-    The kubelet would wait up to five minutes before it starts the container again. `serves` says
-    whether slurmdbd is there; None when nobody knows, as of an outside one: then it is tried some
-    time after it ended. `now` are Unix seconds.
+    The kubelet would wait up to five minutes before it starts the container again. `serves` is
+    None for an external slurmdbd, whose state is unknown: then the pod may start `PAUSE_S` after
+    its end. `now` is in Unix seconds.
     """
     if serves is False:
         return None

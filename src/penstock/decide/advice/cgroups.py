@@ -1,10 +1,9 @@
-"""One cgroup.conf for pods and for machines: what suits the one harms the other.
+"""Warning about a cgroup.conf that pods share with slurmd under systemd.
 
-slurmd of a pod has no systemd to ask for a scope, so its cgroup.conf says IgnoreSystemd=yes. On a
-machine with systemd the same key has slurmd make its cgroups beside those of systemd, which may
-move or remove them. slurmctld gives the one file to all that fetch it. IgnoreSystemdOnFailure=yes
-suits both: slurmd asks systemd where there is one, and makes its cgroups itself where there is
-none. Source: cgroup.conf(5).
+slurmd in a pod has no systemd, so its cgroup.conf has IgnoreSystemd=yes. Under systemd the same key
+makes slurmd create cgroups that systemd may move or remove. slurmctld sends one file to all nodes.
+IgnoreSystemdOnFailure=yes suits both: slurmd creates its cgroups itself only where systemd does
+not answer. Source: cgroup.conf(5).
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ _REMEDY = (
 
 @lru_cache(maxsize=64)
 def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
-    """What is told of a cluster whose slurm.conf names machines (NodeName) beside the pods.
+    """Return the condition of a cluster whose slurm.conf has NodeName lines.
 
-    Pods are dynamic nodes, which slurm.conf never names. None while the file harms nobody.
+    Pods are dynamic nodes, which have no such line. None while the file suits all nodes.
     """
     if (value := _harmful(cgroup_conf)) is None:
         return None
@@ -49,10 +48,10 @@ def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
     return Finding(True, _KEY, told, type=SHARED)
 
 
-def outside(seen: Sequence[str]) -> Finding | None:
-    """What is told of an outside slurmctld that has these machines as well as pods.
+def external(seen: Sequence[str]) -> Finding | None:
+    """Return the condition of an external slurmctld with nodes that are no pods.
 
-    slurmrestd does not show its cgroup.conf; a worker, which has fetched it, does.
+    slurmrestd does not show its cgroup.conf. A worker has fetched it (see `fetched`).
     """
     if not seen:
         return None
@@ -65,7 +64,7 @@ def outside(seen: Sequence[str]) -> Finding | None:
 
 
 def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
-    """What is told of these machines by the cgroup.conf that a worker fetched; often nothing."""
+    """Return a warning for nodes that are no pods, from a worker's cgroup.conf; empty for none."""
     value = _harmful(cgroup_conf)
     if value is None or not seen:
         return ""
@@ -76,8 +75,8 @@ def fetched(cgroup_conf: str, seen: Sequence[str]) -> str:
     )
 
 
-def machines(keys: CommentKeys, nodes: Mapping[str, Node], pods: Iterable[Pod]) -> list[str]:
-    """The nodes that are neither these pods nor, by their record, an operator's other ones."""
+def other_nodes(keys: CommentKeys, nodes: Mapping[str, Node], pods: Iterable[Pod]) -> list[str]:
+    """Return the nodes that are neither these pods nor, by their comment, an operator's others."""
     hosts = {pod.host for pod in pods}
     return sorted(
         name
@@ -87,6 +86,6 @@ def machines(keys: CommentKeys, nodes: Mapping[str, Node], pods: Iterable[Pod]) 
 
 
 def _harmful(cgroup_conf: str) -> str | None:
-    """The value of the key that only pods need, when it is set."""
+    """Return the value of IgnoreSystemd when it is true."""
     value = Document.parse(cgroup_conf).get(_KEY) or ""
     return value if value.lower() in {"yes", "true", "1"} else None

@@ -1,12 +1,12 @@
-"""Which rights the containers of jobs want that a worker's own container does not have.
+"""Rights that containers of jobs need and a worker's container lacks.
 
-enroot makes a user namespace and mounts in it, so the container of slurmd must be let do that. When
-it is not, a job fails with EPERM in enroot's words, which the operator does not see. What a pod is
-given is declared, so it is told by that.
+enroot creates a user namespace and mounts in it, so slurmd's container needs the rights for both.
+Without them a job fails with EPERM in enroot's output, which the operator does not read. So the
+condition is derived from the pod's securityContext.
 
 Sources: enroot's doc/requirements.md (namespaces); capabilities(7), CAP_SYS_ADMIN; containerd's
-default profile of seccomp, which refuses unshare(2) and mount(2) without that capability, and of
-AppArmor, which refuses mount(2) in any case; Kubernetes' PodSpec (securityContext).
+default profile of seccomp, which denies unshare(2) and mount(2) without that capability, and of
+AppArmor, which denies mount(2) in any case; Kubernetes' PodSpec (securityContext).
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ Json = Mapping[str, Any]
 
 
 def finding(slurmd: Json, pod: Json, before: Iterable[Condition]) -> Finding | None:
-    """What a user is told about a NodeSet whose workers have enroot; None when they have none.
+    """Return the condition of a NodeSet whose workers have enroot; None when they never had it.
 
-    `slurmd` is the worker's container and `pod` its pod's spec, as they are made; `before` are the
-    NodeSet's conditions. It is a remark: a worker is ready without these rights, and Slurm's other
-    jobs run there.
+    `slurmd` is the worker's rendered container and `pod` its pod's spec; `before` are the
+    NodeSet's conditions. It does not affect Ready: other jobs run without these rights.
     """
     if not has_enroot(slurmd):
         if find(before, LIMITED) is None:
@@ -58,7 +57,7 @@ def has_enroot(slurmd: Json) -> bool:
 
 
 def missing(slurmd: Json, pod: Json) -> list[str]:
-    """The rights that are not given, the most telling first; none for a privileged container."""
+    """Return the missing rights, the most important first; none for a privileged container."""
     own, shared = _context(slurmd), _context(pod)
     if own.get("privileged"):
         return []

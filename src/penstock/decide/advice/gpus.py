@@ -1,8 +1,8 @@
 """Whether the three places in which GPUs are declared agree: the pod, Gres and gres.conf.
 
-The pod's resources say how many devices a container is given, Gres of the node how many jobs may
-ask for, gres.conf which files they are. Nobody else compares them: with too few files slurmctld
-drains the node, with too many devices some are never used.
+The pod's resources define how many devices a container gets, Gres of the node how many jobs may
+request, gres.conf which device files these are. Nothing else compares them: with too few files
+slurmctld drains the node, with too many devices some are never used.
 
 Sources: slurm.conf(5), GresTypes and Gres; gres.conf(5), AutoDetect, Count, File, MultipleFiles,
 Name, NodeName; Kubernetes documentation, "Schedule GPUs", and NVIDIA's names of MIG devices.
@@ -34,8 +34,8 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """What is declared of one node.
+class GpuSpec:
+    """The three declarations of GPUs for one node.
 
     `gres_conf` is None when its content is not known or there is none, `types` (GresTypes) when
     slurm.conf is written elsewhere.
@@ -48,10 +48,11 @@ class Declared:
     types: str | None = None
 
 
-def finding(of: Declared, before: Iterable[Condition]) -> Finding | None:
-    """What a user is told about a NodeSet with GPUs; None for one that never had any.
+def finding(of: GpuSpec, before: Iterable[Condition]) -> Finding | None:
+    """Return the condition of a NodeSet with GPUs; None for one that never had any.
 
-    It is a remark: Slurm itself refuses or drains what cannot work. `before` are its conditions.
+    It does not affect Ready: slurmctld itself rejects or drains such nodes. `before` are the
+    NodeSet's conditions.
     """
     found = differences(of)
     if found:
@@ -61,8 +62,8 @@ def finding(of: Declared, before: Iterable[Condition]) -> Finding | None:
     return None
 
 
-def differences(of: Declared) -> list[str]:
-    """In words; empty when all that is said agrees. What is said nowhere differs from nothing."""
+def differences(of: GpuSpec) -> list[str]:
+    """Return the differences as messages. A value that is declared nowhere differs from none."""
     given, asked = devices(of.slurmd), gres(of)
     files = listed(of.gres_conf, of.node) if of.gres_conf is not None else None
     found: list[str] = []
@@ -92,7 +93,7 @@ def devices(slurmd: Json) -> dict[str, int]:
     return found
 
 
-def gres(of: Declared) -> int:
+def gres(of: GpuSpec) -> int:
     """How many GPUs of all types jobs may ask a node for."""
     every = counts(of.gres)
     return sum(count for name, count in every.items() if name.split(":")[0].lower() == GPU)

@@ -1,4 +1,4 @@
-"""Pods in their machine's network: what a user is told of what that opens.
+"""Condition of pods with hostNetwork, whose ports are open at the Kubernetes node's addresses.
 
 Source: Kubernetes documentation, "Pod Security Standards" (Host Namespaces, Host Ports).
 """
@@ -15,7 +15,7 @@ EXPOSED = "HostNetworkExposed"
 
 
 def findings(pod: Json, listens: str, before: Iterable[Condition]) -> list[Finding]:
-    """A remark while pods of this spec are in the host's network; that it is over, when it was.
+    """Return the condition while the pod spec has hostNetwork, and its end after that.
 
     `listens` names the daemons and their ports; `before` are the object's conditions.
     """

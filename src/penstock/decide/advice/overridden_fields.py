@@ -1,8 +1,8 @@
-"""Fields that somebody set and a declaration, such as a Helm release, then set to something else.
+"""Overridden fields: a declaration, such as a Helm release, overwrote a field of someone else.
 
-Who set which field stands in metadata.managedFields, so nothing has to be remembered but the object
-as it was seen last. Source: Kubernetes API reference, ManagedFieldsEntry and "Server-Side Apply":
-`f:` a field; a list is taken as a whole here.
+metadata.managedFields names the manager of each field, so the object's last version is enough to
+compare with. Source: Kubernetes API reference, ManagedFieldsEntry and "Server-Side Apply": `f:` is
+a field; a list is compared as a whole here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Path = tuple[str, ...]
 OURS = "penstock"
 _APPLY = frozenset({"kubectl-client-side-apply", "kubectl-last-applied"})
 _SHOWN = 80
-"""Characters of a value that are told."""
+"""Characters of a value that the message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
-class SetBack:
-    """One field of the spec: its value and who had set it, its value now and who has set that."""
+class OverriddenField:
+    """One field of the spec: former value and manager, present value and manager."""
 
     path: str
     was: Any
@@ -36,40 +36,40 @@ class SetBack:
         return f"{self.path}={_value(self.was)} (set by {self.of}) is now {_value(self.now)}"
 
 
-def set_back(old: Json, new: Json) -> tuple[SetBack, ...]:
-    """The fields of `new` that a declaration has taken from others, sorted by path.
+def find_overridden(old: Json, new: Json) -> tuple[OverriddenField, ...]:
+    """Return the fields of `new` that a declaration took from other managers, sorted by path.
 
-    What people do by hand (kubectl patch, edit, scale) and what the operator writes takes nothing
-    back, it is the latest that is wanted.
+    A change by hand (kubectl patch, edit, scale) or by the operator overrides nothing: it is the
+    latest desired state.
     """
     before, after = dict(_owners(old)), dict(_owners(new))
     took = {path: _took(owners, before.get(path, {})) for path, owners in after.items()}
     every = sorted({name for names in took.values() for name in names})
-    found: list[SetBack] = []
+    found: list[OverriddenField] = []
     for path in sorted(before.keys() | after.keys()):
         had = before.get(path, {})
-        # Nobody owns what is gone: it was one of those who took something else.
+        # A removed field has no manager: one of those who took another field removed it.
         by = next((one for one in took.get(path, every) if one not in had), "")
         of = next((name for name in sorted(had) if name != by), "")
         was, now = _at(old, path), _at(new, path)
         if by and of and was != now:
-            found.append(SetBack(".".join(path), was, of, now, by))
+            found.append(OverriddenField(".".join(path), was, of, now, by))
     return tuple(found)
 
 
-def told(found: tuple[SetBack, ...]) -> str:
-    """All of them in one sentence."""
+def describe(found: tuple[OverriddenField, ...]) -> str:
+    """Return one sentence that names all overridden fields."""
     by = ", ".join(sorted({one.by for one in found}))
     return f"{by} has set what others had set: {list_some([str(one) for one in found], '; ')}"
 
 
 def _took(owners: dict[str, bool], had: dict[str, bool]) -> list[str]:
-    """Who declares a field that was not theirs."""
+    """Return the declaring managers of a field that they did not have before."""
     return [name for name, declares in owners.items() if declares and name not in had]
 
 
 def _owners(obj: Json) -> Iterator[tuple[Path, dict[str, bool]]]:
-    """By path of the spec its managers, and whether each of them declares."""
+    """Yield each path of the spec with its managers and whether each of them declares."""
     found: dict[Path, dict[str, bool]] = {}
     for entry in cast("list[Json]", obj.get("metadata", {}).get("managedFields") or []):
         fields = cast("Json", entry.get("fieldsV1") or {})

@@ -1,4 +1,4 @@
-"""What to do when a namespace's pod security level refuses a worker.
+"""Condition and remedy when a namespace's pod security level rejects a worker.
 
 Source: Kubernetes documentation, "Pod Security Standards" and "Pod Security Admission";
 slurm.conf(5), SlurmdUser: slurmd runs as root, since it starts the jobs of all users.
@@ -24,15 +24,15 @@ _LESS = (
 )
 
 
-def finding(refusal: str) -> Finding | None:
-    """The condition for what the API server said to a pod; None when it was about something else.
+def finding(rejection: str) -> Finding | None:
+    """Return the condition for the API server's rejection of a pod; None for another cause.
 
-    Below `restricted` it is only about rights that a worker can do without.
+    Below `restricted` a worker can be declared without the rights that are rejected.
     """
-    found = _VIOLATES.search(refusal)
+    found = _VIOLATES.search(rejection)
     if found is None:
         return None
-    level, which = found[1], refusal[found.end() :]
+    level, which = found[1], rejection[found.end() :]
     advice = _ROOT if level == "restricted" else _LESS
     words = (
         f"The namespace enforces pod security `{level}`, which refuses a worker: {which}{advice}"

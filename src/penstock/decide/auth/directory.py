@@ -1,8 +1,8 @@
-"""What sssd of a login pod says of its directory.
+"""State of the directory service that sssd of a login pod uses, read from sssd's log.
 
-sssd keeps local users working while it has no directory, so the pods stay ready and nothing else
-tells. Its words are those of SSSD's src/providers/ldap; the search bases are shown by our image
-only (`images/entrypoints/sssd_lines.py`), since sssd itself has them as traces.
+Local users work without the directory, so the pods stay ready and no other signal exists. The lines
+are those of SSSD's src/providers/ldap. Only our image prints the search bases
+(`images/entrypoints/sssd_lines.py`); sssd itself has them as traces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.api.kubernetes.conditions import Finding, find
 from penstock.api.kubernetes.meta import Condition
 
 FAILING = "DirectoryFailing"
-"""The condition's type. It leaves Ready alone."""
+"""The condition's type. It does not affect Ready."""
 _BACKENDS = re.compile(r"^[ \t]*+id_provider[ \t]*+=[ \t]*+(?!proxy|files)\w", re.MULTILINE)
 _BIND = "Bind result: "
 _CODE = re.compile(r"\((\d{1,9})\)")
@@ -34,12 +34,12 @@ _SUCCESS = "0"
 
 
 def asks(conf: str) -> bool:
-    """Whether an sssd.conf has users who are elsewhere: what is in files cannot refuse anybody."""
+    """Return whether an sssd.conf names a directory service; users in files need none."""
     return _BACKENDS.search(conf) is not None
 
 
 class _Search(NamedTuple):
-    """What a line says of one search."""
+    """The result of one search in a line of the log."""
 
     words: str
     code: str
@@ -61,50 +61,50 @@ def _searched(line: str) -> _Search | None:
     end = base.rfind("]")
     if end < 0:
         return None
-    told = f"{mark}{rest[: code.end()]}{words}"
-    return _Search(told, code[1], f"base: [{base[: end + 1]}")
+    words = f"{mark}{rest[: code.end()]}{words}"
+    return _Search(words, code[1], f"base: [{base[: end + 1]}")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What is still true of what one sssd said: its last connection, and each search base."""
+class DirectoryState:
+    """Last known state of one sssd: error of the connection, and error of each search base."""
 
     connection: str = ""
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def after(self, log: str) -> Said:
-        """The same, once it has said more; lines that were counted may come again."""
+    def after(self, log: str) -> DirectoryState:
+        """Return the state after more lines of the log; lines may be repeated."""
         connection, bind, bases = self.connection, "", dict(self.bases)
         # Only a line feed ends a line: a name in it may have any other separator of Unicode.
         for whole in log.split("\n")[-MOST_LINES:]:
             line = whole[:LONGEST_LINE]
-            if told := _bound(line):
-                bind = told
+            if words := _bound(line):
+                bind = words
             elif found := _REFUSED.search(line):
                 # The number is sssd's own for the words that follow.
-                told = found[1] + found[2]
-                connection, bind = f"{bind}; {told}" if bind else told, ""
+                words = found[1] + found[2]
+                connection, bind = f"{bind}; {words}" if bind else words, ""
             elif _CONNECTED in line:
                 connection, bind = "", ""
             elif (search := _searched(line)) is not None:
                 bases.pop(search.base, None)
                 if search.code != _SUCCESS and len(bases) < MOST_BASES:
                     bases[search.base] = f"{search.words}, {search.base}"
-        return Said(connection, bases)
+        return DirectoryState(connection, bases)
 
     @property
     def words(self) -> str:
-        """What is wrong, in sssd's words; empty when nothing is known to be."""
+        """Return the errors in sssd's words; empty while none is known."""
         return "; ".join(filter(None, (self.connection, *self.bases.values())))
 
 
 def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) -> list[Finding]:
-    """The condition: there from the first trouble on. `every` has the words by pod."""
-    told = {words: pod for pod, words in sorted(every.items(), reverse=True) if words}
-    if told:
-        # One pod of those that say the same is enough.
-        said = "; ".join(f"sssd of {pod} says: {words}" for words, pod in told.items())
-        message = f"{said}. Directory users are not known here; correct Secret {secret}"
+    """Return the condition from the first error on. `every` has the errors of each pod."""
+    pods = {words: pod for pod, words in sorted(every.items(), reverse=True) if words}
+    if pods:
+        # One pod is enough of those with the same errors.
+        errors = "; ".join(f"sssd of {pod} says: {words}" for words, pod in pods.items())
+        message = f"{errors}. Directory users are not known here; correct Secret {secret}"
         return [Finding(True, "SssdFails", message, type=FAILING)]
     if find(old, FAILING) is None:
         return []
@@ -112,7 +112,7 @@ def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) ->
 
 
 def news(findings: Iterable[Finding], old: Iterable[Condition]) -> str:
-    """What is to be told by an event: trouble that the condition does not have already."""
+    """Return the message of the event to emit: an error that the condition does not have yet."""
     before = find(old, FAILING)
     for one in findings:
         if one.type == FAILING and not one.inverted:

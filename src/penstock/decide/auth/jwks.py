@@ -1,4 +1,4 @@
-"""Whether the JWKS file of outside token issuers can be handed to Slurm."""
+"""Check of the JWKS file of external token issuers before Slurm gets it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from penstock.api.kubernetes.spec_parts import ConfigMapKeySelector
 
 
 def finding(ref: ConfigMapKeySelector, namespace: str, text: str | None) -> Finding | None:
-    """What is wrong with the file, None where nothing is.
+    """Return the error of the file; None when it is valid.
 
-    `text` is what stands there, bytes that are not UTF-8 as surrogates; None where it is absent. A
-    JWKS is JSON, which is UTF-8. Source: RFC 7517, RFC 8259.
+    `text` is its content with surrogates for bytes that are not UTF-8, None when the file is
+    absent. A JWKS is JSON, which is UTF-8. Source: RFC 7517, RFC 8259.
     """
     if text is None:
         return Finding(

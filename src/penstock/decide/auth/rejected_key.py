@@ -14,36 +14,36 @@ from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.decide.observed.pod import SLURMD, slurmd_container, slurmd_started_at
 
 PATIENCE_S = 15.0
-"""A slurmd that is not ready for so long is asked why: its tries are ten seconds apart."""
+"""Seconds after which the log of a slurmd that is not ready is read; it retries every ten."""
 FOLDER = "/etc/slurm"
 _NO_KEY = "Protocol authentication error"
-"""What a daemon with another key than slurmctld's is told. Source: slurm_errno.h, 1007."""
+"""slurmctld's reply to a daemon with another key. Source: slurm_errno.h, 1007."""
 _FETCH = "failed to fetch remote configs"
-"""What slurmd says each time that it does not get its configuration, with the reason after it."""
+"""slurmd's log line each time that it does not get its configuration; the reason follows."""
 _STARTED = "slurmd started on"
-"""What slurmd says once it has its configuration."""
+"""slurmd's log line once it has its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A worker whose slurmd slurmctld does not believe."""
+class KeyRejection:
+    """A worker whose key slurmctld rejects, with slurmd's words."""
 
     pod: str
     words: str
 
 
 def starting(pods: Sequence[Pod]) -> Pod | None:
-    """A worker whose slurmd runs and has not registered: its log says why."""
+    """Return a worker whose slurmd runs and has not registered; the reason is in its log."""
     return next(filter(_starts, pods), None)
 
 
 def late(pods: Sequence[Pod], now: float) -> list[Pod]:
-    """The workers of which that holds for longer than a start takes."""
+    """Return the workers whose slurmd has not registered in the time that a start takes."""
     return [pod for pod in pods if _starts(pod) and _waited(pod, now) >= PATIENCE_S]
 
 
 def late_in(pods: Sequence[Pod], now: float) -> float | None:
-    """Seconds until the next one is late; None while none starts."""
+    """Return the seconds until the next worker is late; None while none starts."""
     waits = [PATIENCE_S - _waited(pod, now) for pod in pods if _starts(pod)]
     return min((max(1.0, wait) for wait in waits if wait > 0), default=None)
 
@@ -60,11 +60,11 @@ def _waited(pod: Pod, now: float) -> float:
     return 0.0 if began is None else now - began
 
 
-def refusal(pod: Pod, log: str) -> Refusal | None:
-    """What the log of a slurmd says of a key that slurmctld does not take."""
+def find_rejection(pod: Pod, log: str) -> KeyRejection | None:
+    """Return the rejection of a worker's key that slurmd's log shows; None for none."""
     last = log.rpartition(_FETCH)[2] if _FETCH in log else ""
     denied = _NO_KEY in last and _STARTED not in last
-    return Refusal(pod.metadata.name, _NO_KEY) if denied else None
+    return KeyRejection(pod.metadata.name, _NO_KEY) if denied else None
 
 
 def source(pod: Json, file: str) -> SecretKeySelector | None:
@@ -89,7 +89,7 @@ def source(pod: Json, file: str) -> SecretKeySelector | None:
 
 
 def _found(volume: Json, path: str) -> SecretKeySelector | None:
-    """The last source that brings a path: it is the one that is there."""
+    """Return the last source of a path: it covers the ones before."""
     every = [one for one in _files(volume) if one[0] == path or (one[0] == "" and path)]
     if not every:
         return None
@@ -109,11 +109,13 @@ def _files(volume: Json) -> Iterator[tuple[str, str, str]]:
             yield "", name, ""
 
 
-def finding(refused: Refusal, own: SecretKeySelector | None, wanted: SecretKeySelector) -> Finding:
-    """What is told of it. `own` is whence the worker has its key, `wanted` whence slurmctld."""
+def finding(
+    rejected: KeyRejection, own: SecretKeySelector | None, wanted: SecretKeySelector
+) -> Finding:
+    """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
     told = (
-        f"authentication failed: slurmctld does not take the slurm.key of slurmd of {refused.pod} "
-        f"({refused.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
+        f"authentication failed: slurmctld does not take the slurm.key of slurmd of {rejected.pod} "
+        f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
     )
     if own is None:
         told += ", the worker has one that is from no Secret: have it mount that one"

@@ -1,4 +1,4 @@
-"""Whether what a Token's Secret holds is the token that is wanted, or a new one must be made."""
+"""Comparison of the JWT in a Token's Secret with the spec: keep it or issue a new one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUTINE = "TokenRenewed"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SignedToken:
     """A token that the key signed. Times are Unix seconds."""
 
     claims: Mapping[str, Any]
@@ -33,15 +33,15 @@ class Held:
 
     @property
     def renew_at(self) -> float:
-        """From when on it is replaced, if it is to be refreshed."""
+        """Time from which on it is replaced if spec.refresh is true."""
         return self.issued_at + RENEW_AT * (self.expires_at - self.issued_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is held, and why it is not what is wanted: Reason and words, empty when it is."""
+    """The token in the Secret, and reason and words of why it must be replaced; empty if not."""
 
-    held: Held | None
+    token: SignedToken | None
     reason: str = ""
     words: str = ""
 
@@ -75,31 +75,32 @@ def identity_claims(request: TokenRequest) -> dict[str, Any]:
 
 
 def judge(request: TokenRequest, key: bytes, token: str | None, now: float) -> Verdict:
-    """Compare what is held with what is declared. `token` is None when nothing is held."""
+    """Compare the token in the Secret with the request. `token` is None without a Secret."""
     if token is None:
         return Verdict(None, "TokenMissing", "there was none")
     try:
         claims = jwt.signed_claims(key, token)
-        held = Held(claims, int(claims["iat"]), int(claims["exp"]))
+        signed = SignedToken(claims, int(claims["iat"]), int(claims["exp"]))
     except jwt.JwtError as error:
         return Verdict(None, "KeyChanged", f"what was there is not of the present key: {error}")
     except (KeyError, TypeError, ValueError):
         return Verdict(None, "TokenUnreadable", "what was there does not say how long it is valid")
     if claims.get("sun") != request.username:
         words = f"what was there speaks for {claims.get('sun')}"
-        return Verdict(held, "UserChanged", words)
+        return Verdict(signed, "UserChanged", words)
     wanted = identity_claims(request)
     if {name: claims.get(name) for name in ("uid", "gid", "id")} != {
         name: wanted.get(name) for name in ("uid", "gid", "id")
     }:
-        return Verdict(held, "IdentityChanged", "spec.identity has changed")
-    if held.expires_at - held.issued_at != lifetime_s(request):
-        return Verdict(held, "LifetimeChanged", "spec.lifetime has changed")
-    if now >= held.expires_at:
-        return Verdict(held, "TokenExpired", f"it ended at {times.write(held.expires_at)}")
-    if now < held.issued_at - AHEAD_S:
-        words = f"it is not valid before {times.write(held.issued_at)}: the clock was ahead then"
-        return Verdict(held, "TokenNotValidYet", words)
-    if now >= held.renew_at:
-        return Verdict(held, ROUTINE, "four fifths of its life have passed")
-    return Verdict(held)
+        return Verdict(signed, "IdentityChanged", "spec.identity has changed")
+    if signed.expires_at - signed.issued_at != lifetime_s(request):
+        return Verdict(signed, "LifetimeChanged", "spec.lifetime has changed")
+    if now >= signed.expires_at:
+        return Verdict(signed, "TokenExpired", f"it ended at {times.write(signed.expires_at)}")
+    if now < signed.issued_at - AHEAD_S:
+        start = times.write(signed.issued_at)
+        words = f"it is not valid before {start}: the clock was ahead then"
+        return Verdict(signed, "TokenNotValidYet", words)
+    if now >= signed.renew_at:
+        return Verdict(signed, ROUTINE, "four fifths of its life have passed")
+    return Verdict(signed)

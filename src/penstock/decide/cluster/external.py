@@ -13,7 +13,7 @@ from penstock.api.cluster.trigger import Trigger
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
 from penstock.base.text import list_some
-from penstock.decide.auth.rejected_key import Refusal
+from penstock.decide.auth.rejected_key import KeyRejection
 from penstock.decide.cluster.connectivity import End, closed
 from penstock.decide.config.triggers import REJECTED, WAITING, TriggerStep
 from penstock.model.cluster import Cluster
@@ -30,7 +30,7 @@ def answers(
     cluster: Cluster,
     said: Fact[object],
     way: End = End.OPEN,
-    refusal: Refusal | None = None,
+    rejected: KeyRejection | None = None,
 ) -> Finding:
     """Whether the outside slurmctld works.
 
@@ -47,11 +47,11 @@ def answers(
             f"(or its clock differs from ours). {said.why}"
         )
         return Finding(False, "AuthenticationFailed", told)
-    if refusal is not None:
+    if rejected is not None:
         ref = cluster.slurm_key
         told = (
             f"authentication failed: slurmctld at {where} does not take the slurm.key that slurmd "
-            f"of {refusal.pod} has ({refusal.words}): put the key of that slurmctld into Secret "
+            f"of {rejected.pod} has ({rejected.words}): put the key of that slurmctld into Secret "
             f"{ref.name}, key {ref.key}"
         )
         return Finding(False, "AuthenticationFailed", told)
@@ -99,12 +99,12 @@ def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object
 
 
 def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> TriggerStep:
-    """Reconfigures and restarts that are asked for by annotations: each is refused once."""
+    """Reconfigures and restarts that are asked for by annotations: each is rejected once."""
     status = {one.name: one for one in done}
     for name, key in (("reconfigure", RECONFIGURE), ("restart", RESTART)):
         value = annotations.get(key, "")
         old = status.get(name)
         if value and (old is None or old.value != value or old.result == WAITING):
-            refused = Trigger(name=name, value=value, result=REJECTED, message=_NOT_OURS, time=now)
-            status[name] = refused
+            rejected = Trigger(name=name, value=value, result=REJECTED, message=_NOT_OURS, time=now)
+            status[name] = rejected
     return TriggerStep(tuple(status[name] for name in sorted(status)))

@@ -1,6 +1,6 @@
-"""What the reconfigure container says of configurations: its lines, read back.
+"""Acknowledgements of configurations, parsed from the lines of the container `reconfigure`.
 
-The lines are described in render/shell/reconfigure.sh. Later ones count more than earlier ones.
+render/shell/reconfigure.sh documents the lines. Later lines replace earlier ones.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ class Acknowledgements:
     blocked_by: str = ""
     reconfigured: Mapping[str, str | None] = field(default_factory=_verdicts)
     release: str = ""
-    """Version of Slurm in the container's image; empty when it was not told, or long ago."""
+    """Version of Slurm in the container's image; empty when the log does not have it any more."""
     has_lines: bool = False
     """Whether there is any such line."""
 
 
 def read(log: str) -> Acknowledgements:
-    """The answers in a container's log; lines of other forms are for people.
+    """Read the acknowledgements in a container's log; other lines are for people.
 
-    Only a line feed ends a line: the container prints nothing else that could, but what it quotes
-    was said by slurmctld, in whatever characters.
+    Only a line feed ends a line: the container quotes slurmctld, whose messages may have other
+    separators.
     """
     tried: dict[str, str | None] = {}
     untried: dict[str, str] = {}
     reconfigured: dict[str, str | None] = {}
-    refused: dict[str, str] = {}
+    rejected: dict[str, str] = {}
     effective = waits = pending = release = ""
     spoke = False
     for text in log.split("\n"):
@@ -76,18 +76,18 @@ def read(log: str) -> Acknowledgements:
             tried[found["of"]] = None if why is None else _plain(why)
             untried.pop(found["of"], None)
             if why is None:
-                # Tried anew, so what the real one said of it before is past.
-                refused.pop(found["of"], None)
+                # It was tried again, so an earlier verdict of the running slurmctld is obsolete.
+                rejected.pop(found["of"], None)
         elif found["verb"]:
             why = found["why"]
             reconfigured[found["of"]] = None if why is None else _plain(why)
         elif found["effective"]:
             effective, waits, pending = found["effective"], "", ""
-            refused.pop(effective, None)
+            rejected.pop(effective, None)
         elif found["pending"]:
             pending, waits = found["pending"], ""
         elif found["trouble"] == "refused":
-            refused[found["hash"]] = _plain(found["words"])
+            rejected[found["hash"]] = _plain(found["words"])
             waits = ""
         elif found["trouble"] == "untried":
             tried.pop(found["hash"], None)
@@ -95,10 +95,10 @@ def read(log: str) -> Acknowledgements:
         else:
             waits = _plain(found["words"])
     return Acknowledgements(
-        tried, untried, pending, effective, refused, waits, reconfigured, release, spoke
+        tried, untried, pending, effective, rejected, waits, reconfigured, release, spoke
     )
 
 
 def _plain(words: str) -> str:
-    """Without the times of Slurm's log: the same words are the same message then."""
+    """Remove the times of Slurm's log, so that the same error is the same message."""
     return _STAMP.sub("", words).strip() or "it gave no reason"

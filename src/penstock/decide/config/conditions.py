@@ -1,4 +1,4 @@
-"""What a user is told about a configuration: conditions, and the step that is taken, in words."""
+"""Conditions ConfigValid and ConfigApplied, and the messages of events about a configuration."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _INCLUDED = re.compile(r'"Include" failed in file \S+ line \d+')
 
 
 def has_worked(conditions: Sequence[Condition]) -> bool:
-    """Whether slurmctld has worked: the condition ConfigApplied is there from then on."""
+    """Return whether slurmctld has ever served: the condition ConfigApplied exists from then on."""
     return find(conditions, APPLIED) is not None
 
 
 def findings(
-    decision: ConfigStep, declared: Mapping[str, str], held: Collection[str] = ()
+    decision: ConfigStep, declared: Mapping[str, str], draining: Collection[str] = ()
 ) -> list[Finding]:
-    """ConfigValid and ConfigApplied, once slurmctld has worked.
+    """Return ConfigValid and ConfigApplied, once slurmctld has served.
 
-    `held` are partitions whose lines stay in the file for their jobs although nobody declares them.
+    `draining` are removed partitions whose lines stay in slurm.conf until their jobs end.
     """
     words = decision.words
     match decision.stage:
@@ -79,28 +79,28 @@ def findings(
                 Finding(None, "ConfigRestarting", told + _because(words), type=APPLIED),
             ]
         case Stage.REJECTED:
-            return rejected_findings(words, declared, held)
+            return rejected_findings(words, declared, draining)
         case Stage.ROLLED_BACK:
-            return rejected_findings(words, declared, held, tried=True)
+            return rejected_findings(words, declared, draining, tried=True)
 
 
 def rejected_findings(
-    words: str, declared: Mapping[str, str], held: Collection[str] = (), *, tried: bool = False
+    words: str, declared: Mapping[str, str], draining: Collection[str] = (), *, tried: bool = False
 ) -> list[Finding]:
-    """ConfigValid and ConfigApplied after a refusal; `tried` says that the trial start took it.
+    """Return ConfigValid and ConfigApplied of a rejected configuration.
 
-    `held` as in `findings`.
+    `tried` is true when the trial start accepted it. `draining` as in `findings`.
     """
     at = place(words, declared)
-    told = f"{_KEEPS}{words}{at}{_retained_hint(words, at, held)}"
+    told = f"{_KEEPS}{words}{at}{_retained_hint(words, at, draining)}"
     valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", told)
     return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
 
 
 def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: bool) -> str:
-    """The step by which a pod's slurmctld takes a configuration over, for an event.
+    """Return the event message for the step by which a pod's slurmctld applies a configuration.
 
-    `kind` is that of the cluster's object. `live` says that it is in effect without a reconfigure.
+    `kind` is that of the cluster's object. `live` means that no reconfigure is needed.
     """
     plan = decision.plan
     if restarts_slurmctld(plan) and persistent:
@@ -131,9 +131,9 @@ def _remarks(plan: Plan, persistent: bool) -> list[str]:
 
 
 def place(words: str, declared: Mapping[str, str]) -> str:
-    """The line of slurm.conf that a refusal is about, if its words lead to exactly one.
+    """Return the line of slurm.conf that slurmctld rejects, if its error fits exactly one.
 
-    slurmctld names what it stumbled over, not where that is. The line may be in an included file.
+    slurmctld names the faulty value, not its line. The line may be in an included file.
     """
     lines = [
         (file, number, line)
@@ -151,15 +151,15 @@ def place(words: str, declared: Mapping[str, str]) -> str:
     return f" (line {number} of {file}: {line.strip()})"
 
 
-def _retained_hint(words: str, at: str, held: Collection[str]) -> str:
-    """That a refusal may be about a line that the user has removed, and what to do."""
-    if not held:
+def _retained_hint(words: str, at: str, draining: Collection[str]) -> str:
+    """Return a hint that the rejected line may be one that the user has removed."""
+    if not draining:
         return ""
-    said = {one.rstrip(".") for one in _WORD.findall(words + at)}
-    named = [one for one in sorted(held) if one in said]
+    quoted = {one.rstrip(".") for one in _WORD.findall(words + at)}
+    named = [one for one in sorted(draining) if one in quoted]
     stays = "is removed from the declaration and its line stays for its jobs"
     if not named:
-        return f". Partition {list_some(sorted(held))} {stays}, which this may be about"
+        return f". Partition {list_some(sorted(draining))} {stays}, which this may be about"
     ends = f"`scancel --partition={','.join(named)}`"
     return (
         f". Partition {list_some(named)} {stays}: undo the other change, or end the jobs by {ends}"
@@ -180,5 +180,5 @@ def _named(plan: Plan, force: Force) -> str:
 
 
 def _with_change(item: Item) -> str:
-    """A key or line, and whether it is removed; of named lines also whether it is new."""
+    """Return a key or line, and whether it is removed; for named lines also whether it is new."""
     return f"{item} ({item.turn})" if item.turn and (item.name or item.gone) else str(item)

@@ -1,7 +1,7 @@
-"""What is wrong with the files of a user's ConfigMaps that are to stand beside slurm.conf.
+"""Checks of files in a user's ConfigMaps that are mounted beside slurm.conf.
 
-They are mounted in one directory: a file that is generated, or a key, would be replaced by one of
-the same name, and of two ConfigMaps with the same file one would not be seen.
+They are mounted in one directory: a file of the same name would replace a generated file or a key,
+and the same file of two ConfigMaps would be mounted once only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RESERVED: Mapping[str, str] = {
 
 
 def rejected_files(found: Sequence[tuple[str, Mapping[str, str]]]) -> list[Finding]:
-    """A finding for each file that cannot be taken; `found` are ConfigMaps by name."""
+    """Return a finding for each file with a reserved name; `found` are ConfigMaps by name."""
     return [
         Finding(
             False,

@@ -33,13 +33,13 @@ _JOINED = frozenset({"authaltparameters", "authinfo", "slurmctldparameters"})
 
 
 class Stage(Enum):
-    """How far a configuration is."""
+    """Progress of a candidate configuration."""
 
     STARTING = "slurmctld has not worked yet, or cannot be asked"
     TRYING = "a trial start is waited for"
-    REJECTED = "the trial start refused it"
+    REJECTED = "the trial start rejected it"
     DELIVERING = "slurmctld is to take it over"
-    ROLLED_BACK = "slurmctld refused it at the reconfigure, or did not come up with it"
+    ROLLED_BACK = "slurmctld rejected it at the reconfigure, or did not come up with it"
     RESTARTING = "slurmctld is restarted for it now"
     RETURNING = "slurmctld was restarted for it and does not serve yet"
     EFFECTIVE = "slurmctld runs with it"
@@ -63,7 +63,7 @@ def _no_marks() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigView:
-    """All that the decision depends on.
+    """Observed state that the decision depends on.
 
     `startup` and `last_known_good` are None when they are absent or were edited. `active` is the
     hash in the status. `marks` are the annotations of slurmctld's pod, None without a pod. `acks`
@@ -95,7 +95,7 @@ class ConfigView:
     rejected: Mapping[str, str] = field(default_factory=dict[str, str])
     """Slurmctld's words by `Version.hash` or `Version.own` with which it did not start before."""
     unfit: str = ""
-    """Why the declared configuration cannot work in our pods, whatever a trial says."""
+    """Why the candidate cannot work in our pods, even when a trial start accepts it."""
     is_complete: bool = True
     """Whether `candidate` has all that is declared: no rejected part is left out."""
 
@@ -107,7 +107,7 @@ class ConfigView:
     table: Table = TABLE
     """What each key needs with the Slurm that runs."""
     unknown: str = ""
-    """Why the Slurm that runs cannot read what is declared, if that is known beforehand."""
+    """Why the running release of Slurm cannot read the candidate, if that is known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class ConfigStep:
 
 
 def is_settled(view: ConfigView) -> bool:
-    """Whether nothing is under way, so that nobody has to be asked."""
+    """Return whether the candidate is in effect, so that no log has to be read."""
     wanted, marks = view.candidate, view.marks or {}
     return (
         view.has_started
@@ -155,7 +155,7 @@ def is_settled(view: ConfigView) -> bool:
 
 
 def next_step(view: ConfigView) -> ConfigStep:
-    """The next step."""
+    """Return the next step of the transaction."""
     view = _with_verdict(view)
     found = _step(view)
     over = found.stage is Stage.EFFECTIVE and view.is_complete
@@ -179,9 +179,9 @@ def _recreate(view: ConfigView, found: ConfigStep) -> str:
 
 
 def _with_verdict(view: ConfigView) -> ConfigView:
-    """The view after the verdict on real files with which slurmctld does not come up.
+    """Return the view with startup files marked as rejected when slurmctld does not come up.
 
-    They are taken for refused, and the last known good ones for real.
+    The last known good files take their place.
     """
     if not view.down or view.is_adopted or view.is_first_start or not view.has_own_sidecar:
         return view
@@ -192,13 +192,13 @@ def _with_verdict(view: ConfigView) -> ConfigView:
     ):
         return view
     words = f"when slurmctld was started with it, it did not come up: {view.down}"
-    # What differs from the last good one in the Controller's own lines is refused for these,
+    # The Controller's own lines are rejected as well if they differ from the last known good ones,
     # whatever partitions change meanwhile.
     hashes = [view.startup.hash] + (
         [view.startup.own] if view.startup.own != view.last_known_good.own else []
     )
-    refused = dict.fromkeys(hashes, words)
-    return replace(view, startup=view.last_known_good, rejected=refused, down="")
+    rejected = dict.fromkeys(hashes, words)
+    return replace(view, startup=view.last_known_good, rejected=rejected, down="")
 
 
 def _step(view: ConfigView) -> ConfigStep:
@@ -234,10 +234,10 @@ def _rejected_before(view: ConfigView, version: Version) -> str:
 
 
 def _plan(view: ConfigView, good: Version | None, acks: Acknowledgements) -> Plan:
-    """What it needs to get to the wanted one.
+    """Return how slurmctld gets from its configuration to the candidate.
 
-    While it is not known with which of two slurmctld runs, as it is being restarted, a restart that
-    one of them needs is needed: a slurmctld on another port could not even be asked.
+    During a restart it is unknown which of two configurations slurmctld runs with. A restart that
+    one of them needs is planned then: a slurmctld on another port does not answer.
     """
     wanted = view.candidate
     has = good if _runs_with(view, good, acks) else view.last_known_good
@@ -249,24 +249,25 @@ def _plan(view: ConfigView, good: Version | None, acks: Acknowledgements) -> Pla
 
 
 def _active(view: ConfigView, acks: Acknowledgements) -> str:
-    """The hash that slurmctld runs with.
+    """Return the hash of the active configuration.
 
-    The container of a new pod says so of what slurmctld is about to read: it has to serve first.
+    The container of a new pod reports the files that slurmctld is about to read as active, so this
+    counts only once slurmctld serves.
     """
     return acks.active if acks.active and view.is_ready else view.active
 
 
 def _last_good(view: ConfigView) -> Files | None:
-    """What the alias is to have, as long as slurmctld has not served with anything else."""
+    """Return the last known good files, as long as slurmctld has not served with others."""
     if view.last_known_good is not None:
         return view.last_known_good.data
-    # It was deleted or edited: only what is known to have served may stand there.
+    # It was deleted or edited: only files with which slurmctld has served may replace it.
     real = view.startup
     return real.data if real is not None and real.hash == view.active else None
 
 
 def _runs_with(view: ConfigView, good: Version | None, acks: Acknowledgements) -> bool:
-    """Whether slurmctld is known to run with it; what was told just now is not written yet."""
+    """Return whether slurmctld runs with a version, by the status or by a newer log line."""
     if good is None:
         return False
     written = good.hash == view.active and _has_files_of(view.last_known_good, good)
@@ -274,7 +275,7 @@ def _runs_with(view: ConfigView, good: Version | None, acks: Acknowledgements) -
 
 
 def _comes_live(view: ConfigView, good: Version, acks: Acknowledgements) -> bool:
-    """Whether it is on its way to a pod whose slurmctld has all of it already."""
+    """Return whether files are on their way to a slurmctld that has their values already."""
     marks = view.marks or {}
     return (
         view.is_ready
@@ -288,7 +289,7 @@ def _comes_live(view: ConfigView, good: Version, acks: Acknowledgements) -> bool
 
 
 def _reloads(view: ConfigView, found: ConfigStep) -> bool:
-    """Whether slurmctld reads what it is handed, or is about to."""
+    """Return whether slurmctld is reading new files, or is about to."""
     if found.restart:
         return True
     marks = {**(view.marks or {}), **found.marks}
@@ -305,16 +306,16 @@ def _has_files_of(found: Version | None, wanted: Version) -> bool:
 
 
 def _good(view: ConfigView, acks: Acknowledgements) -> Version | None:
-    """What slurmctld may start with: the real one, unless it was refused or edited by somebody."""
+    """Return files for slurmctld's start: the startup ones unless they were rejected or edited."""
     known = [one for one in (view.startup, view.last_known_good) if one is not None]
     fit = [one for one in known if one.hash not in acks.rejected]
     return next(iter(fit or known), None)
 
 
 def equal_meaning(one: Files, other: Files) -> bool:
-    """Whether files differ at most in remarks, and in how lists of options are written.
+    """Return whether files differ only in comments and in the form of option lists.
 
-    slurm-operator writes the options that it joins to a user's in small letters.
+    slurm-operator writes a user's options in lower case when it adds its own.
     """
     return {k: _lines(v) for k, v in one.items()} == {k: _lines(v) for k, v in other.items()}
 
@@ -331,8 +332,8 @@ def _lines(text: str) -> list[tuple[str, list[str]]]:
 
 def _direct(view: ConfigView, acks: Acknowledgements) -> ConfigStep:
     wanted = view.candidate
-    told = wanted.hash in (acks.active, view.active)
-    done = view.is_ready and (told or not view.has_own_sidecar)
+    confirmed = wanted.hash in (acks.active, view.active)
+    done = view.is_ready and (confirmed or not view.has_own_sidecar)
     wrong = (view.unfit or view.down) if view.is_first_start else ""
     return ConfigStep(
         Stage.EFFECTIVE if done else Stage.STARTING,
@@ -340,17 +341,17 @@ def _direct(view: ConfigView, acks: Acknowledgements) -> ConfigStep:
         wanted.data if done or not view.has_own_sidecar else _last_good(view),
         {own_marks.CONFIG_HASH: wanted.hash},
         needs((view.last_known_good or wanted).data, wanted.data, view.table),
-        wanted.hash if told and view.is_ready else "",
+        wanted.hash if confirmed and view.is_ready else "",
         wrong or view.why or acks.blocked_by,
-        told,
+        confirmed,
         needs_correction=bool(wrong),
     )
 
 
 def _adopted(view: ConfigView) -> ConfigStep:
-    """What takes effect without the pod is written; for anything else the pod has to go first.
+    """Write changes that need no pod of ours; anything else waits until the pod is replaced.
 
-    slurmctld goes on with the file that it has, and the new pod starts with that.
+    slurmctld keeps its file until then, and the new pod starts with that file.
     """
     wanted, before = view.candidate, view.startup or view.candidate
     plan = needs(before.data, wanted.data, view.table)
@@ -366,14 +367,14 @@ def _adopted(view: ConfigView) -> ConfigStep:
             f". slurmctld's state is in it, and all jobs would be lost: the annotation "
             f"{own_marks.ADOPTED_PODS}: {own_marks.REPLACE} of the Controller has it replaced"
         )
-    alias = (view.last_known_good or before).data
-    return ConfigStep(Stage.TRYING, before.data, alias, {}, plan, view.active, words)
+    good = (view.last_known_good or before).data
+    return ConfigStep(Stage.TRYING, before.data, good, {}, plan, view.active, words)
 
 
 def _rolled_back(
     view: ConfigView, good: Version | None, acks: Acknowledgements, plan: Plan
 ) -> ConfigStep:
-    """Back to what slurmctld had; a file of the user's own cannot be put back."""
+    """Return to slurmctld's former files; a file of the user's own cannot be restored."""
     back = good if good is not None and good.data != view.candidate.data else view.candidate
     marks = {own_marks.CONFIG_HASH: back.hash, own_marks.CONFIG_RESTART: ""}
     words = acks.rejected[view.candidate.hash]
@@ -382,7 +383,7 @@ def _rolled_back(
 
 
 def _lost(view: ConfigView, acks: Acknowledgements, plan: Plan) -> ConfigStep:
-    """Slurmctld does not come up, and there is nothing else with which it is known to."""
+    """Report that slurmctld does not come up and that no earlier files are left."""
     words = f"it does not come up with it, and no earlier files are left to put back: {view.down}"
     marks = {own_marks.CONFIG_HASH: view.candidate.hash}
     effective = _active(view, acks)
@@ -394,7 +395,7 @@ def _lost(view: ConfigView, acks: Acknowledgements, plan: Plan) -> ConfigStep:
 def _unfit(
     view: ConfigView, good: Version | None, acks: Acknowledgements, plan: Plan, words: str
 ) -> ConfigStep:
-    """Refused without a trial, which could not see it."""
+    """Reject the candidate without a trial start, which could not detect the fault."""
     kept = good.data if good else None
     marks = {own_marks.CONFIG_HASH: good.hash, own_marks.CONFIG_RESTART: ""} if good else {}
     effective = _active(view, acks)
@@ -404,13 +405,13 @@ def _unfit(
 def _delivering(view: ConfigView, acks: Acknowledgements, plan: Plan) -> ConfigStep:
     wanted, marks = view.candidate, view.marks or {}
     handed = marks.get(own_marks.CONFIG_HASH) == wanted.hash
-    told = acks.active if view.acks else view.active
+    active = acks.active if view.acks else view.active
     works = view.is_ready or view.active == wanted.hash
     words = view.why or acks.blocked_by
     if marks.get(own_marks.CONFIG_RESTART) == wanted.hash:
         there = handed and wanted.hash in (acks.pending, acks.active)
         stage = Stage.RESTARTING if there else Stage.DELIVERING
-    elif handed and works and told == wanted.hash:
+    elif handed and works and active == wanted.hash:
         stage = Stage.EFFECTIVE
     elif not view.is_ready and view.persistent and restarts_slurmctld(plan):
         stage, words = Stage.RETURNING, view.starting
@@ -429,7 +430,7 @@ def _delivering(view: ConfigView, acks: Acknowledgements, plan: Plan) -> ConfigS
 
 
 def _not_yet(view: ConfigView, acks: Acknowledgements) -> str:
-    """The hash that slurmctld runs with while it does not have the wanted one."""
+    """Return the hash of the active configuration while the candidate is not active."""
     found = _active(view, acks)
     return view.active if found == view.candidate.hash else found
 
@@ -438,7 +439,7 @@ def _trying(
     view: ConfigView, good: Version | None, acks: Acknowledgements, plan: Plan
 ) -> ConfigStep:
     wanted, marks = view.candidate, view.marks
-    kept, alias = good.data if good else None, _last_good(view)
+    kept, last_good = good.data if good else None, _last_good(view)
     effective = _active(view, acks)
     shown = marks is not None and marks.get(own_marks.CONFIG_CANDIDATE) == wanted.hash
     if shown and wanted.hash in acks.tried:
@@ -446,16 +447,16 @@ def _trying(
         if words is None:
             handed = {own_marks.CONFIG_HASH: wanted.hash}
             return ConfigStep(
-                Stage.DELIVERING, wanted.data, alias, handed, plan, effective, acks.blocked_by
+                Stage.DELIVERING, wanted.data, last_good, handed, plan, effective, acks.blocked_by
             )
         stage = Stage.REJECTED
     elif marks is None and good is None:
-        # Nothing is left to start with, and nobody who could try.
+        # No files are left for a start, and no pod that could try the candidate.
         return _direct(view, acks)
     else:
         stage, words = Stage.TRYING, view.why or _without_verdict(acks, wanted)
-    asked = _asking(view, good, plan)
-    return ConfigStep(stage, kept, alias, asked, plan, effective, words)
+    requested = _request_trial(view, good, plan)
+    return ConfigStep(stage, kept, last_good, requested, plan, effective, words)
 
 
 def _without_verdict(acks: Acknowledgements, wanted: Version) -> str:
@@ -463,10 +464,10 @@ def _without_verdict(acks: Acknowledgements, wanted: Version) -> str:
     return f"it gave no verdict and is made again ({why})" if why else ""
 
 
-def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str]:
-    """Marks that hand the candidate over, with what it needs when it is taken.
+def _request_trial(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str]:
+    """Return annotations that request a trial start, and how the candidate takes effect.
 
-    It needs nothing of slurmctld only if slurmctld is known to run with all that it is compared to.
+    slurmctld needs no reconfigure only if it is known to run with the files compared to.
     """
     wanted = view.candidate
     same = _runs_with(view, good, view.acks or Acknowledgements())
@@ -483,5 +484,5 @@ def _asking(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str
 
 
 def restarts_slurmctld(plan: Plan) -> bool:
-    """Whether something in it takes effect by a restart of slurmctld only."""
+    """Return whether a change in the plan needs a restart of slurmctld."""
     return "slurmctld" in plan.daemons

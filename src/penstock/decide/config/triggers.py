@@ -1,7 +1,7 @@
-"""Reconfigure or restart slurmctld once because somebody asks for it by an annotation.
+"""Reconfigures or restarts slurmctld once for each value of an annotation.
 
-The status says what was done for which value. A restart is told there, with the pods that it is
-about, before any of them is deleted: so it is done once, whoever dies in between.
+The status records the value and its result. It names the pods of a restart before any of them is
+deleted, so a restart is done once even when the operator is killed in between.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class TriggerView:
-    """What is asked for, what was done, and what there is. `now` is the time to note."""
+    """Requested triggers, their last results and the observed state. `now` is recorded."""
 
     marks: ClusterMarks
     annotations: Mapping[str, str]
@@ -69,14 +69,14 @@ class TriggerStep:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something is under way."""
+        """Whether a trigger is in progress."""
         return any(one.result == WAITING for one in self.status)
 
 
 def is_pending(
     marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger]
 ) -> bool:
-    """Whether something is asked for that is not over."""
+    """Return whether an annotation requests a trigger that is not finished."""
     over = {(one.name, one.value) for one in done if one.result != WAITING}
     return any(
         (name, annotations[key]) not in over
@@ -88,9 +88,9 @@ def is_pending(
 def initial_triggers(
     marks: ClusterMarks, annotations: Mapping[str, str], done: Sequence[Trigger], now: str
 ) -> tuple[Trigger, ...]:
-    """What counts as done when a cluster is seen first: a restart by slurm-operator's annotation.
+    """Record slurm-operator's restart annotation as done when a cluster is observed first.
 
-    slurmctld needs none for a value that was there before. The other annotations are Penstock's.
+    slurmctld needs no restart for a value that existed before. The other annotations are ours.
     """
     value, name = annotations.get(marks.restart, ""), _BY_MARK
     if not value or any(one.name == name for one in done):
@@ -100,7 +100,7 @@ def initial_triggers(
 
 
 def next_trigger_step(view: TriggerView) -> TriggerStep:
-    """The next step of each."""
+    """Return the next step of each requested trigger."""
     before = {one.name: one for one in view.done}
     status, mark, delete = dict(before), "", frozenset[str]()
     value = view.annotations.get(RECONFIGURE, "")
@@ -115,7 +115,7 @@ def next_trigger_step(view: TriggerView) -> TriggerStep:
 
 
 def mark_of(value: str) -> str:
-    """A value as a mark of a pod: of one word, whatever it is."""
+    """Return a value as the annotation of a pod: one word, whatever the value has."""
     return hashlib.sha256(value.encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,7 @@
 """Workers whose slurmd is of a release that slurmctld, or their pod's probes, cannot work with.
 
-The tag of an image need not name its release. slurmd reports the release when it registers; of one
-that it does not accept, slurmctld writes so to its log, while slurmd is told of its key only.
+The tag of an image need not name its release. slurmd reports the release when it registers. When
+slurmctld rejects the release, only its own log shows that: slurmd logs an authentication error.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def finding(
     nodes: Fact[Mapping[str, Node]],
     slurmd: Json,
 ) -> Finding | None:
-    """What a user has to know of the releases that the slurmds of a NodeSet reported.
+    """Return the condition for the releases that the slurmds of a NodeSet reported.
 
-    `slurmctld` is the release that serves, `slurmd` the container that the pods are made with.
+    `slurmctld` is the release that serves, `slurmd` the rendered container of the pods.
     """
     if not isinstance(nodes, Known):
         return None
@@ -65,16 +65,16 @@ def finding(
     )
 
 
-def is_refused(pod: Pod, log: str) -> bool:
-    """Whether slurmctld's log has it that the release of a worker's slurmd is not accepted."""
+def is_release_rejected(pod: Pod, log: str) -> bool:
+    """Return whether slurmctld's log shows that it rejected the release of a worker's slurmd."""
     names = {pod.host, pod.status.pod_ip}
     return any(
         sender in names or sender.partition(".")[0] in names for sender in _REJECTED.findall(log)
     )
 
 
-def refused(pod: str, slurmctld: Version | None, slurmd: Json) -> Finding:
-    """What is told of a worker of which that holds.
+def release_finding(pod: str, slurmctld: Version | None, slurmd: Json) -> Finding:
+    """Return the condition of a worker whose release slurmctld rejects.
 
     Its slurmd runs and Slurm does not have its node, so the operator does not delete the pod.
     """

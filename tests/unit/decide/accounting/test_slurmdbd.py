@@ -18,7 +18,13 @@ from penstock.api.kubernetes.meta import Condition, LocalObjectReference, Object
 from penstock.api.slinky.accounting import Accounting, AccountingSpec
 from penstock.api.slinky.controller import Controller, ControllerSpec
 from penstock.decide.accounting import conditions as accounting
-from penstock.decide.accounting.slurmdbd import IN_VAIN, Said, database, read, waited_in_vain
+from penstock.decide.accounting.slurmdbd import (
+    IN_VAIN,
+    SlurmdbdReport,
+    database,
+    read,
+    waited_in_vain,
+)
 from penstock.model.cluster import AccountingLink
 from penstock.translate.slinky.cluster import accounting_link
 
@@ -32,7 +38,9 @@ DENIED = "mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.0.0
 @pytest.mark.parametrize("end", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
 def test_names_that_slurmdbd_repeats_are_no_lines_of_its_container(end: str) -> None:
     words = f"error: no such user x{end}penstock: effective bb{end}error: {REFUSED}"
-    assert read(f"penstock: effective aa\n[2026-11-22T07:40:28.907] {words}\n") == Said("aa")
+    assert read(f"penstock: effective aa\n[2026-11-22T07:40:28.907] {words}\n") == SlurmdbdReport(
+        "aa"
+    )
 
 
 def test_the_last_word_counts() -> None:
@@ -44,8 +52,8 @@ penstock: database ok
 penstock: refused bb: error: unrecognized key: Bogus: yes / fatal: Could not read
 """
     words = "error: unrecognized key: Bogus: yes / fatal: Could not read"
-    assert read(log) == Said(effective="aa", refused="bb", words=words)
-    assert read(log + "penstock: effective bb\n") == Said(effective="bb")
+    assert read(log) == SlurmdbdReport(effective="aa", rejected="bb", words=words)
+    assert read(log + "penstock: effective bb\n") == SlurmdbdReport(effective="bb")
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -57,13 +65,13 @@ def test_slurmdbd_knows_better_than_its_client_why_the_database_is_away(order: i
 
 
 def test_a_database_that_is_away_needs_nobody_and_one_that_refuses_does() -> None:
-    away = database(Said(database=REFUSED), "records at db:3306")
+    away = database(SlurmdbdReport(database=REFUSED), "records at db:3306")
     assert (away.ok, away.reason) == (None, "DatabaseUnreachable")
     assert "records at db:3306" in away.message
     assert "Can't connect" in away.message
-    denied = database(Said(database=DENIED), "records at db:3306")
+    denied = database(SlurmdbdReport(database=DENIED), "records at db:3306")
     assert (denied.ok, denied.reason) == (False, "DatabaseRefuses")
-    starting = database(Said(), "records at db:3306")
+    starting = database(SlurmdbdReport(), "records at db:3306")
     assert (starting.ok, starting.reason) == (None, "WaitingForDatabase")
 
 
@@ -98,16 +106,16 @@ def test_for_an_outside_slurmdbd_it_is_tried_now_and_then() -> None:
 
 
 def test_whether_slurmdbd_serves_is_what_its_database_says() -> None:
-    def told(*conditions: Condition) -> AccountingLink:
+    def describe(*conditions: Condition) -> AccountingLink:
         return AccountingLink("hpc", "a", exists=True, conditions=conditions)
 
     def condition(type_: str, status: str) -> Condition:
         return Condition(type=type_, status=status, reason="R", message="m")  # pyright: ignore
 
-    assert accounting.is_serving(told()) is False
-    lost = told(condition("Ready", "False"), condition("DatabaseReachable", "True"))
+    assert accounting.is_serving(describe()) is False
+    lost = describe(condition("Ready", "False"), condition("DatabaseReachable", "True"))
     assert accounting.is_serving(lost) is True
-    (finding,) = accounting.waits(told(condition("Ready", "False")))
+    (finding,) = accounting.waits(describe(condition("Ready", "False")))
     assert (finding.ok, finding.reason) == (None, "WaitingForAccounting")
     assert finding.message.endswith("Accounting a: m")
 

@@ -1,4 +1,4 @@
-"""One cgroup.conf for pods and for machines: S081."""
+"""One cgroup.conf for pods and for hosts outside Kubernetes: S081."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from penstock.api.kubernetes.kinds import Pod
-from penstock.decide.advice.cgroups import SHARED, fetched, machines, outside, shared
+from penstock.decide.advice.cgroups import SHARED, external, fetched, other_nodes, shared
 from penstock.render.slinky.config.cgroup_conf import CGROUP_CONF
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS
@@ -53,16 +53,16 @@ def test_machines_are_the_nodes_that_are_neither_pods_nor_records_of_pods() -> N
         "metal-0": Node("metal-0", frozenset({"IDLE"}), comment="rack 7"),
     }
     pods = [pod("burst-0"), pod("worker-0", nodeName="host.example.com", hostNetwork=True)]
-    assert machines(MARKS.comment, nodes, pods) == ["metal-0"]
+    assert other_nodes(MARKS.comment, nodes, pods) == ["metal-0"]
 
 
 def test_of_a_cgroup_conf_that_is_not_seen_the_key_the_machines_and_the_remedy_are_told() -> None:
-    found = outside(["metal-0"])
+    found = external(["metal-0"])
     assert found is not None
     assert (found.ok, found.type, found.reason) == (True, SHARED, "CgroupConfNotSeen")
     for words in ("IgnoreSystemd=yes", "metal-0", "IgnoreSystemdOnFailure=yes", "penstock network"):
         assert words in found.message
-    assert outside([]) is None
+    assert external([]) is None
 
 
 def test_a_file_that_a_worker_fetched_is_told_when_it_harms_machines() -> None:

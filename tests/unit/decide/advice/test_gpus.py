@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.decide.advice.gpus import MISMATCH, Declared, devices, differences, finding, listed
+from penstock.decide.advice.gpus import MISMATCH, GpuSpec, devices, differences, finding, listed
 
 
 def declared(
@@ -15,9 +15,9 @@ def declared(
     gres: str = "",
     gres_conf: str | None = None,
     types: str | None = "gpu",
-) -> Declared:
+) -> GpuSpec:
     slurmd = {"resources": {"limits": given or {}}}
-    return Declared(slurmd, gres, "compute-0", gres_conf, types)
+    return GpuSpec(slurmd, gres, "compute-0", gres_conf, types)
 
 
 FOUR = "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n"
@@ -33,7 +33,7 @@ FOUR = "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n"
         (declared(gres="gpu:2", types="tmpdisk"), "GresTypes in the Controller's extraConf lacks"),
     ],
 )
-def test_a_difference_is_told_with_both_numbers(of: Declared, words: str) -> None:
+def test_a_difference_is_told_with_both_numbers(of: GpuSpec, words: str) -> None:
     """Feature row 55."""
     (told,) = differences(of)
     assert words in told
@@ -52,7 +52,7 @@ def test_a_difference_is_told_with_both_numbers(of: Declared, words: str) -> Non
         declared(gres="gpu:8", gres_conf="Name=tmpdisk Count=4\n"),
     ],
 )
-def test_what_agrees_or_cannot_be_known_is_no_difference(of: Declared) -> None:
+def test_what_agrees_or_cannot_be_known_is_no_difference(of: GpuSpec) -> None:
     assert differences(of) == []
     found = finding(of, ())
     assert found is not None
@@ -67,7 +67,7 @@ def test_gpus_of_claimed_devices_are_not_counted() -> None:
     """Feature row 56: how many a claim brings stands in no pod."""
     claimed = {"resources": {"claims": [{"name": "gpus"}], "limits": {"cpu": "2"}}}
     assert devices(claimed) == {}
-    assert differences(Declared(claimed, "gpu:4", "compute-0", FOUR, "gpu")) == []
+    assert differences(GpuSpec(claimed, "gpu:4", "compute-0", FOUR, "gpu")) == []
 
 
 @pytest.mark.parametrize(

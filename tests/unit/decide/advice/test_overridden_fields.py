@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.api.kubernetes.meta import Json
-from penstock.decide.advice.overridden_fields import SetBack, set_back, told
+from penstock.decide.advice.overridden_fields import OverriddenField, describe, find_overridden
 from penstock.simulation.apiserver.fields import after_update, apply
 
 HELM, PATCH = "helm", "kubectl-patch"
@@ -28,12 +28,12 @@ def test_what_a_release_sets_over_a_patch_is_named_with_both_values_and_both_own
     by_hand = patched(
         made(), PATCH, replicas=3, partition={"enabled": True, "config": "State=DOWN"}
     )
-    found = set_back(by_hand, patched(by_hand, HELM, **MADE))
+    found = find_overridden(by_hand, patched(by_hand, HELM, **MADE))
     assert found == (
-        SetBack("spec.partition.config", "State=DOWN", PATCH, "State=UP", HELM),
-        SetBack("spec.replicas", 3, PATCH, 2, HELM),
+        OverriddenField("spec.partition.config", "State=DOWN", PATCH, "State=UP", HELM),
+        OverriddenField("spec.replicas", 3, PATCH, 2, HELM),
     )
-    assert told(found) == (
+    assert describe(found) == (
         "helm has set what others had set: "
         'spec.partition.config="State=DOWN" (set by kubectl-patch) is now "State=UP"; '
         "spec.replicas=3 (set by kubectl-patch) is now 2"
@@ -43,7 +43,7 @@ def test_what_a_release_sets_over_a_patch_is_named_with_both_values_and_both_own
 def test_an_apply_that_takes_fields_by_force_is_told_too() -> None:
     by_hand = patched(made(), PATCH, replicas=3)
     declared = {"metadata": {"name": "n"}, "spec": {"replicas": 2}}
-    found = set_back(by_hand, apply(by_hand, declared, HELM, "now", force=True))
+    found = find_overridden(by_hand, apply(by_hand, declared, HELM, "now", force=True))
     assert [(one.path, one.by) for one in found] == [("spec.replicas", HELM)]
 
 
@@ -51,33 +51,33 @@ def test_a_number_of_nodes_that_was_scaled_is_one_of_them() -> None:
     scaled = patched(made(), "kubectl", replicas=3)
     entry = next(e for e in scaled["metadata"]["managedFields"] if e["manager"] == "kubectl")
     entry["subresource"] = "scale"
-    (found,) = set_back(scaled, patched(scaled, HELM, replicas=1))
+    (found,) = find_overridden(scaled, patched(scaled, HELM, replicas=1))
     assert (found.path, found.was, found.of) == ("spec.replicas", 3, "kubectl")
 
 
 @pytest.mark.parametrize("manager", [PATCH, "kubectl-edit", "kubectl", "penstock"])
 def test_what_is_done_by_hand_or_by_the_operator_takes_nothing_back(manager: str) -> None:
-    assert set_back(made(), patched(made(), manager, replicas=3)) == ()
+    assert find_overridden(made(), patched(made(), manager, replicas=3)) == ()
 
 
 def test_what_a_declaration_changes_of_its_own_is_nobody_elses_matter() -> None:
     by_hand = patched(made(), PATCH, replicas=3)
     other = {"enabled": True, "config": "State=DRAIN"}
-    assert set_back(by_hand, patched(by_hand, HELM, partition=other)) == ()
-    assert set_back(by_hand, patched(by_hand, HELM, replicas=3)) == ()
-    assert set_back({"metadata": {}, "spec": {}}, made()) == ()
+    assert find_overridden(by_hand, patched(by_hand, HELM, partition=other)) == ()
+    assert find_overridden(by_hand, patched(by_hand, HELM, replicas=3)) == ()
+    assert find_overridden({"metadata": {}, "spec": {}}, made()) == ()
 
 
 def test_a_long_value_is_cut() -> None:
     by_hand = patched(made(), PATCH, text="x" * 500)
-    assert len(told(set_back(by_hand, patched(by_hand, HELM, text="y" * 500)))) < 300
+    assert len(describe(find_overridden(by_hand, patched(by_hand, HELM, text="y" * 500)))) < 300
 
 
 def test_a_field_that_a_release_takes_away_is_told_and_one_that_a_user_takes_away_is_not() -> None:
     by_hand = patched(made(), PATCH, replicas=3, extra="x")
     without = {key: value for key, value in by_hand["spec"].items() if key != "extra"}
     replaced = after_update(by_hand, {**by_hand, "spec": {**without, "replicas": 1}}, HELM, "later")
-    found, _ = set_back(by_hand, replaced)
+    found, _ = find_overridden(by_hand, replaced)
     assert str(found) == 'spec.extra="x" (set by kubectl-patch) is now unset'
     taken_away = after_update(by_hand, {**by_hand, "spec": without}, PATCH, "later")
-    assert set_back(by_hand, taken_away) == ()
+    assert find_overridden(by_hand, taken_away) == ()

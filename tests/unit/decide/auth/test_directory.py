@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import conditions
 from penstock.decide.auth import directory
-from penstock.decide.auth.directory import Said
+from penstock.decide.auth.directory import DirectoryState
 
 HEAD = "(2026-11-22 18:06:55): [be[example]]"
 DENIED = f"""\
@@ -27,7 +27,7 @@ SEARCH = "Search result: No such object(32), no errmsg set, base: [dc=wrong,dc=o
 
 
 def test_a_refused_bind_is_told_in_sssds_words_until_there_is_a_connection() -> None:
-    said = Said().after(DENIED)
+    said = DirectoryState().after(DENIED)
     assert said.words == BIND
     assert said.after("sshd: Accepted publickey for root\n") == said
     assert said.after(DENIED) == said
@@ -36,11 +36,11 @@ def test_a_refused_bind_is_told_in_sssds_words_until_there_is_a_connection() -> 
 
 def test_an_image_that_shows_no_traces_still_tells_that_it_was_refused() -> None:
     lines = DENIED.splitlines(keepends=True)[1:]
-    assert Said().after("".join(lines)).words == BIND.partition("; ")[2]
+    assert DirectoryState().after("".join(lines)).words == BIND.partition("; ")[2]
 
 
 def test_a_search_base_that_does_not_exist_is_told_until_it_does() -> None:
-    said = Said().after(ABSENT)
+    said = DirectoryState().after(ABSENT)
     assert said.words == SEARCH
     assert said.after(DENIED).words == f"{BIND}; {SEARCH}"
     assert said.after(PRESENT).words == ""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.decide.auth.key_rotation import BACK_S, PASS_S, REFRESH_S, Seen, step
+from penstock.decide.auth.key_rotation import BACK_S, PASS_S, REFRESH_S, RotationView, step
 from penstock.simulation.slurm.auth_keys import Keys
 from penstock.simulation.slurm.auth_keys import read as keys_in
 from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
@@ -66,7 +66,7 @@ class Cluster:
         waiting = () if self.begun == self.ring.clients else ("login",)
         applied = self.has == self.ring.slurmctld
         self.ring = step(
-            self.ring, Seen(self.now, self.key, applied, starts=starts, waiting=waiting)
+            self.ring, RotationView(self.now, self.key, applied, starts=starts, waiting=waiting)
         ).ring
         self.now += 3
         for number in range(len(self.workers)):
@@ -123,7 +123,7 @@ def test_a_late_kubelet_costs_a_minute_and_never_a_worker(lates: list[frozenset[
 
 def test_nothing_happens_while_the_key_is_the_same() -> None:
     ring = Ring(OLD, "o", "o")
-    assert step(ring, Seen(0, OLD)).ring == ring
+    assert step(ring, RotationView(0, OLD)).ring == ring
     assert ring.workers is ring.slurmctld is ring.login is None
 
 
@@ -131,25 +131,25 @@ def test_nothing_happens_while_the_key_is_the_same() -> None:
 def test_a_key_too_short_for_slurm_is_refused_with_what_to_do(old: bytes, new: bytes) -> None:
     """slurmctld ends on one, with all that is in its file."""
     ring = Ring(old)
-    found = step(ring, Seen(0, new))
+    found = step(ring, RotationView(0, new))
     assert (found.ring, found.stuck) == (ring, True)
     assert "16 bytes" in found.words
 
 
 def test_slurmctld_waits_for_the_kubelets_and_for_pods_that_do_not_show_the_ring() -> None:
-    ring = step(Ring(OLD), Seen(100.0, NEW)).ring
+    ring = step(Ring(OLD), RotationView(100.0, NEW)).ring
     assert (ring.phase, ring.handed) == (Phase.LEARN, False)
     assert ring.slurmctld != ring.workers
-    assert not step(ring, Seen(100.0 + REFRESH_S - 1, NEW)).ring.handed
-    held = step(ring, Seen(200.0, NEW, unable=("old-0",)))
+    assert not step(ring, RotationView(100.0 + REFRESH_S - 1, NEW)).ring.handed
+    held = step(ring, RotationView(200.0, NEW, unable=("old-0",)))
     assert (held.ring, held.stuck) == (ring, True)
     assert "old-0" in held.words
-    assert step(ring, Seen(100.0 + REFRESH_S, NEW)).ring.handed
+    assert step(ring, RotationView(100.0 + REFRESH_S, NEW)).ring.handed
 
 
 def test_while_slurm_is_silent_both_keys_stay_good() -> None:
     ring = Ring(OLD, next=NEW, phase=Phase.SWITCH, since=100.0, used=True)
-    found = step(ring, Seen(10_000.0, NEW, applied=True, starts=None))
+    found = step(ring, RotationView(10_000.0, NEW, applied=True, starts=None))
     assert found.ring == ring
     assert "does not answer" in found.words
 
@@ -160,16 +160,16 @@ def test_a_late_kubelet_has_its_full_pass_before_the_former_key_counts_as_forgot
 ) -> None:
     """Else a worker would go on to believe it, and nothing would tell."""
     ring = Ring(OLD, next=NEW, phase=Phase.FORGET, handed=False, since=100.0, tries=tries)
-    assert not step(ring, Seen(100.0 + seconds - 0.1, NEW)).ring.handed
-    assert step(ring, Seen(100.0 + seconds, NEW)).ring.handed
+    assert not step(ring, RotationView(100.0 + seconds - 0.1, NEW)).ring.handed
+    assert step(ring, RotationView(100.0 + seconds, NEW)).ring.handed
 
 
 @pytest.mark.parametrize("handed", [False, True])
 def test_a_step_of_a_clock_that_was_ahead_begins_anew_when_that_is_set_back(handed: bool) -> None:
     """It would be waited for until that time comes."""
     ring = Ring(OLD, next=NEW, phase=Phase.LEARN, handed=handed, since=7300.0, used=True)
-    seen = Seen(100.0, NEW, applied=True, starts={"w": 99})
-    assert step(ring, seen).ring == replace(ring, since=100.0)
+    view = RotationView(100.0, NEW, applied=True, starts={"w": 99})
+    assert step(ring, view).ring == replace(ring, since=100.0)
 
 
 def test_a_key_that_changes_again_follows_after_the_first() -> None:
@@ -198,10 +198,10 @@ def test_a_step_that_is_repeated_is_another_file_for_slurmctld_alone() -> None:
     """Else nobody would be told to read again what the kubelet brought late."""
     ring = Ring(OLD, next=NEW, phase=Phase.LEARN, since=100.0, used=True)
     late = {"w": 1}
-    found = step(ring, Seen(100.0 + BACK_S, NEW, applied=True, starts=late))
+    found = step(ring, RotationView(100.0 + BACK_S, NEW, applied=True, starts=late))
     assert found.taken_back
     assert found.ring.slurmctld != ring.slurmctld
     assert found.ring.workers == ring.workers
     switched = replace(ring, phase=Phase.SWITCH)
-    back = step(switched, Seen(200.0, NEW, applied=True, starts=late)).ring
+    back = step(switched, RotationView(200.0, NEW, applied=True, starts=late)).ring
     assert back.phase is Phase.LEARN

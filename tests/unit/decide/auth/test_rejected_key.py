@@ -8,8 +8,8 @@ import pytest
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
-from penstock.decide.auth import rejected_key as refused_key
-from penstock.decide.auth.rejected_key import Refusal
+from penstock.decide.auth import rejected_key
+from penstock.decide.auth.rejected_key import KeyRejection
 
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T07:59:50Z"
@@ -63,18 +63,18 @@ def projected(*sources: Json) -> Json:
 def test_the_secret_of_a_file_is_found_through_the_pods_mounts(
     given: Json, file: str, found: tuple[str, str] | None
 ) -> None:
-    own = refused_key.source(given, file)
+    own = rejected_key.source(given, file)
     assert (None if own is None else (own.name, own.key)) == found
 
 
 def test_the_key_and_both_secrets_are_named() -> None:
-    refused = Refusal("compute-0", "Protocol authentication error")
-    found = refused_key.finding(refused, OTHER, OURS)
+    rejected = KeyRejection("compute-0", "Protocol authentication error")
+    found = rejected_key.finding(rejected, OTHER, OURS)
     assert (found.ok, found.reason) == (False, "KeyDiffers")
     for words in ("slurm.key", "compute-0", "Secret slurm-auth-slurm", "key of Secret other"):
         assert words in found.message
-    assert "from no Secret" in refused_key.finding(refused, None, OURS).message
-    same = refused_key.finding(refused, OURS, OURS).message
+    assert "from no Secret" in rejected_key.finding(rejected, None, OURS).message
+    same = rejected_key.finding(rejected, OURS, OURS).message
     assert "changed after one of them had read it" in same
 
 
@@ -89,7 +89,7 @@ def worker(started: str | None, *, ready: bool = False) -> Pod:
 def test_a_slurmd_is_asked_for_its_reason_when_it_takes_longer_than_a_start() -> None:
     """A worker that starts as others do costs no call."""
     starts, works, waits = worker(STARTED), worker(STARTED, ready=True), worker(None)
-    assert refused_key.late([starts, works, waits], NOW) == []
-    assert refused_key.late_in([starts, works, waits], NOW) == 5
-    assert refused_key.late([starts, works, waits], NOW + 5) == [starts]
-    assert refused_key.late_in([works, waits], NOW) is None
+    assert rejected_key.late([starts, works, waits], NOW) == []
+    assert rejected_key.late_in([starts, works, waits], NOW) == 5
+    assert rejected_key.late([starts, works, waits], NOW + 5) == [starts]
+    assert rejected_key.late_in([works, waits], NOW) is None

@@ -45,8 +45,8 @@ def test_a_token_lives_as_long_as_declared_within_slurms_bounds(text: str, secon
 def test_a_token_is_renewed_after_four_fifths_of_its_life(after: int, reason: str) -> None:
     found = judge(spec(), KEY, made(spec()), NOW + after)
     assert found.reason == reason
-    assert found.held is not None
-    assert (found.held.issued_at, found.held.expires_at) == (NOW, NOW + 900)
+    assert found.token is not None
+    assert (found.token.issued_at, found.token.expires_at) == (NOW, NOW + 900)
 
 
 @pytest.mark.parametrize(

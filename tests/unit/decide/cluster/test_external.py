@@ -7,7 +7,7 @@ import msgspec
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.controller import Controller
-from penstock.decide.auth import rejected_key as refused_key
+from penstock.decide.auth import rejected_key
 from penstock.decide.cluster import external as outside
 from penstock.decide.cluster.connectivity import End
 from penstock.slurm.known import Known, Unknown
@@ -35,7 +35,7 @@ def worker(name: str, *, ready: bool, running: bool = True) -> Pod:
 
 
 def test_a_slurmd_with_another_key_is_told_though_slurmctld_answers_tokens() -> None:
-    found = refused_key.refusal(worker("burst-0", ready=False), LOG)
+    found = rejected_key.find_rejection(worker("burst-0", ready=False), LOG)
     finding = outside.answers(CLUSTER, Known((), 0.0), End.OPEN, found)
     assert (finding.ok, finding.reason) == (False, "AuthenticationFailed")
     assert "ctl.example.com:6817" in finding.message
@@ -44,16 +44,18 @@ def test_a_slurmd_with_another_key_is_told_though_slurmctld_answers_tokens() -> 
 
 def test_a_slurmd_that_has_started_since_is_believed() -> None:
     pod = worker("burst-0", ready=False)
-    assert refused_key.refusal(pod, LOG + "slurmd started on Sun, 22 Nov\n") is None
+    assert rejected_key.find_rejection(pod, LOG + "slurmd started on Sun, 22 Nov\n") is None
     silent = DENIED + "Unable to contact slurm controller (connect failure)\n"
-    assert refused_key.refusal(pod, LOG + silent) is None
-    assert refused_key.refusal(pod, "waiting for slurmctld at ctl.example.com:6817\n") is None
+    assert rejected_key.find_rejection(pod, LOG + silent) is None
+    assert (
+        rejected_key.find_rejection(pod, "waiting for slurmctld at ctl.example.com:6817\n") is None
+    )
 
 
 def test_only_a_worker_that_runs_and_is_not_ready_has_a_log_that_says_why() -> None:
     pods = [worker("a", ready=True), worker("b", ready=False, running=False)]
-    assert refused_key.starting(pods) is None
-    assert refused_key.starting([*pods, worker("c", ready=False)]) is not None
+    assert rejected_key.starting(pods) is None
+    assert rejected_key.starting([*pods, worker("c", ready=False)]) is not None
 
 
 def test_an_answer_counts_more_than_a_way_that_seems_closed() -> None:

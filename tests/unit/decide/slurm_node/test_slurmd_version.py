@@ -11,8 +11,8 @@ from penstock.decide.slurm_node.slurmd_version import (
     INCOMPATIBLE,
     REASON,
     finding,
-    is_refused,
-    refused,
+    is_release_rejected,
+    release_finding,
 )
 from penstock.slurm.known import Unknown
 from penstock.slurm.state import Node
@@ -89,24 +89,28 @@ LOG = (
 
 @pytest.mark.parametrize("sender", ["compute-0.slurm-workers-slurm.slurm.svc", "compute-0"])
 def test_slurmctlds_log_names_the_worker_whose_release_it_does_not_accept(sender: str) -> None:
-    assert is_refused(unready(0), LOG.format(sender))
-    assert is_refused(unready(0), LOG.format(sender).replace("slurmctld:", "[2026-11-24T13:19]"))
-    assert not is_refused(unready(1), LOG.format(sender))
+    assert is_release_rejected(unready(0), LOG.format(sender))
+    assert is_release_rejected(
+        unready(0), LOG.format(sender).replace("slurmctld:", "[2026-11-24T13:19]")
+    )
+    assert not is_release_rejected(unready(1), LOG.format(sender))
 
 
 def test_words_in_a_job_name_are_not_slurmctlds() -> None:
     log = f"slurmctld: sched: JobName={LOG.format('compute-0').splitlines()[-1]}"
-    assert not is_refused(unready(0), log)
-    assert not is_refused(unready(0), "")
+    assert not is_release_rejected(unready(0), log)
+    assert not is_release_rejected(unready(0), "")
 
 
 def test_a_slurmd_that_slurmctld_does_not_accept_is_told_with_what_it_accepts() -> None:
-    found = refused("compute-0", V24_11, TCP)
+    found = release_finding("compute-0", V24_11, TCP)
     assert (found.ok, found.reason) == (False, REASON)
     assert "slurmd of compute-0 (image mine/slurmd:blue) cannot register" in found.message
     assert "slurmctld 24.11 works with slurmd 23.02 to 24.11" in found.message
     assert found.message.endswith("and delete pod compute-0")
-    assert "its own release and the three before it" in refused("compute-0", None, TCP).message
+    assert (
+        "its own release and the three before it" in release_finding("compute-0", None, TCP).message
+    )
 
 
 def test_the_record_of_a_former_slurmd_says_nothing_of_the_one_that_starts() -> None:
