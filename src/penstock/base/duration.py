@@ -16,5 +16,5 @@ def seconds(text: str) -> float:
         return 0.0
     parts = list(_PART.finditer(body))
     if not parts or "".join(part.group() for part in parts) != body:
-        raise ValueError(f"not a duration such as 1h30m: {text!r}")
+        raise ValueError(f"not a duration such as 1h30m: {text[:60]!r}")
     return sign * sum(float(part.group(1)) * _SECONDS[part.group(2)] for part in parts)

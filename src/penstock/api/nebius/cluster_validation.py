@@ -13,10 +13,14 @@ from penstock.api.admission import Problem
 from penstock.api.nebius.common import POD_CONTAINERS
 from penstock.api.nebius.conf_texts import cluster_texts
 from penstock.api.nebius.configuration import STRUCTURED
+from penstock.api.nebius.container_rules import cluster_containers, cluster_counts
+from penstock.api.nebius.mount_rules import cluster_mount_advice, cluster_mount_faults
+from penstock.api.nebius.name_rules import cluster_name
 from penstock.api.nebius.rule_parts import (
     ABSENT,
     containers,
     duplicates,
+    is_budget,
     known_names,
     pod_fields,
 )
@@ -45,7 +49,10 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
         yield Problem("spec", ABSENT)
         return
     yield from _filters(spec)
+    yield from cluster_name(obj)
     yield from cluster_volumes(spec)
+    yield from cluster_mount_faults(spec)
+    yield from cluster_containers(spec)
     yield from _partitions(spec)
     yield from _intervals(spec)
     yield from _accounting(spec)
@@ -56,7 +63,7 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
     if spec.slurm_nodes.login.sshd_service_type not in SERVICE_TYPES:
         yield Problem(
             f"{_NODES}.login.sshdServiceType",
-            f"{spec.slurm_nodes.login.sshd_service_type!r} is no type of Service for logins: "
+            f"{spec.slurm_nodes.login.sshd_service_type[:60]!r} is no type of Service for logins: "
             f"write {' or '.join(SERVICE_TYPES)}",
         )
     snapshot = spec.populate_jail.jail_snapshot_volume
@@ -74,6 +81,8 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
         return
     yield from same_sources(spec)
     yield from cluster_texts(spec)
+    yield from cluster_mount_advice(spec)
+    yield from cluster_counts(spec)
     yield from user_isolation_problems(spec.slurm_nodes.login)
     exporter = spec.slurm_nodes.exporter
     if exporter.enabled:
@@ -94,6 +103,13 @@ def cluster_admission_problems(obj: SlurmCluster) -> Iterator[Problem]:
             f"{_NODES}.login.sshdServiceNodePort",
             f"{port} is no port of Kubernetes nodes: write one from {LOWEST_NODE_PORT} to "
             f"{HIGHEST_NODE_PORT}",
+        )
+    worker = spec.slurm_nodes.worker
+    if worker is not None and not is_budget(worker.max_unavailable):
+        yield Problem(
+            f"{_NODES}.worker.maxUnavailable",
+            f"{str(worker.max_unavailable)[:60]!r} is no number of workers: write one from 1, or a "
+            "percentage such as 20%",
         )
     for index, feature in enumerate(spec.worker_features):
         try:
@@ -132,7 +148,9 @@ def _config_writer_filter(spec: SlurmClusterSpec) -> str:
 
 def _filter(path: str, name: str, names: frozenset[str]) -> Iterator[Problem]:
     if name not in names:
-        yield Problem(path, f"{name!r} is no entry of spec.k8sNodeFilters; {known_names(names)}")
+        yield Problem(
+            path, f"{name[:60]!r} is no entry of spec.k8sNodeFilters; {known_names(names)}"
+        )
 
 
 def _partitions(spec: SlurmClusterSpec) -> Iterator[Problem]:
@@ -165,6 +183,9 @@ def _intervals(spec: SlurmClusterSpec) -> Iterator[Problem]:
             found[field] = duration.seconds(text)
         except ValueError as error:
             yield Problem(f"{path}.{field}", str(error))
+        else:
+            if found[field] <= 0:
+                yield Problem(f"{path}.{field}", f"{text[:60]!r} must be above 0")
     if len(found) > 1 and found["reconfigureWaitTimeout"] <= found["reconfigurePollInterval"]:
         yield Problem(f"{path}.reconfigureWaitTimeout", WAIT_ABOVE_POLL)
 
@@ -190,7 +211,7 @@ def _accounting(spec: SlurmClusterSpec) -> Iterator[Problem]:
     if binlog is not None and not isinstance(binlog, int):
         yield Problem(
             f"{path}.mariadbOperator.replication.syncBinlog",
-            f"{binlog!r} is no number: write one, or true or false as up to version 1.23",
+            f"{str(binlog)[:60]!r} is no number: write one, or true or false as up to version 1.23",
         )
 
 

@@ -10,6 +10,7 @@ from penstock.api.nebius import (
     active_check,
     cluster_validation,
     jailed_config,
+    name_rules,
     node_configurator,
     nodeset,
     power_state,
@@ -39,6 +40,7 @@ NODE_SET = KindRules(
     unsupported_fields=unsupported_fields.nodeset_fields,
     references=related_objects.nodeset_references,
     uses=related_objects.nodeset_uses,
+    conflicts=name_rules.node_set_conflicts,
     advice=validation.nodeset_advice,
 )
 POWER_STATE = KindRules(

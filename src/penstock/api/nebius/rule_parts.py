@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -14,18 +15,19 @@ from penstock.api.kubernetes.quantity import quantity
 from penstock.base.text import list_some
 
 ABSENT = "must be given"
+_PERCENT = re.compile("[1-9][0-9]{0,9}%")
 
 
 def known_names(names: Collection[str]) -> str:
     """The names that a reference may have, for a message."""
-    return f"known: {list_some(sorted(names))}" if names else "there are none"
+    return f"known: {list_some(sorted(name[:60] for name in names))}" if names else "there are none"
 
 
 def duplicates(path: str, names: Iterable[str]) -> Iterator[Problem]:
     """Names that are there more than once."""
     for name, count in Counter(names).items():
         if count > 1:
-            yield Problem(path, f"{name!r} is there {count} times: keep one")
+            yield Problem(path, f"{name[:60]!r} is there {count} times: keep one")
 
 
 def shape_problems(path: str, value: object, shape: shapes.Shape) -> Iterator[Problem]:
@@ -65,3 +67,15 @@ def number(value: int | str | None) -> Fraction | None:
         return quantity(value)
     except ValueError:
         return None
+
+
+def percentage(value: int | str) -> Fraction | None:
+    """The share that a text such as 20% stands for; None for any other."""
+    if isinstance(value, str) and _PERCENT.fullmatch(value):
+        return Fraction(int(value[:-1]), 100)
+    return None
+
+
+def is_budget(value: int | str) -> bool:
+    """Whether a value is a number of workers that is at least 1, or a percentage."""
+    return percentage(value) is not None if isinstance(value, str) else value >= 1

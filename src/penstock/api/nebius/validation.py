@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from fractions import Fraction
-from pathlib import PurePosixPath
 from typing import Final
 
 from penstock.api.admission import Problem
 from penstock.api.nebius.active_check import ActiveCheck
 from penstock.api.nebius.common import POD_CONTAINERS
 from penstock.api.nebius.conf_texts import nodeset_texts
+from penstock.api.nebius.container_rules import node_set_containers, node_set_counts
 from penstock.api.nebius.jailed_config import JailedConfig
 from penstock.api.nebius.labels import PARENT_CLUSTER
+from penstock.api.nebius.mount_rules import node_set_mount_advice, node_set_mount_faults
+from penstock.api.nebius.name_rules import node_set_name
 from penstock.api.nebius.names import cluster_of
 from penstock.api.nebius.node_configurator import NodeConfigurator
 from penstock.api.nebius.nodeset import MAX_UNAVAILABLE, MOST_UNAVAILABLE, NodeSet
 from penstock.api.nebius.power_state import NodeSetPowerState
-from penstock.api.nebius.rule_parts import ABSENT, containers, duplicates, number, pod_fields
+from penstock.api.nebius.rule_parts import (
+    ABSENT,
+    containers,
+    duplicates,
+    number,
+    percentage,
+    pod_fields,
+)
 from penstock.api.nebius.volume_rules import (
     nodeset_mounts,
     nodeset_volume_names,
@@ -30,7 +37,6 @@ from penstock.api.nebius.volume_rules import (
 MEMORY_VARIABLE: Final = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
 """Variable of the slurmd container that only the operator sets."""
 _VOLUMES: Final = "spec.slurmd.volumes"
-_PERCENT: Final = re.compile("[1-9][0-9]*%")
 _NO_NODES: Final = NodeSet().spec
 _NO_CHECK: Final = ActiveCheck().spec
 
@@ -64,6 +70,9 @@ def nodeset_problems(obj: NodeSet) -> Iterator[Problem]:
     yield from nodeset_mounts(f"{_VOLUMES}.jailSubMounts", volumes.jail_sub_mounts)
     yield from nodeset_mounts(f"{_VOLUMES}.customVolumeMounts", volumes.custom_volume_mounts)
     yield from nodeset_volume_names(_VOLUMES, volumes)
+    yield from node_set_mount_faults(_VOLUMES, volumes)
+    yield from node_set_containers(spec)
+    yield from node_set_name(obj)
     fields = {"affinity": spec.affinity, "tolerations": list(spec.tolerations)}
     yield from pod_fields("spec", fields)
     yield from containers("spec.customInitContainers", spec.custom_init_containers, POD_CONTAINERS)
@@ -73,16 +82,18 @@ def nodeset_admission_problems(obj: NodeSet) -> Iterator[Problem]:
     """A budget that the current version rejects and older ones accepted, and texts of files."""
     spec = obj.spec
     yield from nodeset_texts(spec)
+    yield from node_set_mount_advice(_VOLUMES, spec.slurmd.volumes)
+    yield from node_set_counts(spec)
     most = spec.max_unavailable
     if isinstance(most, str):
-        share = Fraction(int(most[:-1]), 100) if _PERCENT.fullmatch(most) else None
+        share = percentage(most)
         wrong = share is None or share * spec.replicas > MOST_UNAVAILABLE
     else:
         wrong = not 1 <= most <= MOST_UNAVAILABLE
     if wrong:
         yield Problem(
             "spec.maxUnavailable",
-            f"{most!r} is out of range: {MAX_UNAVAILABLE}, and be at least 1",
+            f"{str(most)[:60]!r} is out of range: {MAX_UNAVAILABLE}, and be at least 1",
         )
 
 
@@ -102,7 +113,7 @@ def power_state_problems(obj: NodeSetPowerState) -> Iterator[Problem]:
     if spec.node_set_ref != obj.metadata.name:
         yield Problem(
             "spec.nodeSetRef",
-            f"{spec.node_set_ref!r} differs from the object's name: name the object like its "
+            f"{spec.node_set_ref[:60]!r} differs from the object's name: name the object like its "
             "NodeSet",
         )
     below = [ordinal for ordinal in spec.active_nodes if ordinal < 0]
@@ -114,15 +125,22 @@ def jailed_config_problems(obj: JailedConfig) -> Iterator[Problem]:
     """Faults of a JailedConfig."""
     spec = obj.spec
     for index, item in enumerate(spec.items):
-        path = PurePosixPath(item.path)
-        if not path.is_absolute() or ".." in path.parts or item.path.endswith("/"):
+        if not _is_file_of_jail(item.path):
             yield Problem(
                 f"spec.items[{index}].path",
-                f"{item.path!r} is no file of the jail: write an absolute path without ..",
+                f"{item.path[:70]!r} is no file of the jail: write an absolute path with one / "
+                "between names, without . and .. and control characters",
             )
         yield from _mode(f"spec.items[{index}].mode", item.mode)
     yield from duplicates("spec.items", (item.path for item in spec.items))
     yield from _mode("spec.defaultMode", spec.default_mode)
+
+
+def _is_file_of_jail(path: str) -> bool:
+    """By its form alone: `decide.jail.paths` rejects names that are too long or kept."""
+    names = path.split("/")[1:]
+    wrong = not names or any(name in ("", ".", "..") for name in names)
+    return path.startswith("/") and not wrong and path.isprintable()
 
 
 def _mode(path: str, mode: int | None) -> Iterator[Problem]:

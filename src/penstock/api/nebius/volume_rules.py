@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from penstock.api.admission import Problem
+from penstock.api.kubernetes import shapes
 from penstock.api.kubernetes.pvc_spec import PvcSpec
 from penstock.api.nebius import names
+from penstock.api.nebius.mount_rules import cluster_mounts
 from penstock.api.nebius.nodeset import SlurmdVolumes
-from penstock.api.nebius.rule_parts import duplicates, known_names
+from penstock.api.nebius.rule_parts import duplicates, known_names, shape_problems
 from penstock.api.nebius.slurmcluster import SlurmClusterSpec
 from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
     POD_VOLUMES,
     NodeVolume,
-    NodeVolumeMount,
     SpoolSource,
     VolumeMount,
     VolumeSource,
@@ -25,6 +26,17 @@ from penstock.api.nebius.volumes import (
 
 _Origin = tuple[str, PvcSpec | None]
 """The source and the PVC template of a volume: equal ones may have one name."""
+_REQUIRED = cast(
+    "shapes.Shape",
+    {
+        "persistentVolumeClaim": {"claimName!": shapes.TEXT},
+        "configMap": {"name!": shapes.TEXT},
+        "secret": {"secretName!": shapes.TEXT},
+        "hostPath": {"path!": shapes.TEXT},
+        "nfs": {"server!": shapes.TEXT, "path!": shapes.TEXT},
+    },
+)
+"""Fields without which Kubernetes takes no volume. Source: Kubernetes API reference, Volume v1."""
 _EITHER = "write either volumeSourceName or volumeClaimTemplateSpec"
 
 
@@ -47,7 +59,7 @@ def cluster_volumes(spec: SlurmClusterSpec) -> Iterator[Problem]:
         )
     for path, volume in _volumes(spec):
         yield from _node_volume(path, volume, known)
-    for path, mounts in _mounts(spec):
+    for path, mounts in cluster_mounts(spec):
         for index, mount in enumerate(mounts):
             yield from _node_volume(f"{path}[{index}]", mount, known)
         yield from duplicates(path, (mount.name for mount in mounts))
@@ -95,6 +107,7 @@ def single_source(path: str, source: VolumeSource) -> Iterator[Problem]:
     types = source_types(source)
     if len(types) > 1:
         yield Problem(path, f"has {' and '.join(types)}: keep one type of volume")
+    yield from shape_problems(path, msgspec.to_builtins(source), _REQUIRED)
 
 
 def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
@@ -107,7 +120,7 @@ def spool_problems(path: str, spool: SpoolSource) -> Iterator[Problem]:
 
 def _cluster_volume_names(spec: SlurmClusterSpec) -> Iterator[Problem]:
     """Mounts of a daemon with the name of another volume of its pod."""
-    volumes, mounts = dict(_volumes(spec)), dict(_mounts(spec))
+    volumes, mounts = dict(_volumes(spec)), dict(cluster_mounts(spec))
     for daemon, spool in (
         ("controller", names.CONTROLLER_SPOOL),
         ("login", ""),
@@ -138,7 +151,7 @@ def _name_clashes(
         if known.setdefault(name, origin) != origin:
             yield Problem(
                 f"{path}.name",
-                f"{name!r} is the name of another volume of the pod: choose one of its own",
+                f"{name[:60]!r} is the name of another volume of the pod: choose one of its own",
             )
 
 
@@ -169,7 +182,7 @@ def _node_volume(path: str, volume: NodeVolume, known: Collection[str]) -> Itera
     elif name and name not in known:
         yield Problem(
             f"{path}.volumeSourceName",
-            f"{name!r} is no entry of spec.volumeSources; {known_names(known)}",
+            f"{name[:60]!r} is no entry of spec.volumeSources; {known_names(known)}",
         )
 
 
@@ -183,14 +196,3 @@ def _volumes(spec: SlurmClusterSpec) -> Iterator[tuple[str, NodeVolume]]:
         yield "spec.slurmNodes.worker.volumes.jail", nodes.worker.volumes.jail
     if spec.populate_jail.jail_snapshot_volume is not None:
         yield "spec.populateJail.jailSnapshotVolume", spec.populate_jail.jail_snapshot_volume
-
-
-def _mounts(spec: SlurmClusterSpec) -> Iterator[tuple[str, tuple[NodeVolumeMount, ...]]]:
-    nodes = spec.slurm_nodes
-    path = "spec.slurmNodes"
-    yield f"{path}.controller.volumes.customMounts", nodes.controller.volumes.custom_mounts
-    yield f"{path}.login.volumes.jailSubMounts", nodes.login.volumes.jail_sub_mounts
-    yield f"{path}.login.volumes.customMounts", nodes.login.volumes.custom_mounts
-    if nodes.worker is not None:
-        yield f"{path}.worker.volumes.jailSubMounts", nodes.worker.volumes.jail_sub_mounts
-        yield f"{path}.worker.volumes.customMounts", nodes.worker.volumes.custom_mounts

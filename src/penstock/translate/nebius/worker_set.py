@@ -12,6 +12,7 @@ from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.kubernetes.resource import Resource
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet, NodeSetStatus
+from penstock.api.nebius.rule_parts import is_budget
 from penstock.api.nebius.slurmcluster import (
     SLURM_CLUSTERS,
     Maintenance,
@@ -168,6 +169,11 @@ def _replicas(declared: int, maintenance: Maintenance) -> int:
     return 0 if maintenance_mode(maintenance).scales_down else max(declared, 0)
 
 
+def _budget(declared: int | str) -> int | str:
+    """The declared number or percentage. One that is neither is replaced by the least."""
+    return declared if is_budget(declared) else 1
+
+
 def _worker_set(
     resource: Resource[Any],
     meta: ObjectMeta,
@@ -213,7 +219,7 @@ def _worker_set(
         placement=placement,
         host_network=False,
         pin_to_node=False,
-        update=UpdatePolicy("RollingUpdate", max_unavailable),
+        update=UpdatePolicy("RollingUpdate", _budget(max_unavailable)),
         pvcs=pvcs,
         parameters=parameters,
         prune_missing_nodes=True,

@@ -102,7 +102,7 @@ def workers(cluster: ClusterInputs) -> list[Json]:
         port = worker.slurmd.port or daemons.SLURMD_PORT
         found.append(_service(cluster, "worker", "worker", Port("", port, "slurmd"), headless=True))
     if cluster.node_sets or worker is None:
-        declared = {one.spec.slurmd.port for one in cluster.node_sets}
+        declared = {one.spec.slurmd.port or daemons.SLURMD_PORT for one in cluster.node_sets}
         ports = _slurmd_ports(sorted(declared) or [daemons.SLURMD_PORT])
         found.append(_service(cluster, "nodeset", "nodeset", *ports, headless=True))
     return found
@@ -114,7 +114,7 @@ def node_set(cluster: str, of: NodeSet) -> Json:
         names.node_set_service(cluster, of.metadata.name),
         of.metadata.namespace,
         labels.node_set_selector(of.metadata.name, cluster),
-        (Port("", of.spec.slurmd.port, "slurmd"),),
+        (Port("", of.spec.slurmd.port or daemons.SLURMD_PORT, "slurmd"),),
         owner(of),
         labels=labels.object_labels("nodeset", cluster),
         headless=True,

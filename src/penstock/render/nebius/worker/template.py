@@ -98,7 +98,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         },
         slurmd=worker_container(slurmd, slurmd.custom_env),
         munge=worker_container(spec.munge),
-        port=slurmd.port,
+        port=slurmd.port or daemons.SLURMD_PORT,
         extra=spec.node_config.dynamic,
         spool=node_set_volume(names.SPOOL, volumes.spool),
         jail=jail,
