@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
@@ -73,6 +74,16 @@ def cluster_of_pod(pod: Pod, _: Lookup) -> list[str]:
     return [value.rpartition("/")[0] for value in component_of(pod)]
 
 
+def pod_matters(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod can change what is decided about its SlurmCluster.
+
+    Of the workers of a NodeSet that is only whether they exist and have ended.
+    """
+    if old is None or new is None or old.status.phase != new.status.phase:
+        return True
+    return new.metadata.labels.get(app_labels.APP_COMPONENT) != "nodeset"
+
+
 def clusters_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
     """Keys of the SlurmClusters in an object's namespace."""
     return keys(lookup.by(CLUSTERS_BY_NAMESPACE, obj.metadata.namespace))
@@ -114,7 +125,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 ROLE_BINDINGS,
             )
         ),
-        Watch(PODS, cluster_of_pod),
+        Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(NODES, clusters_on_node, node_matters),
     )
