@@ -11,6 +11,7 @@ from penstock.controllers.runtime.apis import APIS, NEBIUS, SLINKY
 from penstock.controllers.runtime.settings import parse
 from penstock.local.charts import CHARTS
 from support.charts import rejection, render
+from support.nebius_clusters import OLDER, of_shape
 
 # Helm may have to be compiled first.
 pytestmark = pytest.mark.timeout(1800)
@@ -99,3 +100,24 @@ def test_both_charts_read_the_same_files() -> None:
     for shared in ("templates/_apis.tpl", "files/rights.yaml", "files/webhooks.yaml"):
         first, second = (CHARTS / name / shared for name in PLACES)
         assert first.read_text() == second.read_text()
+
+
+@pytest.mark.parametrize("image", ["", "registry.example/sconfigcontroller"])
+def test_the_operator_has_each_right_that_it_gives_to_sconfigcontroller(image: str) -> None:
+    """The API server lets nobody create a Role with rights that they lack."""
+    found = of_shape(OLDER, {"spec.sConfigController.container.image": image})
+    role = found.find("Role", "correct-cpu-cluster-sconfigcontroller-configmaps-role")
+    own = chart("soperator", [NEBIUS])
+    has = {right for one in kinds(own, "ClusterRole") for right in rights(one["rules"])}
+    assert rights(role["rules"]) <= has
+
+
+def rights(rules: list[Any]) -> set[tuple[str, str, str]]:
+    """Group, resource and verb of each right; those for some names count as for all."""
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }

@@ -197,12 +197,6 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         CURRENT,
-        {"spec.slurmNodes.rest.rest": ABSENT},
-        "spec.slurmNodes.rest.rest.image",
-        "must be given while rest is enabled",
-    ),
-    (
-        CURRENT,
         {f"{CONTROLLER}.customInitContainers": [{"image": "i"}]},
         f"{CONTROLLER}.customInitContainers[0].name",
         "must be given",

@@ -56,9 +56,6 @@ def cluster_problems(obj: SlurmCluster) -> Iterator[Problem]:
     yield from _partitions(spec)
     yield from _intervals(spec)
     yield from _accounting(spec)
-    rest = spec.slurm_nodes.rest
-    if rest.enabled and (rest.rest is None or not rest.rest.image):
-        yield Problem(f"{_NODES}.rest.rest.image", f"{ABSENT} while rest is enabled")
     yield from _open_parts(spec)
     if spec.slurm_nodes.login.sshd_service_type not in SERVICE_TYPES:
         yield Problem(

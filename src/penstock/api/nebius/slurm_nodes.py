@@ -152,7 +152,9 @@ class RestNode(SlurmNode, frozen=True, kw_only=True):
     max_connections: Annotated[
         int, about("Connections of slurmrestd at a time.", INT32, {"minimum": 2})
     ] = 10
-    rest: Annotated[NodeContainer | None, about("The slurmrestd container.")] = None
+    rest: Annotated[
+        NodeContainer | None, about("The slurmrestd container; absent: the image of Penstock.")
+    ] = None
 
 
 class PodMonitorConfig(KubeStruct, frozen=True):

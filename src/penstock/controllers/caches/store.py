@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from penstock.api.cluster import labels as app_labels
-from penstock.api.kubernetes.kinds import CLAIMS, JOBS, PODS, SERVICE_MONITORS, ConfigMap
+from penstock.api.kubernetes.kinds import (
+    CLAIMS,
+    JOBS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICE_MONITORS,
+    ConfigMap,
+)
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.kubernetes.resource import Resource
 from penstock.kube import Cache, Index, Manager
@@ -24,7 +33,8 @@ class CacheStore:
     """One cache for each resource. Reading is synchronous and sends nothing (see `Lookup`).
 
     Of resources of which a cluster has many objects of others it has those with a known label
-    app.kubernetes.io/name: `pods` is that of pods, Jobs and monitors, `pvcs` that of PVCs.
+    app.kubernetes.io/name: `pods` is that of pods, Jobs, monitors and rights, `pvcs` that of PVCs.
+    One of ours without the label gets it back with the next apply, which looks for it by name.
     """
 
     def __init__(
@@ -36,6 +46,9 @@ class CacheStore:
             PODS: ours,
             JOBS: ours,
             SERVICE_MONITORS: ours,
+            SERVICE_ACCOUNTS: ours,
+            ROLES: ours,
+            ROLE_BINDINGS: ours,
             CLAIMS: _named(pvcs),
         }
         self._caches: dict[Resource[Any], Cache[Any]] = {}

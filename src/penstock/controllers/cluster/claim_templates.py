@@ -11,14 +11,19 @@ from typing import Any, cast
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import same_quantity
+from penstock.base.text import list_some
 
 _FIELD = "volumeClaimTemplates"
 
 
-def keep(manifest: Json, live: Json | None) -> tuple[Json, list[Finding]]:
+def keep(
+    manifest: Json, live: Json | None, field: str = "spec.persistence"
+) -> tuple[Json, list[Finding]]:
     """The manifest with the templates that the live StatefulSet has, and what is to be told of it.
 
-    What differs in words only is taken as it is asked for.
+    What differs in words only is taken as it is asked for. `field` declares the PVCs. Pods stay
+    as they are while their template mounts a PVC that the StatefulSet lacks: Kubernetes would
+    delete them and could not create others.
     """
     if live is None:
         return manifest, []
@@ -29,17 +34,39 @@ def keep(manifest: Json, live: Json | None) -> tuple[Json, list[Finding]]:
         for name in dict.fromkeys([_name(one) for one in (*asked, *there)])
         for path in _differences(_spec(asked, name), _spec(there, name))
     ]
-    if not differing:
+    if not differing and list(map(_identity, asked)) == list(map(_identity, there)):
         return manifest, []
     spec = {key: value for key, value in manifest["spec"].items() if key != _FIELD}
     if there:
-        spec[_FIELD] = [{"metadata": {"name": _name(one)}, "spec": one["spec"]} for one in there]
-    told = (
-        f"spec.persistence: the claim stays as it was made ({', '.join(differing)}): Kubernetes "
-        "does not change claims of a StatefulSet. To enlarge one, edit the PersistentVolumeClaim; "
-        "for another one, delete the StatefulSet and the claim"
-    )
-    return {**manifest, "spec": spec}, [Finding(True, "ClaimKept", told)]
+        spec[_FIELD] = [{"metadata": _metadata(one), "spec": one["spec"]} for one in there]
+    findings: list[Finding] = []
+    lacking = sorted({_name(one) for one in asked} - {_name(one) for one in there})
+    if lacking:
+        spec["template"] = live["spec"]["template"]
+        words = (
+            f"{field}: StatefulSet {live['metadata']['name']} lacks the claim templates "
+            f"{list_some(lacking)}, which Kubernetes does not add to it, so its pods stay as they "
+            f"are. Run kubectl delete statefulset {live['metadata']['name']} --cascade=orphan"
+        )
+        findings = [Finding(False, "ClaimTemplateMissing", words)]
+    elif differing:
+        told = (
+            f"{field}: the claim stays as it was made ({', '.join(differing)}): Kubernetes "
+            "does not change claims of a StatefulSet. To enlarge one, edit the "
+            "PersistentVolumeClaim; for another one, delete the StatefulSet and the claim"
+        )
+        findings = [Finding(True, "ClaimKept", told)]
+    return {**manifest, "spec": spec}, findings
+
+
+def _metadata(template: Json) -> Json:
+    """Of a live template: its labels cannot change either."""
+    kept = ("name", "labels", "annotations")
+    return {key: template["metadata"][key] for key in kept if template["metadata"].get(key)}
+
+
+def _identity(template: Json) -> tuple[str, Json]:
+    return _name(template), template["metadata"].get("labels") or {}
 
 
 def _name(template: Json) -> str:

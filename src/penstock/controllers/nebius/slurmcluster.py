@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import (
     CLAIMS,
@@ -14,7 +15,10 @@ from penstock.api.kubernetes.kinds import (
     JOBS,
     NODES,
     PODS,
+    ROLE_BINDINGS,
+    ROLES,
     SECRETS,
+    SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
     Node,
@@ -24,6 +28,7 @@ from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.jail import JailPopulation
@@ -61,10 +66,22 @@ from penstock.translate.nebius import availability
 from penstock.translate.nebius.availability import Availability
 from penstock.translate.nebius.worker_set import cluster_status
 
+_LOGIN_VOLUMES = "spec.slurmNodes.login.volumes"
+
 
 def cluster_of_pod(pod: Pod, _: Lookup) -> list[str]:
     """Key of the SlurmCluster of a pod, by its labels."""
     return [value.rpartition("/")[0] for value in component_of(pod)]
+
+
+def pod_matters(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod can change what is decided about its SlurmCluster.
+
+    Of the workers of a NodeSet that is only whether they exist and have ended.
+    """
+    if old is None or new is None or old.status.phase != new.status.phase:
+        return True
+    return new.metadata.labels.get(app_labels.APP_COMPONENT) != "nodeset"
 
 
 def clusters_in_namespace(obj: KubeObject, lookup: Lookup) -> list[str]:
@@ -98,9 +115,17 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         Watch(SECRETS, clusters_in_namespace),
         *(
             Watch(one, owner_of(SLURM_CLUSTERS))
-            for one in (CONFIG_MAPS, SERVICES, STATEFUL_SETS, DEPLOYMENTS)
+            for one in (
+                CONFIG_MAPS,
+                SERVICES,
+                STATEFUL_SETS,
+                DEPLOYMENTS,
+                SERVICE_ACCOUNTS,
+                ROLES,
+                ROLE_BINDINGS,
+            )
         ),
-        Watch(PODS, cluster_of_pod),
+        Watch(PODS, cluster_of_pod, pod_matters),
         Watch(CLAIMS, cluster_of_worker),
         Watch(NODES, clusters_on_node, node_matters),
     )
@@ -142,7 +167,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         parts = state.parts = workloads.availability(self._clusters, obj, jail.finding)
         usable = jail.can_use_jail
         of_config = await self._slurmctld.reconcile(obj, cluster, parts.slurmctld, may_start=usable)
-        await self._apply_daemons(obj, cluster, may_start=usable)
+        of_logins = await self._apply_daemons(obj, cluster, may_start=usable)
         state.workers = await self._workers.run(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
@@ -152,6 +177,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *availability.conditions(obj, parts),
             availability.common(resting=resting, waiting=()),
             *of_config,
+            *of_logins,
             *([resolved] if resolved is not None else []),
             *state.workers.findings,
         ]
@@ -162,18 +188,21 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
 
     async def _apply_daemons(
         self, obj: SlurmCluster, cluster: ClusterInputs, *, may_start: bool
-    ) -> None:
+    ) -> list[Finding]:
         """Create sconfigcontroller, slurmrestd and logins once the jail is filled.
 
         One that exists follows its spec whatever is done about the jail.
         """
+        logins = login.stateful_set(cluster)
+        logins, kept = claim_templates.keep(logins, self.objects.live(logins), _LOGIN_VOLUMES)
         for manifest in (
             *sconfigcontroller.objects(cluster),
             slurmrestd.deployment(cluster),
-            login.stateful_set(cluster),
+            logins,
         ):
             if may_start or self.objects.live(manifest) is not None:
                 await self.objects.apply(obj, self.events, [manifest])
+        return kept
 
     def requeue_after(self, obj: SlurmCluster) -> float | None:
         """Soon while something is waited for that no watch reports."""

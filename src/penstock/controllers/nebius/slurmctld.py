@@ -8,6 +8,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster, SlurmClusterStatus
+from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster.release import Releases
 from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
@@ -27,6 +28,7 @@ from penstock.render.nebius.config.slurm_conf import retained_partitions
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.translate.nebius.cluster import MARKS
 
+_VOLUMES = "spec.slurmNodes.controller.volumes"
 _REJECTED = frozenset({Stage.REJECTED, Stage.ROLLED_BACK})
 
 
@@ -81,9 +83,13 @@ class ClusterSlurmctld:
         state.decision, state.wanted = decision, view.candidate.hash
         await self._write(obj, source, view, decision)
         manifest, refused = render.stateful_set(cluster), list[Finding]()
-        if may_start or self._objects.live(manifest) is not None:
+        live = self._objects.live(manifest)
+        if may_start or live is not None:
             written, refused = self._releases.withhold(source, [manifest])
-            await self._objects.apply(obj, self._events, written)
+            for one in written:
+                kept, told = claim_templates.keep(one, live, _VOLUMES)
+                refused += told
+                await self._objects.apply(obj, self._events, [kept])
         pod = next(iter(source.slurmctld_pods()), None)
         self._releases.learn(source, pod, serves=bool(runs.ok))
         await self._configuration.deliver(source, self._events, view, decision, worked=worked)

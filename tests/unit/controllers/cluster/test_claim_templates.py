@@ -58,6 +58,29 @@ def test_a_claim_that_is_there_no_more_in_words_stays() -> None:
     assert "(statesave)" in finding.message
 
 
+def test_labels_of_another_version_stay_as_kubernetes_changes_no_template() -> None:
+    live = workload(labelled(release="1"))
+    assert keep(workload(labelled(release="2")), live) == (live, [])
+
+
+def labelled(**labels: str) -> Json:
+    made = template()
+    return {**made, "metadata": {**made["metadata"], "labels": labels}}
+
+
+def test_pods_stay_while_the_stateful_set_lacks_a_pvc_that_they_are_to_mount() -> None:
+    """A pod that mounts it could not be created, and the one that works would be deleted for it."""
+    live = workload(template())
+    live["metadata"], live["spec"]["template"] = {"name": "login"}, {"old": True}
+    asked = workload(template(), {"metadata": {"name": "data"}, "spec": {}})
+    asked["spec"]["template"] = {"new": True}
+    manifest, (finding,) = keep(asked, live, "spec.slurmNodes.login.volumes")
+    assert manifest["spec"] == live["spec"]
+    assert (finding.ok, finding.reason) == (False, "ClaimTemplateMissing")
+    assert finding.message.startswith("spec.slurmNodes.login.volumes: StatefulSet login lacks")
+    assert "kubectl delete statefulset login --cascade=orphan" in finding.message
+
+
 def test_a_larger_claim_is_told_and_the_rest_of_the_declaration_acts() -> None:
     async def play(lab: Lab) -> None:
         await lab.ready("controllers", "slurm")

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius.cluster_validation import cluster_problems
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.jailed_config import process
 from penstock.render.nebius.cluster import populate_jail, secrets, services
 from support import nebius
 from support.nebius_clusters import CURRENT, OLDER, SHAPES, Rendered, of_shape
@@ -258,19 +260,21 @@ def test_node_sets_with_several_ports_share_one_service():
     ]
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_slurmrestd_always_runs(*, enabled: bool):
+@pytest.mark.parametrize(("enabled", "named"), [(True, True), (True, False), (False, False)])
+def test_slurmrestd_always_runs_without_an_image_by_ours(*, enabled: bool, named: bool):
     changes: dict[str, Any] = {"spec.slurmNodes.rest.enabled": enabled}
-    if not enabled:
+    if not named:
         changes |= {f"spec.slurmNodes.rest.{name}": nebius.ABSENT for name in ("rest", "size")}
+    if not enabled:
         changes["spec.slurmNodes.rest.k8sNodeFilterName"] = ""
     found = of_shape(CURRENT, changes)
+    assert not list(cluster_problems(found.inputs.cluster))
     made = found.find("Deployment", "soperator-rest")["spec"]
     spec = made["template"]["spec"]
     slurmrestd = spec["containers"][0]
     assert made["replicas"] == 1
     assert spec["nodeSelector"] == {"nebius.com/node-group-id": "node-group-id-here"}
-    if enabled:
+    if named:
         assert set(mounted(spec, "slurmrestd")) == {"/mnt/slurm-configs", "/mnt/jail"}
     else:
         assert slurmrestd["image"] == "penstock/slurmrestd"
@@ -300,6 +304,23 @@ def test_our_config_writer_reads_no_secret_but_the_key_of_slurmrestd(image: str)
     writer = pod_spec(found, "Deployment", "sconfigcontroller")["containers"][0]
     assert writer["image"] == (image or "penstock/operator")
     assert writer["command"] == ["/usr/bin/sconfigcontroller"]
+
+
+def test_our_config_writer_has_the_rights_that_its_process_names_and_no_other():
+    found = of_shape(OLDER, {"spec.sConfigController.container.image": ""})
+    role = found.find("Role", "correct-cpu-cluster-sconfigcontroller-configmaps-role")
+    rights = {one["resources"][0]: " ".join(one["verbs"]) for one in role["rules"]}
+    assert rights == {
+        "configmaps": "get list watch",
+        "secrets": "get",
+        "jailedconfigs": "get list watch",
+        "jailedconfigs/status": "patch",
+        "leases": "get create patch",
+        "events": "create patch",
+    }
+    assert all(len(one["apiGroups"]) == 1 for one in role["rules"])
+    documented = (process.__doc__ or "").split()
+    assert all(f"[{resource}]" in documented for resource in rights)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

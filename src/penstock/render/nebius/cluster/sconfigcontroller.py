@@ -28,6 +28,24 @@ _MAKE_FOLDER: Final = (
     'chown "$JAIL_UID:$JAIL_GID" "$JAIL_CONFIG_PATH" && chmod 755 "$JAIL_CONFIG_PATH"'
 )
 _RBAC: Final = "rbac.authorization.k8s.io"
+_READ: Final = ["get", "list", "watch"]
+_WRITE: Final = ["create", "update", "patch"]
+_OWN_RULES: Final = (
+    ("", "configmaps", _READ),
+    (GROUP, "jailedconfigs", _READ),
+    (GROUP, "jailedconfigs/status", ["patch"]),
+    ("coordination.k8s.io", "leases", ["get", "create", "patch"]),
+    ("events.k8s.io", "events", ["create", "patch"]),
+)
+_ORIGINAL_RULES: Final = (
+    ("", "configmaps", _READ),
+    ("", "secrets", _READ),
+    ("coordination.k8s.io", "leases", [*_READ, *_WRITE]),
+    (" events.k8s.io", "events", ["create", "patch"]),
+    (GROUP, "jailedconfigs", [*_READ, *_WRITE, "delete"]),
+    (GROUP, "jailedconfigs/status", ["get", "update", "patch"]),
+    (GROUP, "jailedconfigs/finalizers", ["update"]),
+)
 
 
 def objects(cluster: ClusterInputs) -> list[Json]:
@@ -155,23 +173,13 @@ def _sconfigctrl(cluster: ClusterInputs) -> Json:
 
 
 def _rules(cluster: ClusterInputs) -> list[Json]:
-    """Rights in the namespace. An image that the user names may read all Secrets, as before."""
-    read, write = ["get", "list", "watch"], ["create", "update", "patch"]
-    secrets: Json = {"apiGroups": [""], "resources": ["secrets"], "verbs": read}
-    if not cluster.spec.sconfig_controller.container.image:
-        secrets |= {"verbs": ["get"], "resourceNames": [names.jwt_secret(cluster.name)]}
-    others: list[tuple[list[str], str, list[str]]] = [
-        (["coordination.k8s.io"], "leases", [*read, *write]),
-        (["", "events.k8s.io"], "events", ["create", "patch"]),
-        ([GROUP], "jailedconfigs", [*read, *write, "delete"]),
-        ([GROUP], "jailedconfigs/status", ["get", "update", "patch"]),
-        ([GROUP], "jailedconfigs/finalizers", ["update"]),
-    ]
-    return [
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": read},
-        secrets,
-        *(
-            {"apiGroups": groups, "resources": [resource], "verbs": verbs}
-            for groups, resource, verbs in others
-        ),
-    ]
+    """Rights in the namespace; an image that the user names has those of the original."""
+    if cluster.spec.sconfig_controller.container.image:
+        return [_rule(*one) for one in _ORIGINAL_RULES]
+    secret = {"resourceNames": [names.jwt_secret(cluster.name)]}
+    return [{**_rule("", "secrets", ["get"]), **secret}, *(_rule(*one) for one in _OWN_RULES)]
+
+
+def _rule(groups: str, resource: str, verbs: list[str]) -> Json:
+    """`groups` are API groups with a space between them."""
+    return {"apiGroups": groups.split(" "), "resources": [resource], "verbs": verbs}
