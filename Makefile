@@ -46,8 +46,8 @@ model: venv ## the promises in simulated time: state machines, races, a few faul
 crds: venv ## write deploy/crds from the typed kinds
 	$(PY) -m penstock.api.crd deploy/crds
 
-manifests: venv ## write deploy/operator.yaml from the chart (Helm is compiled the first time)
-	$(PY) -m penstock.local.charts deploy/operator.yaml
+manifests: venv ## write deploy/*.yaml from the operator's charts (Helm is compiled the first time)
+	$(PY) -m penstock.local.charts deploy/operator.yaml deploy/soperator.yaml
 
 install.yaml: deploy/operator.yaml $(wildcard deploy/crds/*.yaml) ## kinds and operator in one file, for kubectl
 	@for file in $(sort $(wildcard deploy/crds/*.yaml)) deploy/operator.yaml; do \
@@ -76,12 +76,12 @@ cert-manager: venv ## the chart's certificate by a real cert-manager, which is c
 plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
 	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
 
-demo: venv ## from nothing to a Slurm job's output (CONTEXT=name for a cluster of yours, RESET=1)
-	.venv/bin/penstock demo up $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \
+demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEXT=name for a cluster of yours, RESET=1)
+	.venv/bin/penstock demo up $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \
 		$(if $(RESET),--reset)
 
-down: venv ## stop and remove what demo made
-	.venv/bin/penstock demo down $(if $(CONTEXT),--context $(CONTEXT))
+down: venv ## stop and remove what demo made (CLUSTER=slurmcluster: only that one)
+	.venv/bin/penstock demo down $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CONTEXT),--context $(CONTEXT))
 
 bench: venv ## the figures beside their limits (FULL=1: up to 5000 workers)
 	$(PY) -m bench $(if $(FULL),--full)

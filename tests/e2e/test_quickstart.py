@@ -13,7 +13,7 @@ from e2e_kit.cluster import Cluster
 from e2e_kit.cut import cut
 from e2e_kit.site import Site, eventually
 from penstock.local import install
-from penstock.local.demo import Ssh
+from penstock.local.demo_login import Ssh
 from penstock.local.errors import LocalError
 
 WORKERS = {"compute-0", "compute-1"}

@@ -10,7 +10,7 @@ import pytest
 
 from e2e_kit.images import give_all
 from e2e_kit.site import Site, eventually
-from e2e_kit.slurmcluster import SlurmClusterSite
+from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.images import build_jail
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
@@ -63,7 +63,7 @@ def test_workers_are_scaled_out_and_in(cluster: SlurmClusterSite) -> None:
 
 
 def test_a_deleted_cluster_is_gone_once_its_workers_are_drained(cluster: SlurmClusterSite) -> None:
-    cluster.kubectl("delete", "slurmcluster", "cpu", "--timeout=120s")
+    cluster.kubectl("delete", "slurmcluster", NAME, "--timeout=120s")
 
     def pods() -> str:
         return cluster.kubectl("get", "pods", "-o", "name", "--field-selector=status.phase=Running")

@@ -10,7 +10,7 @@ from typing import Any
 from e2e_kit.api import Json, condition
 from e2e_kit.site import Site, eventually
 
-NAME = "cpu"
+NAME = "correct-cpu-cluster"
 START_S = 180.0
 
 

@@ -1,7 +1,8 @@
-"""The charts, rendered by Helm, and the plain manifest of the operator that is made from them.
+"""The charts, rendered by Helm, and the plain manifests of the operator that are made from them.
 
-`python -m penstock.local.charts FILE` writes deploy/operator.yaml; `--check FILE` compares.
-Helm is compiled from its Go module when the cache has it not, which takes minutes.
+`python -m penstock.local.charts FILE...` writes deploy/operator.yaml and deploy/soperator.yaml;
+`--check FILE...` compares. Helm is compiled from its Go module when the cache has it not, which
+takes minutes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,16 +21,17 @@ import yaml
 from penstock.api.crd import Dumper
 from penstock.local import golang, programs
 from penstock.local.errors import LocalError
-from penstock.local.install import SYSTEM, Document
+from penstock.local.install import SOPERATOR, SYSTEM, Document
 from penstock.local.recipes import LOCAL, ROOT
 
 CHARTS = ROOT / "charts"
 NAME = "penstock-operator"
 """What the operator's objects are called where no release names them."""
-HEADER = "# Made from charts/slurm-operator by `make manifests`. Change it there.\n"
+_HEADER = "# Made from charts/{chart} by `make manifests`. Change it there.\n"
+_REGISTRY: dict[str, Any] = {"global": {"imageRegistry": LOCAL}}
 _VALUES: dict[str, Any] = {
+    **_REGISTRY,
     "nameOverride": NAME,
-    "global": {"imageRegistry": LOCAL},
     "operator": {"apis": ["slinky.slurm.net", "slurm.nebius.ai"]},
 }
 _HELM_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
@@ -82,45 +85,68 @@ def objects(text: str) -> list[Document]:
     return [cast("Document", one) for one in yaml.safe_load_all(text) if one]
 
 
-def operator_objects() -> list[Document]:
-    """The operator's objects as they are without Helm, the namespace first."""
-    space: Document = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": SYSTEM,
-            "labels": {
-                "pod-security.kubernetes.io/enforce": "restricted",
-                "pod-security.kubernetes.io/warn": "restricted",
+@dataclass(frozen=True)
+class Plain:
+    """A plain manifest of the operator: the chart, its release, and namespace of the release."""
+
+    chart: str
+    release: str
+    namespace: str
+    values: Mapping[str, Any]
+
+    def objects(self) -> list[Document]:
+        """The operator's objects as they are without Helm, the namespace first."""
+        space: Document = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": self.namespace,
+                "labels": {
+                    "pod-security.kubernetes.io/enforce": "restricted",
+                    "pod-security.kubernetes.io/warn": "restricted",
+                },
             },
-        },
-    }
-    found = objects(rendered("slurm-operator", NAME, SYSTEM, _VALUES))
-    for one in found:
-        for label in _HELM_ONLY:
-            one["metadata"].get("labels", {}).pop(label, None)
-    return [space, *found]
+        }
+        found = objects(rendered(self.chart, self.release, self.namespace, self.values))
+        for one in found:
+            for label in _HELM_ONLY:
+                one["metadata"].get("labels", {}).pop(label, None)
+        return [space, *found]
+
+    def text(self) -> str:
+        """The text of the file."""
+        made = yaml.dump_all(self.objects(), Dumper=Dumper, sort_keys=False, width=100)
+        return _HEADER.format(chart=self.chart) + made
 
 
-def manifest() -> str:
-    """The text of deploy/operator.yaml."""
-    return HEADER + yaml.dump_all(operator_objects(), Dumper=Dumper, sort_keys=False, width=100)
+MANIFESTS = {
+    "operator.yaml": Plain("slurm-operator", NAME, SYSTEM, _VALUES),
+    "soperator.yaml": Plain("soperator", "soperator", SOPERATOR, _REGISTRY),
+}
+"""By the name of its file in deploy/."""
+
+
+def manifest(file: str = "operator.yaml") -> str:
+    """The text of a file of deploy/."""
+    return MANIFESTS[file].text()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; 1 when `--check` finds a difference."""
     parser = argparse.ArgumentParser(prog="python -m penstock.local.charts", description=__doc__)
-    parser.add_argument("file", type=Path)
+    parser.add_argument("files", type=Path, nargs="+", help=f"{' or '.join(MANIFESTS)} somewhere")
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     options = parser.parse_args(arguments)
-    file: Path = options.file
-    text = manifest()
-    if not options.check:
-        file.write_text(text, encoding="utf-8")
-    elif not file.exists() or file.read_text(encoding="utf-8") != text:
-        sys.stderr.write(f"{file} differs from the chart: run `make manifests`.\n")
-        return 1
-    return 0
+    files: list[Path] = options.files
+    status = 0
+    for file in files:
+        text = manifest(file.name)
+        if not options.check:
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != text:
+            sys.stderr.write(f"{file} differs from the chart: run `make manifests`.\n")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

@@ -1,17 +1,11 @@
 """The demo: from a cluster, or from nothing, to a Slurm job's output."""
 
-import json
 import shlex
-import shutil
-import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from penstock.local import install, user_changes
-from penstock.local.cache import cache_dir
+from penstock.local import demo_objects, install
+from penstock.local.demo_login import login, ssh_key
 from penstock.local.errors import LocalError
 from penstock.local.progress import Progress, default, step
 from penstock.local.target import BuiltIn, Target
@@ -20,9 +14,8 @@ NAMESPACE = "slurm"
 QUICKSTART = "examples/quickstart.yaml"
 NODESET = "compute"
 READY = ("controller/slurm", "restapi/slurm", f"nodeset/{NODESET}", "loginset/login")
-_IDENTITY = ("apiVersion", "kind", "metadata")
-DECLARED = "penstock.dev/demo-declared"
-"""Annotation with what the demo declared of an object when it applied it last."""
+LOGIN = "login"
+"""Service of the logins."""
 MOST_NODES = 2
 """Nodes that the demo's job runs on, where there are so many."""
 JOB = """#!/bin/bash
@@ -72,7 +65,7 @@ def up(target: Target, progress: Progress = default, *, reset: bool = False) -> 
         progress.report(f"no job is run: nodeset/{NODESET} has no replicas")
         return Outcome("", ())
     title = f"running a job on {'both nodes' if workers == MOST_NODES else 'the only node'}"
-    with login(target, key) as ssh, step(title):
+    with login(target, key, NAMESPACE, LOGIN) as ssh, step(title):
         output = ssh(RUN, JOB.format(nodes=workers))
         sinfo = ssh("sinfo -N -l")
     progress.report("")
@@ -107,41 +100,11 @@ def quickstart(target: Target, public_key: str, *, reset: bool = False) -> list[
 
     Returns the fields that stay as somebody changed them: none with `reset`.
     """
-    objects: list[install.Document] = []
-    kept: list[str] = []
-    for one in _cluster():
+    objects = _cluster()
+    for one in objects:
         if one["kind"] == "LoginSet":
             one["spec"]["rootSshAuthorizedKeys"] = public_key
-        found, paths = _as_changed(target, one, reset=reset)
-        objects.append(found)
-        kept += [f"{one['kind'].lower()}/{one['metadata']['name']} {path}" for path in paths]
-    install.apply(target, [_namespace()])
-    install.apply(target, objects, force=reset)
-    return kept
-
-
-def _as_changed(
-    target: Target, declared: install.Document, *, reset: bool
-) -> tuple[install.Document, tuple[str, ...]]:
-    """An object to apply, with what users changed of it, and the paths of that."""
-    kind, meta = declared["kind"].lower(), declared["metadata"]
-    body = {key: declared[key] for key in declared if key not in _IDENTITY}
-    noted = {DECLARED: json.dumps(body, sort_keys=True, separators=(",", ":"))}
-    out = {
-        **declared,
-        "metadata": {**meta, "annotations": {**meta.get("annotations", {}), **noted}},
-    }
-    if reset:
-        return out, ()
-    query = (kind, meta["name"], "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
-    said = target.kubectl("get", *query)
-    if not said.strip():
-        return out, ()
-    live = json.loads(said)
-    # One that an earlier version made has no note: what differs then was changed by somebody.
-    last = json.loads(live["metadata"].get("annotations", {}).get(DECLARED, "{}"))
-    merged = user_changes.merge(body, last, live)
-    return {**out, **merged.document}, merged.kept
+    return demo_objects.apply(target, NAMESPACE, objects, reset=reset)
 
 
 def _workers(target: Target) -> int:
@@ -170,87 +133,6 @@ def wait_ready(target: Target, seconds: int = 180) -> None:
         raise LocalError(f"{error}\n{said}") from error
 
 
-def ssh_key() -> Path:
-    """A private key for the demo's logins, made once."""
-    key = cache_dir() / "demo-ssh" / "id_ed25519"
-    if not key.exists():
-        if shutil.which("ssh-keygen") is None:
-            raise LocalError("ssh is not installed: apt-get install openssh-client.")
-        key.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "penstock-demo", "-f", str(key)],
-            check=True,
-        )
-    return key
-
-
-class Ssh:
-    """Runs commands in the login pod, over ssh as root."""
-
-    def __init__(self, host: str, port: int, key: Path) -> None:
-        self.command = [
-            "ssh",
-            "-q",
-            "-o",
-            "BatchMode=yes",
-            "-o",
-            "StrictHostKeyChecking=no",
-            "-o",
-            "UserKnownHostsFile=/dev/null",
-            "-o",
-            "ConnectTimeout=10",
-            "-i",
-            str(key),
-            "-p",
-            str(port),
-            f"root@{host}",
-        ]
-
-    def __call__(self, command: str, stdin: str = "") -> str:
-        """Standard output. Raises LocalError with what went to standard error."""
-        done = subprocess.run(
-            [*self.command, command], input=stdin, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise LocalError(
-                f"ssh to the login pod failed ({done.returncode}): "
-                f"{done.stderr.strip() or done.stdout.strip() or 'no answer'}"
-            )
-        return done.stdout
-
-
-@contextmanager
-def login(target: Target, key: Path) -> Generator[Ssh]:
-    """A way into the login pod: directly on the built-in node, else through kubectl."""
-    if isinstance(target, BuiltIn):
-        address = target.kubectl(
-            "get", "service", "login", "-n", NAMESPACE, "-o", "jsonpath={.spec.clusterIP}"
-        )
-        yield Ssh(address, 22, key)
-        return
-    forward = ["port-forward", "-n", NAMESPACE, "service/login", ":22", "--address=127.0.0.1"]
-    with (
-        TemporaryDirectory() as folder,
-        (Path(folder) / "errors").open("w+") as errors,
-        subprocess.Popen(
-            target.command(*forward),
-            env=target.env,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        ) as process,
-    ):
-        try:
-            line = process.stdout.readline() if process.stdout else ""
-            port = line.rpartition(" -> ")[0].rpartition(":")[2]
-            if not port.isdigit():
-                errors.seek(0)
-                raise LocalError(f"kubectl port-forward failed: {errors.read().strip()}")
-            yield Ssh("127.0.0.1", int(port), key)
-        finally:
-            process.terminate()
-
-
 def how_to_go_on(target: Target, key: Path) -> str:
     """What a user may type next."""
     kubectl = "kubectl" if not target.arguments else f"kubectl {' '.join(target.arguments)}"
@@ -260,7 +142,7 @@ def how_to_go_on(target: Target, key: Path) -> str:
     lines += ["", "Go on with:"]
     if isinstance(target, BuiltIn):
         lines.append(f"  export KUBECONFIG={target.node.kubeconfig_path}")
-        with login(target, key) as ssh:
+        with login(target, key, NAMESPACE, LOGIN) as ssh:
             lines.append(f"  {shlex.join(ssh.command)}")
     lines += [
         f"  {kubectl} scale nodeset/compute --replicas=4 -n {NAMESPACE}",
@@ -272,7 +154,3 @@ def how_to_go_on(target: Target, key: Path) -> str:
 
 def _cluster() -> list[install.Document]:
     return install.documents(QUICKSTART)
-
-
-def _namespace() -> install.Document:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}

@@ -53,6 +53,17 @@ class Target(ABC):
     def load(self) -> Images:
         """Give it the images."""
 
+    def load_jail(self) -> str:
+        """Give it the images of a SlurmCluster; returns the prefix of their names."""
+        raise LocalError(
+            f"The images of a SlurmCluster cannot be given to {self.title}: "
+            "push them to a registry by penstock images push --jail."
+        )
+
+    def running(self) -> bool:
+        """Whether the cluster is there."""
+        return True
+
     @abstractmethod
     def down(self) -> bool:
         """Remove the cluster if it is the demo's own; returns whether it was."""
@@ -111,9 +122,14 @@ class BuiltIn(Target):
         self._import(built.values())
         return Images(reference("{role}"), built["operator"].exact)
 
-    def load_jail(self) -> None:
+    def load_jail(self) -> str:
         """Build the images of a SlurmCluster and import what the node does not have yet."""
         self._import(images.build_jail().values())
+        return LOCAL
+
+    def running(self) -> bool:
+        """Whether the node is up."""
+        return self.node.status().state == "ready"
 
     def _import(self, built: Iterable[images.ImageArchive]) -> None:
         there = self.node.images()
@@ -192,6 +208,14 @@ class Context(Target):
             with step(f"taking {', '.join(ROLES)} images as present in {self.title}"):
                 pass
         return _fixed()
+
+    def load_jail(self) -> str:
+        """Build and push, if a registry is given; else the cluster must have them."""
+        if not self._registry:
+            return LOCAL
+        prefix = image_prefix.parse(self._registry)
+        Push(prefix, overwrite=True).images(images.build_jail().values())
+        return str(prefix)
 
     def _push(self, registry: str) -> Images:
         """Build and push: as for the built-in node where that can be, else by an engine."""
