@@ -178,4 +178,3 @@ def _workers(target: Target) -> int:
     query = "jsonpath={.spec.slurmNodes.worker.size}"
     said = target.kubectl("get", "slurmcluster", NAME, "-n", NAMESPACE, "-o", query).strip()
     return min(MOST_NODES, int(said or 0))
-
