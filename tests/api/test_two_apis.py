@@ -96,7 +96,7 @@ async def rejected(found: Site, resource: Resource[Any], obj: Json, words: str) 
 async def test_a_slurmcluster_with_an_unknown_filter_is_rejected_with_the_known_ones(
     api_node: Node,
 ) -> None:
-    """Both definitions are installed, and the configurations of deploy/operator.yaml."""
+    """S118: with both definitions and the configurations of deploy/operator.yaml."""
     async with site(api_node) as found, found.operator():
         said = await rejected(found, SLURM_CLUSTERS, cluster(UNKNOWN), "validate.penstock.dev")
         path = "spec.slurmNodes.login.k8sNodeFilterName"

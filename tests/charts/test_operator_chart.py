@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 from penstock.api.kubernetes.meta import Json
+from penstock.controllers.runtime.apis import SLINKY
 from penstock.controllers.runtime.settings import Settings, parse
-from penstock.local import charts
+from penstock.local import charts, install
 from penstock.local.recipes import ROOT
+from penstock.local.target import Images
 from support.charts import render
 
 # The first test that needs Helm compiles it, on a machine where everything else compiles as well.
@@ -209,9 +211,23 @@ def test_the_kinds_come_with_the_operator_if_asked_and_in_a_chart_of_their_own()
         assert one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep", name
 
 
-def test_the_plain_manifest_is_what_the_chart_renders() -> None:
+@pytest.mark.parametrize("file", sorted(charts.MANIFESTS))
+def test_a_plain_manifest_is_what_the_chart_renders(file: str) -> None:
     """`make manifests` writes it."""
-    assert (ROOT / "deploy" / "operator.yaml").read_text() == charts.manifest()
+    assert (ROOT / "deploy" / file).read_text() == charts.manifest(file)
+
+
+def test_a_demo_beside_that_of_slurmclusters_has_the_webhooks_of_one_group() -> None:
+    """As the chart renders them for it; a webhook that the chart leaves out has no rules."""
+    alone = charts.MANIFESTS["operator.yaml"]
+    values = {**alone.values, "operator": {"apis": [SLINKY]}}
+    rendered = charts.Plain(alone.chart, alone.release, alone.namespace, values)
+
+    def rules(objects: list[Json]) -> dict[str, Json]:
+        hooks = [hook for one in objects for hook in one.get("webhooks", ())]
+        return {one["name"]: one["rules"] for one in hooks if one["rules"]}
+
+    assert rules(install.operator(Images("", ""), (SLINKY,))) == rules(rendered.objects())
 
 
 def test_kustomize_and_the_folder_list_the_same_files() -> None:
