@@ -48,7 +48,7 @@ APART = {
         }
     ]
 }
-FILTERS = [
+FILTERS: list[Json] = [
     {"name": "cpu", "affinity": {"nodeAffinity": SELECTED}, "tolerations": []},
     {"name": "apart", "affinity": {"nodeAffinity": SELECTED, "podAntiAffinity": APART}},
 ]
@@ -197,7 +197,7 @@ def test_pods_are_on_the_nodes_of_their_filter_and_stay_when_a_label_goes(shown:
 def test_a_worker_without_a_kubernetes_node_waits_and_runs_once_there_is_one(shown: Demo) -> None:
     """S124."""
 
-    def told() -> bool:
+    def reported() -> bool:
         events = shown.kubectl(
             "get", "events", "--field-selector=involvedObject.name=worker-2", "-o", "json"
         )
@@ -207,7 +207,7 @@ def test_a_worker_without_a_kubernetes_node_waits_and_runs_once_there_is_one(sho
             for one in found
         )
 
-    eventually("the scheduler reports why", told)
+    eventually("the scheduler reports why", reported)
     assert shown.pods()["worker-2"]["status"]["phase"] == "Pending"
     shown.target.node.add(WORKERS[2])
     shown.kubectl("label", "node", WORKERS[2], f"{GROUP}={VALUE}")

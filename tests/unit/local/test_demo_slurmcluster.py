@@ -19,7 +19,7 @@ BOTH = f"{SLINKY},{NEBIUS}"
 
 
 class Beside(Remembering):
-    """A cluster of the demo's own that says whether it was taken down."""
+    """A cluster of the demo's own, and whether it was taken down."""
 
     is_down = False
     deployments: tuple[install.Document, ...] = ()
