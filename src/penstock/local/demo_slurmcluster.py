@@ -21,7 +21,7 @@ SCRIPTS = "examples/soperator"
 USER = "soperator"
 """Account of the jail that the demo makes."""
 NODE_PORT = 30022
-"""Port of ssh on each Kubernetes node."""
+"""Port of ssh on each Kubernetes node of the built-in node."""
 LOGIN = f"{NAME}-login-svc"
 READY_S = 240
 MOST_NODES = 2
@@ -62,7 +62,11 @@ def up(target: Target, progress: Progress = default, *, reset: bool = False) -> 
     key = ssh_key()
     with step("creating a SlurmCluster (2 workers)"):
         kept = demo_objects.apply(
-            target, NAMESPACE, objects(prefix), mark=install.SLURMCLUSTER_DEMO, reset=reset
+            target,
+            NAMESPACE,
+            objects(prefix, NODE_PORT if isinstance(target, BuiltIn) else None),
+            mark=install.SLURMCLUSTER_DEMO,
+            reset=reset,
         )
         if kept:
             # Before the wait: what was changed may be why it never becomes available.
@@ -101,14 +105,18 @@ def down(target: Target) -> None:
         soperator.remove(target)
 
 
-def objects(prefix: str = LOCAL) -> list[install.Document]:
-    """The example with the demo's name and port, and images of another prefix."""
+def objects(prefix: str = LOCAL, node_port: int | None = NODE_PORT) -> list[install.Document]:
+    """The example with the demo's port of ssh, and images of another prefix.
+
+    Without a port Kubernetes chooses one: on a cluster of a user's it may be in use.
+    """
     text = (ROOT / EXAMPLE).read_text().replace(f"{LOCAL}/", f"{prefix}/")
     found = [cast("install.Document", one) for one in yaml.safe_load_all(text)]
     for one in found:
         if one["kind"] == "SlurmCluster":
             one["metadata"]["name"] = NAME
-            one["spec"]["slurmNodes"]["login"]["sshdServiceNodePort"] = NODE_PORT
+            if node_port:
+                one["spec"]["slurmNodes"]["login"]["sshdServiceNodePort"] = node_port
     return found
 
 

@@ -124,14 +124,16 @@ class BuiltIn(Target):
 
     def load_jail(self) -> str:
         """Build the images of a SlurmCluster and import what the node does not have yet."""
-        self._import(images.build_jail().values())
+        self._import(images.build_jail().values(), "importing the jail's images")
         return LOCAL
 
     def running(self) -> bool:
         """Whether the node is up."""
         return self.node.status().state == "ready"
 
-    def _import(self, built: Iterable[images.ImageArchive]) -> None:
+    def _import(
+        self, built: Iterable[images.ImageArchive], title: str = "importing images"
+    ) -> None:
         there = self.node.images()
         missing = {
             image.path
@@ -139,7 +141,7 @@ class BuiltIn(Target):
             if image.exact not in there or there[image.exact] != there.get(image.versioned)
         }
         if missing:
-            with step("importing images"):
+            with step(title):
                 for path in sorted(missing):
                     self.node.import_image(path)
 
