@@ -2,6 +2,11 @@
 # Do jobs run? An ordinary one on all nodes, and one in a container where the cluster has Pyxis.
 . "$(dirname "$0")/common.sh"
 
+if [ "$(field .spec.slurmNodes.worker.size)" = 0 ]; then
+    title "No job"
+    echo "  skipped: spec.slurmNodes.worker.size is 0"
+    exit 0
+fi
 nodes=$(slurm sinfo -h -t idle,mix,alloc -o %D | awk '{ n += $1 } END { print n + 0 }')
 if [ "$nodes" -eq 0 ]; then
     bad "no node can run a job"
