@@ -122,7 +122,7 @@ def test_an_object_of_a_chart_is_accepted_whole(kubectl: Kubectl, name: str):
 def test_an_object_of_a_chart_gets_the_defaults_of_its_version(
     kubectl: Kubectl, written: str, stored: str, expected: list[str]
 ):
-    """Defaults of one version only are the operator's, so that the other's objects lack them."""
+    """S084: a default of one version is the operator's, so that objects of others lack it."""
     found = create(kubectl, nebius.manifest(written))["spec"]
     assert list(differences(found, nebius.manifest(stored)["spec"])) == expected
 
@@ -275,6 +275,7 @@ def test_an_object_is_shown_with_its_columns(kubectl: Kubectl, name: str, column
 
 
 def test_kubectl_scales_a_node_set_and_autoscalers_find_its_pods(kubectl: Kubectl):
+    """D60."""
     meta = write(kubectl, NODES)["metadata"]
     of = ("nodesets.slurm.nebius.ai", meta["name"], "-n", meta["namespace"])
     kubectl("scale", *of, "--replicas=0")

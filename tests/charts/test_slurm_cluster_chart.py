@@ -68,7 +68,7 @@ def test_the_kind_knows_every_field(given: Json) -> None:
 
 
 def test_defaults_make_a_cluster_that_fits_any_kubernetes() -> None:
-    """Defect 2: a filter was missing, and labels and storage classes were of one cloud."""
+    """D46: a filter was missing, and labels and storage classes were of one cloud."""
     spec: Json = cluster()["spec"]
     names = {one["name"] for one in spec["k8sNodeFilters"]}
     used = {node["k8sNodeFilterName"] for node in spec["slurmNodes"].values()}
@@ -111,7 +111,7 @@ def test_a_component_without_a_filter_goes_where_the_controller_goes(
 
 
 def test_the_paths_of_the_seeds_upgrade_work() -> None:
-    """Ten workers, and slurmctld with 2Gi by a path that no other chart has."""
+    """S122. Ten workers, and slurmctld with 2Gi by a path that no other chart has."""
     text = charts.helm(
         "template",
         "my-cluster",
@@ -133,6 +133,7 @@ def test_the_paths_of_the_seeds_upgrade_work() -> None:
 
 
 def test_workers_can_be_scaled_to_none() -> None:
+    """D61."""
     assert (
         cluster(put(values("seed"), ["slurmNodes", "worker", "size"], 0))["spec"]["slurmNodes"][
             "worker"
@@ -209,7 +210,7 @@ def test_volumes_that_the_chart_makes_stay_when_the_release_goes() -> None:
 
 
 def test_no_class_of_a_daemon_is_below_that_of_workers() -> None:
-    """Defect 10: the original's numbers let workers displace logins."""
+    """D54: the original's numbers let workers displace logins."""
     found = {
         name: one["value"]
         for name, one in chart(values("seed")).items()

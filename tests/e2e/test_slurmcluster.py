@@ -30,6 +30,7 @@ def cluster(site: Site) -> Generator[SlurmClusterSite]:
 def test_the_example_comes_up_and_runs_jobs_in_the_jail(
     cluster: SlurmClusterSite, figure: Callable[[str], None]
 ) -> None:
+    """S084, S088: by the names of pods and containers that scripts use."""
     figure(f"from SlurmCluster to two idle workers: {cluster.start_s:.1f} s")
     said = cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 -l cat /etc/os-release")
     assert said.count("trixie") >= 2
@@ -54,6 +55,7 @@ def test_a_bad_line_is_rejected_in_slurmctlds_words_and_a_good_one_recovers(
 
 
 def test_workers_are_scaled_out_and_in(cluster: SlurmClusterSite) -> None:
+    """S119, D66: the highest ordinals go, with their Slurm nodes."""
     cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
     cluster.until_idle(3)
     cluster.patch({"slurmNodes": {"worker": {"size": 1}}})

@@ -315,6 +315,7 @@ IDS = [f"{name}-{path}" for name, _, path, _ in WRONG]
 
 @pytest.mark.parametrize(("name", "changes", "path", "words"), WRONG, ids=IDS)
 def test_a_fault_is_found_at_its_field(name: str, changes: dict[str, Any], path: str, words: str):
+    """D46, D64."""
     found = REGISTRY.problems(nebius.made(name, changes))
     assert [one for one in found if one.path == path and words in one.message], found
 

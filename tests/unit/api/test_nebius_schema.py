@@ -296,7 +296,7 @@ def test_there_is_no_other_field(kind: str):
 
 
 def test_a_claim_template_under_spool_is_stored():
-    """The original's chart writes one, and the original's schema drops it."""
+    """D61. The original's chart writes one, and the original's schema drops it."""
     spool = find(SCHEMAS["NodeSet"], ".spec.slurmd.volumes.spool.volumeClaimTemplateSpec")
     assert spool is not None
     assert "accessModes" in spool["properties"]

@@ -213,6 +213,7 @@ def test_a_full_volume_is_reported(full: Volume) -> None:
 
 
 def test_a_snapshot_goes_before_the_image(volume: Volume) -> None:
+    """D51."""
     other = Volume(volume.folder / "other")
     (other.source / MARKER).write_text("from another volume")
     (other.source / "usr/bin/tool").write_text("of the snapshot")
@@ -264,7 +265,7 @@ def assert_overwritten(volume: Volume) -> None:
 
 
 def test_overwriting_removes_nothing(used: Volume) -> None:
-    """Accounts, homes and Slurm's configuration stay; accounts of the image are added."""
+    """D51. Accounts, homes and Slurm's configuration stay; accounts of the image are added."""
     code, said = used.run(OVERWRITE="1")
     assert code == 0, said
     assert_overwritten(used)

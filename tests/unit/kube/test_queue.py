@@ -24,6 +24,7 @@ async def test_a_key_added_twice_is_handed_out_once() -> None:
 
 
 async def test_a_key_added_while_it_runs_waits_until_it_is_done() -> None:
+    """D52: no event is lost."""
     queue = make()
     queue.add("a")
     await queue.get()
@@ -66,6 +67,7 @@ async def test_of_two_delays_the_earlier_counts() -> None:
 
 
 async def test_the_back_off_doubles_up_to_its_cap_and_forgets() -> None:
+    """D53: for each key, up to the cap of its own queue."""
     queue = make()
     assert [queue.retry("a") for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert queue.retry("b") == 1

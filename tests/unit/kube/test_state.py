@@ -42,6 +42,7 @@ def test_the_state_of_an_object_that_is_gone_is_not_kept() -> None:
 
 
 def test_no_controller_keeps_state_by_name() -> None:
+    """D52."""
     below = Path(controllers.__file__).parent
     found = {
         str(path.relative_to(below))

@@ -52,12 +52,14 @@ def test_overwrite_of_the_declaration_counts_for_a_job_that_is_created_anyway() 
 
 
 def test_a_new_image_leaves_a_filled_jail_alone() -> None:
+    """D50."""
     done = replace(FIRST, phase=JobPhase.SUCCEEDED, has_current_template=False)
     step = next_step(done)
     assert (step.action, step.can_use_jail) == (JobAction.NOTHING, True)
 
 
 def test_a_failed_job_is_reported_with_its_words_and_the_next_step() -> None:
+    """D50."""
     failed = replace(FIRST, phase=JobPhase.FAILED, failure="no space left on device")
     step = next_step(failed)
     assert (step.action, step.can_use_jail, step.finding.ok) == (JobAction.NOTHING, False, False)

@@ -49,6 +49,7 @@ def environment(spec: Json, name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_pod_has_the_containers_that_scripts_name(shape: str):
+    """S088."""
     found, start = of_shape(shape, {f"{CONTROLLER}.customInitContainers": []}), prefix(shape)
     cluster = found.inputs.name
     for kind, name, init, main in (
@@ -93,6 +94,7 @@ def test_custom_init_containers_come_first(shape: str):
 
 
 def test_munge_of_each_daemon_has_its_own_image():
+    """S107."""
     paths = (
         f"{CONTROLLER}.munge.image",
         f"{LOGIN}.munge.image",
@@ -129,6 +131,7 @@ def test_the_sidecar_tries_candidates_with_the_image_of_slurmctld(shape: str):
 
 
 def test_no_container_of_a_cluster_is_privileged():
+    """D65."""
     for shape in SHAPES:
         found = of_shape(shape)
         templates = [o["spec"]["template"] for o in found.objects() if o["kind"] in WORKLOADS]
@@ -168,6 +171,7 @@ def test_a_declared_variable_replaces_one_of_the_operator():
 
 
 def test_command_and_arguments_of_slurmctld_are_the_declared_ones():
+    """D64."""
     changes = {f"{CONTROLLER}.slurmctld.{name}": [name] for name in ("command", "args")}
     spec = pod_spec(of_shape(CURRENT, changes), "StatefulSet", "soperator-controller")
     assert container(spec, "slurmctld")["command"] == ["command"]
@@ -188,6 +192,7 @@ def test_a_claim_template_of_the_spool_is_a_pvc_of_slurmctld(shape: str):
 
 
 def test_volumes_of_the_jail_are_mounted_where_the_entry_point_finds_them():
+    """S104: the jail's own on `/` changes nothing."""
     mounts = [
         {"name": "jail", "mountPath": "/", "volumeSourceName": "jail"},
         {"name": "data", "mountPath": "/mnt/data/", "volumeSourceName": "jail", "subPath": "d"},

@@ -86,6 +86,7 @@ def test_the_order_of_node_sets_changes_no_byte(current: Any):
 
 @pytest.mark.parametrize("shape", ["current", "older"])
 def test_each_type_of_partitions_has_the_workers(shape: str, current: Any, older: Any):
+    """D45."""
     made = current if shape == "current" else older
     worker = "worker-cpu" if shape == "current" else "worker"
     structured = {
@@ -223,6 +224,7 @@ def test_a_rejected_partition_stays_as_it_is_in_its_file(current: Any):
 
 
 def test_the_users_lines_count_last_and_the_key_for_slurmrestd_stays(current: Any):
+    """D49: slurmrestd is off and there is no accounting."""
     custom = "KillWait=9\nAuthAltParameters=disable_token_creation\nSlurmUser=root\n"
     inputs = current({CUSTOM: custom, "spec.slurmNodes.rest.enabled": False}, accounting=None)
     document = conf(inputs)
@@ -272,6 +274,7 @@ def test_values_that_slurm_cannot_use_are_left_out_and_named(current: Any):
 
 
 def test_plug_ins_have_their_arguments_in_one_order(current: Any):
+    """D64."""
     path = "spec.plugStackConfig.customPlugins"
     one = {"path": "x.so", "required": True, "arguments": {"b": "2", "a": "1"}}
     last = files(current({path: [one]}))["plugstack.conf"].split("\n")[-2]

@@ -66,6 +66,7 @@ def test_extra_and_port_of_a_node_reach_slurmd_as_one_word():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_labels_select_the_workers_of_both_shapes(shape: str):
+    """S120."""
     found = of_shape(shape)
     labels = found.pod()["metadata"]["labels"]
     assert labels["app.kubernetes.io/component"] == ("worker" if shape == OLDER else "nodeset")
@@ -134,6 +135,7 @@ def test_proc_is_unmasked_in_a_user_namespace_only(
 
 
 def test_a_claim_template_under_spool_is_a_pvc_of_each_worker():
+    """D61, S103: of both shapes."""
     spool = {"volumeClaimTemplateSpec": PVC}
     for found in (
         of_shape(CURRENT, node_set={"spec.slurmd.volumes.spool": spool}),
@@ -150,6 +152,7 @@ def test_a_claim_template_under_spool_is_a_pvc_of_each_worker():
 
 @pytest.mark.parametrize("source", ["spool", "jail"])
 def test_a_volume_by_name_is_mounted_at_its_place(source: str):
+    """S103, S104."""
     changes = {f"{WORKER}.volumes.{source}": {"volumeSourceName": "controller-spool"}}
     pod = of_shape(OLDER, changes).pod()
     name = "worker-spool" if source == "spool" else "jail"
