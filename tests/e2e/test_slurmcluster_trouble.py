@@ -19,7 +19,7 @@ from e2e_kit.api import Json, condition
 from e2e_kit.images import give_all
 from e2e_kit.operator_kills import killed_at_writes
 from e2e_kit.site import Site, eventually, pid_in_pod
-from e2e_kit.slurmcluster import SlurmClusterSite
+from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.images import build_jail
 
 EXAMPLE = (Path(__file__).parents[2] / "examples/slurmcluster.yaml").read_text()
@@ -28,6 +28,7 @@ TOO_SMALL = "{name: jail, emptyDir: {medium: Memory, sizeLimit: 1Mi}}"
 KILLED_AT = (1, 4, 9, 16, 24, 33)
 """Writes of the operator after which it is killed: of keys, files, the Job, daemons, workers."""
 PODS = {"controller-0": "slurmctld", "worker-0": "slurmd", "worker-1": "slurmd", "login-0": "sshd"}
+SECRET, JOB = f"{NAME}-munge", f"{NAME}-populate-jail"
 SMALL = "--mem=1M --cpus-per-task=1"
 """A job that takes no node alone."""
 
@@ -95,7 +96,7 @@ def trouble(site: Site) -> Generator[Trouble]:
 
 def _key(key: bytes) -> str:
     """The Secret of munge as a user creates it."""
-    made: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cpu-munge"}}
+    made: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}}
     return json.dumps({**made, "data": {"munge.key": _base64(key)}})
 
 
@@ -124,7 +125,7 @@ def test_an_operator_killed_at_its_writes_brings_a_cluster_up_with_nothing_twice
 
 def test_a_munge_key_of_the_user_is_used_by_all_and_left_alone(trouble: Trouble) -> None:
     """S109."""
-    secret = json.loads(trouble.cluster.kubectl("get", "secret", "cpu-munge", "-o", "json"))
+    secret = json.loads(trouble.cluster.kubectl("get", "secret", SECRET, "-o", "json"))
     assert secret["data"] == {"munge.key": _base64(trouble.key)}
     assert "ownerReferences" not in secret["metadata"]
     sums = {
@@ -166,9 +167,9 @@ def test_a_jail_in_use_is_not_filled_again_when_its_job_is_deleted(trouble: Trou
     """S090: what users wrote stays, and pods go on."""
     cluster = trouble.cluster
     trouble.in_jail("sh -c 'echo mine >/etc/motd'")
-    cluster.kubectl("delete", "job", "cpu-populate-jail", "--wait=false")
+    cluster.kubectl("delete", "job", JOB, "--wait=false")
     eventually("it is noticed", lambda: "Pods use the jail" in cluster.condition("JailPopulated"))
-    assert "cpu-populate-jail" not in cluster.kubectl("get", "jobs", "-o", "name")
+    assert JOB not in cluster.kubectl("get", "jobs", "-o", "name")
     assert trouble.in_jail("cat /etc/motd").strip() == "mine"
     trouble.jobs_go_on()
 
@@ -178,7 +179,7 @@ def _until_jail(cluster: SlurmClusterSite, words: str) -> None:
 
 
 def _munge_key(cluster: SlurmClusterSite) -> str:
-    return cluster.kubectl("get", "secret", "cpu-munge", "-o", "jsonpath={.data.munge\\.key}")
+    return cluster.kubectl("get", "secret", SECRET, "-o", "jsonpath={.data.munge\\.key}")
 
 
 def test_munged_may_be_killed_everywhere(trouble: Trouble) -> None:
@@ -255,7 +256,7 @@ def _jailed(name: str, file: str) -> Json:
     return {
         "apiVersion": "slurm.nebius.ai/v1alpha1",
         "kind": "JailedConfig",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/instance": "cpu"}},
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/instance": NAME}},
         "spec": {
             "configMap": {"name": name},
             "items": [{"key": file, "path": f"/etc/slurm/{file}"}],
@@ -303,7 +304,7 @@ def test_an_unknown_filter_or_volume_is_rejected_and_without_webhooks_reported(
             "login": {"volumes": {"jail": {"volumeSourceName": "jial"}}},
         }
     }
-    patch = ("patch", "slurmcluster", "cpu", "--type=merge", "-p")
+    patch = ("patch", "slurmcluster", NAME, "--type=merge", "-p")
     said = trouble.site.rejected("-n", cluster.namespace, *patch, json.dumps({"spec": wrong}))
     for words in ("'gpu' is no entry of spec.k8sNodeFilters; known: cpu", "'jial'"):
         assert words in said, said
@@ -342,7 +343,7 @@ def test_a_worker_with_another_key_does_not_join_and_the_log_names_the_cause(
 
 def _set_key(cluster: SlurmClusterSite, key: bytes) -> None:
     data = {"data": {"munge.key": _base64(key)}}
-    cluster.kubectl("patch", "secret", "cpu-munge", "--type=merge", "-p", json.dumps(data))
+    cluster.kubectl("patch", "secret", SECRET, "--type=merge", "-p", json.dumps(data))
 
 
 def test_workers_are_scaled_to_none_and_back_and_the_queue_is_kept(trouble: Trouble) -> None:
