@@ -53,9 +53,9 @@ async def _played() -> None:
     assert one.metadata.name == ROLE
 
 
-async def _until(holds: Callable[[], bool]) -> None:
+async def _until(is_true: Callable[[], bool]) -> None:
     for _ in range(1000):
-        if holds():
+        if is_true():
             return
         await asyncio.sleep(0.01)
     raise AssertionError("not within 10 s")
