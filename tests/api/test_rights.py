@@ -1,4 +1,4 @@
-"""What a real API server lets the operator do whose chart was told some namespaces."""
+"""What a real API server lets the operator do whose chart names some namespaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAcc
 
 
 @dataclass(frozen=True)
-class Told:
+class Rights:
     """An operator's rights: its own namespace, the one that it watches, and another one."""
 
     node: Node
@@ -42,49 +42,49 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(api_node: Node) -> Generator[Told]:
+def rights(api_node: Node) -> Generator[Rights]:
     mark = secrets.token_hex(3)
-    found = Told(api_node, f"own-{mark}", f"watched-{mark}", f"other-{mark}")
+    found = Rights(api_node, f"own-{mark}", f"watched-{mark}", f"other-{mark}")
     for name in (found.own, found.watched, found.other):
         api_node.kubectl("create", "namespace", name)
     operator = {"namespaces": [found.watched], "apis": list(APIS)}
     values = {"operator": operator, "fullnameOverride": "slurm-operator"}
     made = charts.render(values, chart="slurm-operator", namespace=found.own)
-    rights = yaml.safe_dump_all([one for one in made.values() if one["kind"] in KINDS])
-    api_node.kubectl("apply", "-f", "-", stdin=rights)
+    manifests = yaml.safe_dump_all([one for one in made.values() if one["kind"] in KINDS])
+    api_node.kubectl("apply", "-f", "-", stdin=manifests)
     yield found
-    api_node.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=rights)
+    api_node.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=manifests)
     for name in (found.own, found.watched, found.other):
         api_node.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.mark.parametrize("resource", ["secrets", "configmaps", "pods", "statefulsets"])
 def test_objects_are_read_in_the_namespaces_that_it_was_given_and_nowhere_else(
-    told: Told, resource: str
+    rights: Rights, resource: str
 ) -> None:
     """D34, feature row 61."""
-    assert told.may("get", resource, "-n", told.watched)
-    assert not told.may("get", resource, "-n", told.other)
-    assert not told.may("get", resource, "-A")
+    assert rights.may("get", resource, "-n", rights.watched)
+    assert not rights.may("get", resource, "-n", rights.other)
+    assert not rights.may("get", resource, "-A")
 
 
-def test_a_secret_of_another_namespace_cannot_be_written(told: Told) -> None:
+def test_a_secret_of_another_namespace_cannot_be_written(rights: Rights) -> None:
     """D34."""
     create = ("create", "secret", "generic", "x", "--dry-run=server")
-    assert told.may(*create, "-n", told.watched)
-    assert not told.may(*create, "-n", told.other)
-    assert not told.may("get", "secret", "other-than-its-own", "-n", told.own)
+    assert rights.may(*create, "-n", rights.watched)
+    assert not rights.may(*create, "-n", rights.other)
+    assert not rights.may("get", "secret", "other-than-its-own", "-n", rights.own)
 
 
 @pytest.mark.parametrize("image", ["", "registry.example/sconfigcontroller"])
 def test_the_role_of_sconfigcontroller_has_no_right_that_the_operator_lacks(
-    told: Told, image: str
+    rights: Rights, image: str
 ) -> None:
     """The API server rejects a Role with a right that its author lacks."""
     found = of_shape(OLDER, {"spec.sConfigController.container.image": image})
     role = found.find("Role", "correct-cpu-cluster-sconfigcontroller-configmaps-role")
     role["metadata"] = {"name": "writer"}
-    create = ("create", "-f", "-", "--dry-run=server", "-n", told.watched)
-    assert told.may(*create, stdin=yaml.safe_dump(role))
+    create = ("create", "-f", "-", "--dry-run=server", "-n", rights.watched)
+    assert rights.may(*create, stdin=yaml.safe_dump(role))
     role["rules"] += [{"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["delete"]}]
-    assert not told.may(*create, stdin=yaml.safe_dump(role))
+    assert not rights.may(*create, stdin=yaml.safe_dump(role))
