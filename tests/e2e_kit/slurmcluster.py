@@ -25,14 +25,20 @@ class SlurmClusterSite:
         """Seconds from the objects to idle workers."""
         self.custom = ""
 
-    def up(self) -> None:
-        """Create the objects, and wait until all workers are idle."""
+    def create(self, beside: str = "") -> None:
+        """Create the objects in a new namespace; those of the YAML text `beside` first."""
         self._site.kubectl("create", "namespace", self.namespace)
-        began = time.monotonic()
+        if beside:
+            self.kubectl("apply", "-f", "-", stdin=beside)
         self.kubectl("apply", "-f", "-", stdin=self._text)
+        self.custom = self.get()["spec"]["customSlurmConfig"]
+
+    def up(self, beside: str = "") -> None:
+        """Create the objects, and wait until all workers are idle."""
+        began = time.monotonic()
+        self.create(beside)
         self.until_idle(2)
         self.start_s = time.monotonic() - began
-        self.custom = self.get()["spec"]["customSlurmConfig"]
 
     def down(self) -> None:
         """Remove them."""

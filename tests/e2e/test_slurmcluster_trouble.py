@@ -1,0 +1,382 @@
+"""Bad days of a SlurmCluster with real daemons: jobs go on, and what is fixed recovers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e_kit.api import Json, condition
+from e2e_kit.images import give_all
+from e2e_kit.operator_kills import killed_at_writes
+from e2e_kit.site import Site, eventually, pid_in_pod
+from e2e_kit.slurmcluster import NAME, SlurmClusterSite
+from penstock.local.images import build_jail
+
+EXAMPLE = (Path(__file__).parents[2] / "examples/slurmcluster.yaml").read_text()
+ON_CLAIM = "{name: jail, persistentVolumeClaim: {claimName: jail}}"
+TOO_SMALL = "{name: jail, emptyDir: {medium: Memory, sizeLimit: 1Mi}}"
+KILLED_AT = (1, 5, 11, 20, 32)
+"""Writes of the operator after which it is killed: of keys, files, the Job, daemons, workers."""
+CREATED = 201
+PODS = {"controller-0": "slurmctld", "worker-0": "slurmd", "worker-1": "slurmd", "login-0": "sshd"}
+SECRET, JOB = f"{NAME}-munge", f"{NAME}-populate-jail"
+SMALL = "--mem=1M --cpus-per-task=1"
+"""A job that takes no node alone."""
+
+
+@dataclass
+class Trouble:
+    """A cluster with a job that no test may disturb."""
+
+    site: Site
+    images: dict[str, str]
+    cluster: SlurmClusterSite
+    key: bytes
+    killed_after: list[str]
+    uids: dict[str, str]
+    job: str
+
+    def jobs_go_on(self) -> None:
+        """The job of before still runs, and a new one on each worker does."""
+        assert self.squeue(self.job) == "RUNNING 0", self.squeue(self.job)
+        said = self.in_jail(f"timeout 30 srun -N2 -n2 {SMALL} -l hostname")
+        assert {line.split()[-1] for line in said.splitlines()} == {"worker-0", "worker-1"}
+        assert {pod: self.cluster.uid(pod) for pod in PODS} == self.uids
+
+    def in_jail(self, command: str) -> str:
+        """Output of a command in the jail, on the login."""
+        return self.cluster.run("login-0", "sshd", f"chroot /mnt/jail {command}")
+
+    def submit(self, script: str, *options: str) -> str:
+        """Id of a batch job."""
+        words = " ".join((SMALL, *options))
+        return self.in_jail(f"sbatch --parsable {words} --wrap='{script}'").strip()
+
+    def squeue(self, job: str) -> str:
+        """State of a job, and how often it was requeued."""
+        found = self.cluster.scontrol("show", "job", job, "--json")
+        (one,) = json.loads(found)["jobs"]
+        return f"{one['job_state'][0]} {one['restart_cnt']}"
+
+    def starts(self, pod: str) -> dict[str, int]:
+        """How often each container of a pod was started again."""
+        status = json.loads(self.cluster.kubectl("get", "pod", pod, "-o", "json"))["status"]
+        every = (*status["containerStatuses"], *status.get("initContainerStatuses", ()))
+        return {one["name"]: one["restartCount"] for one in every}
+
+
+@pytest.fixture(scope="module")
+def trouble(site: Site) -> Generator[Trouble]:
+    images = dict(give_all(site.node, build_jail().values()))
+    namespace, key = f"trouble-{secrets.token_hex(2)}", secrets.token_bytes(1024)
+    cluster = SlurmClusterSite(site, namespace, EXAMPLE, images)
+    try:
+        with killed_at_writes(site, namespace, KILLED_AT) as kills:
+            cluster.up(beside=_key(key))
+        found = Trouble(site, images, cluster, key, kills.after, {}, "")
+        eventually("the login is ready", lambda: "0" in found.in_jail("id -u"), 60)
+        found.uids.update({pod: cluster.uid(pod) for pod in PODS})
+        found.job = found.submit(
+            "until [ -e /root/over ]; do sleep 1; done", "-w worker-1", "-o /root/long"
+        )
+        eventually("it runs", lambda: found.squeue(found.job) == "RUNNING 0", 30)
+        yield found
+    finally:
+        cluster.down()
+
+
+def _key(key: bytes) -> str:
+    """The Secret of munge as a user creates it."""
+    made: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}}
+    return json.dumps({**made, "data": {"munge.key": _base64(key)}})
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_an_operator_killed_at_its_writes_brings_a_cluster_up_with_nothing_twice(
+    trouble: Trouble, figure: Callable[[str], None]
+) -> None:
+    figure(f"bring-up with {len(trouble.killed_after)} kills: {trouble.cluster.start_s:.1f} s")
+    assert len(trouble.killed_after) == len(KILLED_AT), trouble.killed_after
+    namespace = trouble.cluster.namespace
+    made = Counter(
+        f"{one.resource} {one.name}"
+        for one in trouble.site.operator_writes(namespace)
+        if one.code == CREATED and one.resource != "events"
+    )
+    assert {one.split()[0] for one in made} >= {"configmaps", "jobs", "pods", "statefulsets"}
+    assert [one for one, count in made.items() if count > 1] == []
+    pods = json.loads(trouble.cluster.kubectl("get", "pods", "-o", "json"))["items"]
+    names = Counter(one["metadata"]["name"].split("-")[0] for one in pods)
+    assert names["worker"] == 2
+    assert all(not any(trouble.starts(pod).values()) for pod in PODS)
+
+
+def test_a_munge_key_of_the_user_is_used_by_all_and_left_alone(trouble: Trouble) -> None:
+    """S109."""
+    secret = json.loads(trouble.cluster.kubectl("get", "secret", SECRET, "-o", "json"))
+    assert secret["data"] == {"munge.key": _base64(trouble.key)}
+    assert "ownerReferences" not in secret["metadata"]
+    sums = {
+        trouble.cluster.run(pod, "munge", "sha256sum </etc/munge/munge.key").split()[0]
+        for pod in PODS
+    }
+    assert len(sums) == 1
+
+
+def test_a_jail_that_cannot_be_filled_is_reported_and_stops_no_other_cluster(
+    trouble: Trouble,
+) -> None:
+    """S090, S108: the volume is full, then the image is absent; both are fixed in the spec."""
+    site, namespace = trouble.site, f"other-{secrets.token_hex(2)}"
+    other = SlurmClusterSite(site, namespace, EXAMPLE.replace(ON_CLAIM, TOO_SMALL), trouble.images)
+    try:
+        other.create()
+        _until_jail(other, "No space left on device")
+        assert other.get()["status"]["phase"] == "Not available"
+        key = _munge_key(other)
+        sources = other.get()["spec"]["volumeSources"]
+        on_claim = {"name": "jail", "persistentVolumeClaim": {"claimName": "jail"}}
+        image = other.get()["spec"]["populateJail"]["image"]
+        broken = {"image": "localhost/penstock/populate-jail:no-such-tag"}
+        other.patch({"volumeSources": [on_claim, *sources[1:]], "populateJail": broken})
+        _until_jail(other, "no-such-tag")
+        started = other.kubectl("get", "pods", "-o", "name").split()
+        assert not [one for one in started if "populate" not in one], started
+        trouble.jobs_go_on()
+        other.patch({"populateJail": {"image": image}, "slurmNodes": {"worker": {"size": 0}}})
+        eventually("it is filled", lambda: other.status("JailPopulated") == "True", 90)
+        assert _munge_key(other) == key
+        assert len(base64.b64decode(key)) >= 1024
+    finally:
+        other.down()
+
+
+def test_a_jail_in_use_is_not_filled_again_when_its_job_is_deleted(trouble: Trouble) -> None:
+    """S090: what users wrote stays, and pods go on."""
+    cluster = trouble.cluster
+    trouble.in_jail("sh -c 'echo mine >/etc/motd'")
+    cluster.kubectl("delete", "job", JOB, "--wait=false")
+    eventually("it is noticed", lambda: "Pods use the jail" in cluster.condition("JailPopulated"))
+    assert JOB not in cluster.kubectl("get", "jobs", "-o", "name")
+    assert trouble.in_jail("cat /etc/motd").strip() == "mine"
+    trouble.jobs_go_on()
+
+
+def _until_jail(cluster: SlurmClusterSite, words: str) -> None:
+    eventually(words, lambda: words in cluster.condition("JailPopulated"), 60)
+
+
+def _munge_key(cluster: SlurmClusterSite) -> str:
+    return cluster.kubectl("get", "secret", SECRET, "-o", "jsonpath={.data.munge\\.key}")
+
+
+def test_munged_may_be_killed_everywhere(trouble: Trouble) -> None:
+    """S110: the daemons beside it are not started again."""
+    for pod in PODS:
+        trouble.cluster.run(pod, "munge", "kill -TERM 1")
+    for pod in PODS:
+        eventually("munged is back", lambda pod=pod: trouble.starts(pod)["munge"] == 1, 30)
+    eventually("jobs go on", lambda: _goes_on(trouble), 30)
+    for pod, container in PODS.items():
+        assert trouble.starts(pod)[container] == 0
+
+
+def test_slurmctld_killed_under_load_keeps_queue_and_ids(
+    trouble: Trouble, figure: Callable[[str], None]
+) -> None:
+    """S123."""
+    waiting = [trouble.submit("true", "-H", "-o /dev/null") for _ in range(3)]
+    array = trouble.submit("true", "--array=1-12", "-w worker-0", "-o /dev/null")
+    # slurmctld writes its state some seconds after a change.
+    since = time.time()
+    saved = "stat -c %Y /var/spool/slurmctld/job_state"
+    state = ("controller-0", "slurmctld", saved)
+    eventually("it is saved", lambda: float(trouble.cluster.run(*state)) > since, 30)
+    pid = pid_in_pod(trouble.uids["controller-0"], "/slurmctld --systemd")
+    began = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    eventually("slurmctld is back", lambda: trouble.starts("controller-0")["slurmctld"] == 1, 30)
+    eventually("it answers", lambda: "UP" in trouble.cluster.scontrol("ping"), 30)
+    figure(f"slurmctld answers again after {time.monotonic() - began:.1f} s")
+    assert [trouble.squeue(job) for job in waiting] == ["PENDING 0"] * 3
+    later = trouble.submit("true", "-H", "-o /dev/null")
+    assert int(later) > int(array)
+    eventually("the array ends", lambda: array not in _queue(trouble), 90)
+    trouble.in_jail(f"scancel {' '.join([*waiting, later])}")
+    eventually("jobs go on", lambda: _goes_on(trouble), 30)
+    assert trouble.starts("controller-0")["reconfigure"] == 0
+
+
+def _queue(trouble: Trouble) -> str:
+    return trouble.in_jail("squeue -h -o %F")
+
+
+def _goes_on(trouble: Trouble) -> bool:
+    trouble.jobs_go_on()
+    return True
+
+
+def test_a_value_reaches_every_node_within_seconds(
+    trouble: Trouble, figure: Callable[[str], None]
+) -> None:
+    """S089: by the SlurmCluster, and by a JailedConfig with a reconfigure."""
+    cluster = trouble.cluster
+    began = time.time()
+    cluster.patch({"customSlurmConfig": cluster.custom + "KillWait=77\n"})
+    eventually("each pod reads it", lambda: _everywhere(trouble, "KillWait=77"), 60)
+    written = trouble.cluster.run(
+        "worker-1", "slurmd", "stat -c %.Y $(grep -rl KillWait=77 /mnt/jail/etc/slurm)"
+    )
+    figure(f"until a line of slurm.conf is in the jail: {float(written) - began:.1f} s")
+    eventually("it is active", lambda: "= 77 sec" in cluster.scontrol("show", "config"), 60)
+    cluster.kubectl("create", "configmap", "extra", "--from-literal=extra.conf=# one\n")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(_jailed("extra", "extra.conf")))
+    eventually("each pod reads it", lambda: _everywhere(trouble, "# one"), 60)
+    done = {"status": "True", "reason": "Success"}
+    eventually("it is done", lambda: done.items() <= _of_jailed(trouble, "extra").items(), 60)
+    trouble.jobs_go_on()
+
+
+def _everywhere(trouble: Trouble, words: str) -> bool:
+    command = f"grep -rhc -- '{words}' /mnt/jail/etc/slurm | grep -q 1 && echo yes || true"
+    return all("yes" in trouble.cluster.run(*of, command) for of in PODS.items())
+
+
+def _jailed(name: str, file: str) -> Json:
+    return {
+        "apiVersion": "slurm.nebius.ai/v1alpha1",
+        "kind": "JailedConfig",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/instance": NAME}},
+        "spec": {
+            "configMap": {"name": name},
+            "items": [{"key": file, "path": f"/etc/slurm/{file}"}],
+            "updateActions": ["Reconfigure"],
+        },
+    }
+
+
+def _of_jailed(trouble: Trouble, name: str, type_: str = "UpdateActionsCompleted") -> Json:
+    found = json.loads(trouble.cluster.kubectl("get", "jailedconfig", name, "-o", "json"))
+    return condition(found, type_)
+
+
+def test_a_bad_line_of_a_partition_or_a_jailed_config_changes_nothing(trouble: Trouble) -> None:
+    """S089: each is rejected with words, and a corrected one is applied."""
+    cluster = trouble.cluster
+    before = cluster.scontrol("show", "partition")
+    cluster.kubectl("create", "configmap", "mine", "--from-literal=slurm.conf=NoSuchKey=1\n")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(_jailed("mine", "slurm.conf")))
+    line = "PartitionName=second Nodes=ALL Default=NO NoSuchOption=1"
+    cluster.patch({"partitionConfiguration": {"configType": "custom", "rawConfig": [*RAW, line]}})
+    eventually("it is rejected", lambda: "NoSuchOption" in cluster.condition("ConfigValid"), 60)
+    written = _of_jailed(trouble, "mine", "FilesWritten")
+    assert (written["status"], written["reason"]) == ("False", "Conflict"), written
+    assert "change it in the SlurmCluster" in written["message"]
+    assert cluster.scontrol("show", "partition") == before
+    trouble.jobs_go_on()
+    good = line.removesuffix(" NoSuchOption=1")
+    cluster.patch({"partitionConfiguration": {"configType": "custom", "rawConfig": [*RAW, good]}})
+    eventually("it is there", lambda: "second" in cluster.scontrol("show", "partition"), 60)
+    cluster.kubectl("delete", "jailedconfig/mine", "jailedconfig/extra")
+
+
+RAW = ("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES",)
+
+
+def test_an_unknown_filter_or_volume_is_rejected_and_without_webhooks_reported(
+    trouble: Trouble,
+) -> None:
+    """S104: with the known names, and no pod is changed."""
+    cluster = trouble.cluster
+    wrong = {
+        "slurmNodes": {
+            "worker": {"k8sNodeFilterName": "gpu"},
+            "login": {"volumes": {"jail": {"volumeSourceName": "jial"}}},
+        }
+    }
+    patch = ("patch", "slurmcluster", NAME, "--type=merge", "-p")
+    said = trouble.site.rejected("-n", cluster.namespace, *patch, json.dumps({"spec": wrong}))
+    for words in ("'gpu' is no entry of spec.k8sNodeFilters; known: cpu", "'jial'"):
+        assert words in said, said
+    with trouble.site.without_operator():
+        cluster.patch(wrong)
+    for words in ("'gpu' is no entry of spec.k8sNodeFilters; known: cpu", "'jial'"):
+        eventually(words, lambda words=words: words in cluster.condition("Ready"), 60)
+    trouble.jobs_go_on()
+    right = {
+        "slurmNodes": {
+            "worker": {"k8sNodeFilterName": "cpu"},
+            "login": {"volumes": {"jail": {"volumeSourceName": "jail"}}},
+        }
+    }
+    cluster.patch(right)
+    eventually("it recovers", lambda: cluster.status("Ready") == "True", 60)
+    trouble.jobs_go_on()
+
+
+def test_a_worker_with_another_key_does_not_join_and_the_log_names_the_cause(
+    trouble: Trouble,
+) -> None:
+    """S111: the key of the Secret is changed for a moment, in which one worker starts."""
+    cluster = trouble.cluster
+    _set_key(cluster, secrets.token_bytes(1024))
+    cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
+    eventually("it starts", lambda: "slurmd" in trouble.starts("worker-2"), 60)
+    _set_key(cluster, trouble.key)
+    log = ("logs", "controller-0", "-c", "slurmctld", "--tail=200")
+    eventually("the log says so", lambda: "Invalid credential" in cluster.kubectl(*log), 60)
+    assert "worker-2" not in cluster.nodes()
+    trouble.jobs_go_on()
+    cluster.kubectl("delete", "pod", "worker-2", "--wait=false")
+    eventually("it joins", lambda: cluster.nodes().get("worker-2") == "idle", 60)
+
+
+def _set_key(cluster: SlurmClusterSite, key: bytes) -> None:
+    data = {"data": {"munge.key": _base64(key)}}
+    cluster.kubectl("patch", "secret", SECRET, "--type=merge", "-p", json.dumps(data))
+
+
+def test_workers_are_scaled_to_none_and_back_and_the_queue_is_kept(trouble: Trouble) -> None:
+    """S125."""
+    cluster = trouble.cluster
+    trouble.in_jail("touch /root/over")
+    eventually("the job ends", lambda: trouble.squeue(trouble.job) == "COMPLETED 0", 30)
+    cluster.patch({"slurmNodes": {"worker": {"size": 0}}})
+    eventually("no worker is left", lambda: not _workers(cluster), 120)
+    waits = trouble.submit("true", "-o /root/waited")
+    assert trouble.squeue(waits) == "PENDING 0"
+    cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
+    eventually("it has run", lambda: trouble.squeue(waits) == "COMPLETED 0", 90)
+
+
+def _workers(cluster: SlurmClusterSite) -> str:
+    selector = "app.kubernetes.io/component=worker"
+    return cluster.kubectl("get", "pods", "-l", selector, "-o", "name").strip()
+
+
+def test_events_are_a_story_without_repetition(trouble: Trouble) -> None:
+    """S128: after all of the above."""
+    found = trouble.cluster.kubectl("get", "events.events.k8s.io", "-o", "json")
+    ours = [
+        one for one in json.loads(found)["items"] if one["regarding"].get("kind") == "SlurmCluster"
+    ]
+    told = sorted(ours, key=lambda one: one["metadata"]["creationTimestamp"])
+    notes = [one["note"] for one in told]
+    order = ["Created Job", "Created StatefulSet", "worker-2"]
+    places = [next(i for i, note in enumerate(notes) if words in note) for words in order]
+    assert places == sorted(places), notes
+    again = {note: count for note, count in Counter(notes).items() if count > 3}
+    assert not again, again
