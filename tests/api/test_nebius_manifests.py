@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -66,7 +67,7 @@ def space(
 ) -> Iterator[tuple[Kubectl, str, Rendered]]:
     """A namespace with what pods name: a ServiceAccount, and priority classes."""
     kubectl, found = Kubectl(api_node), of_shape(request.param, EMPTY, EMPTY_WORKERS)
-    namespace = f"manifests-{request.param.replace('.', '-')}"
+    namespace = f"manifests-{request.param.replace('.', '-')}-{secrets.token_hex(2)}"
     account = {"metadata": {"name": "default", "namespace": namespace}}
     before: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
@@ -122,3 +123,53 @@ def test_an_api_server_takes_each_object_and_then_it_does_not_differ(
         if paths := field_differences(one, live, MANAGER):
             different[f"{one['kind']} {one['metadata']['name']}"] = paths
     assert different == {}
+
+
+COLUMNS = (
+    "custom-columns=NAME:.metadata.name,READY:.status.readyReplicas,"
+    "CONTAINERS:.spec.containers[*].name,INIT_CONTAINERS:.spec.initContainers[*].name"
+)
+EXPECTED = {
+    "controller": ["<none>", "slurmctld", "munge,reconfigure"],
+    "login": ["<none>", "sshd", "first,munge"],
+    "nodeset": ["<none>", "slurmd", "munge"],
+    "populate-jail": ["<none>", "populate-jail", "<none>"],
+    "rest": ["<none>", "slurmrestd", "<none>"],
+    "sconfigcontroller": ["<none>", "sconfigctrl", "init-dir"],
+    "worker": ["<none>", "slurmd", "munge"],
+}
+
+
+def pods(found: Rendered, namespace: str) -> Iterator[dict[str, Any]]:
+    """Pods as their controllers create them, each with the name of its component."""
+    for one in objects(found, namespace):
+        template = one if one["kind"] == "Pod" else one.get("spec", {}).get("template")
+        if template is not None:
+            labels: dict[str, str] = template["metadata"]["labels"]
+            name = labels["app.kubernetes.io/component"]
+            meta = {"name": name, "namespace": namespace, "labels": labels}
+            spec = {
+                key: each for key, each in template["spec"].items() if "erviceAccount" not in key
+            }
+            yield {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def test_custom_columns_show_the_containers_of_each_pod(space: Space):
+    """S130: a pod has no field readyReplicas."""
+    kubectl, namespace, found = space
+    names: set[str] = set()
+    for one in pods(found, namespace):
+        if one["metadata"]["name"] in names:
+            continue  # each NodeSet has such pods
+        one["spec"]["volumes"] += [
+            {"name": each["metadata"]["name"], "emptyDir": {}}
+            for owner in objects(found, namespace)
+            if owner["kind"] == "StatefulSet"
+            for each in owner["spec"].get("volumeClaimTemplates", ())
+        ]
+        names.add(one["metadata"]["name"])
+        kubectl("apply", "-f", "-", manifest=one)
+    head, *lines = kubectl("get", "pods", "-n", namespace, "-o", COLUMNS).splitlines()
+    assert head.split() == ["NAME", "READY", "CONTAINERS", "INIT_CONTAINERS"]
+    shown = {name: rest for name, *rest in map(str.split, lines)}
+    assert shown == {name: EXPECTED[name] for name in names}

@@ -157,3 +157,11 @@ def check_files(inputs: ConfigInputs) -> None:
         in_effect=resolved(data),
     )
     assert files(again) == data
+
+
+def test_port_0_of_a_node_set_is_slurms_own():
+    found, _ = whole(nebius.made("nodesets-5.0-0", {"spec.slurmd.port": 0}))
+    (port,) = found.pod()["spec"]["containers"][0]["ports"]
+    services = [one["spec"]["ports"] for one in found.objects() if one["kind"] == "Service"]
+    assert port["containerPort"] == 6818
+    assert all(each["port"] > 0 for ports in services for each in ports)

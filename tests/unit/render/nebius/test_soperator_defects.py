@@ -132,7 +132,7 @@ def test_features_of_the_cluster_are_those_of_its_shape():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_no_placeholder_looks_like_a_second_slurmctld(shape: str):
+def test_one_pod_alone_has_the_labels_of_slurmctld(shape: str):
     """S091, D67: one pod has the label of slurmctld's component, and a size above 1 is named."""
     found = of_shape(shape, {f"{CONTROLLER}.size": 3})
     labels = [one["metadata"]["labels"]["app.kubernetes.io/component"] for one in pods(found)]
