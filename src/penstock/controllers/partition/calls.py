@@ -9,8 +9,8 @@ from typing import Any, Generic
 from penstock.controllers.partition.source import C, PartitionSource
 from penstock.controllers.partition.state import Refusal, State, Told
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
-from penstock.decide.partition.conditions import refusal
-from penstock.decide.partition.drift import told as drift_words
+from penstock.decide.partition.conditions import describe_rejection
+from penstock.decide.partition.drift import describe_drift
 from penstock.kube.client.clock import Clock
 from penstock.render.config import partition as render
 from penstock.slurm.conf.document import Document
@@ -67,7 +67,7 @@ class PartitionCalls(Generic[C]):
                         await _one(client, Change(change.name, change.new, change.old), members)
                 at = self._clock.monotonic()
                 line = Document.parse(told.text).record(PARTITION, change.name)
-                words = refusal(change.name, line.render() if line else "", str(error))
+                words = describe_rejection(change.name, line.render() if line else "", str(error))
                 state.refused[change.name] = Refusal(change.new, words, at)
                 continue
             state.refused.pop(change.name, None)
@@ -78,7 +78,7 @@ class PartitionCalls(Generic[C]):
             state.lines[change.name] = told.text
             done.append(change.name)
             if over:
-                words = f"Put back with what was declared: {drift_words(change.name, over)}"
+                words = f"Put back with what was declared: {describe_drift(change.name, over)}"
                 told.events.warning(told.obj, "PartitionReverted", words, "Configure")
         if done:
             told.events.normal(

@@ -20,8 +20,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_PENDING
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.decide.config.transaction import Version
-from penstock.decide.partition.conditions import CONFIG_APPLIED
-from penstock.decide.partition.conditions import refused as refused_finding
+from penstock.decide.partition.conditions import CONFIG_APPLIED, rejected_finding
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
@@ -229,7 +228,7 @@ class PartitionChanges(Generic[K, C]):
     def findings(self, obj: K) -> list[Finding]:
         """What slurmctld refused of partitions that have no object of their own."""
         return [
-            refused_finding(words, CONFIG_APPLIED)
+            rejected_finding(words, CONFIG_APPLIED)
             for name, words in sorted(self.refusals(obj).items())
             if not self._source.has_own_object(obj, name)
         ]

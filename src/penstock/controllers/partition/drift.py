@@ -17,8 +17,8 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POLLED
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
-from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
-from penstock.decide.partition.drift import told
+from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_reported, with_reason
+from penstock.decide.partition.drift import describe_drift
 from penstock.kube import Client, Recorder
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
@@ -85,7 +85,7 @@ class PartitionDrift:
         if isinstance(nodes, Known):
             as_of = min(as_of, nodes.as_of)
         before = watch.found
-        fresh = watch.hear(self._found(controller, link), as_of)
+        fresh = watch.observe(self._found(controller, link), as_of)
         if watch.waits:
             self._client.clock.call_later(CONFIRM_S, link.partitions.poll_soon)
         for name, differences in fresh.items():
@@ -120,7 +120,7 @@ class PartitionDrift:
             await self._adopt(owner, cluster, link, watch, due)
         acts = chosen != "Report"
         return [
-            with_reason(told(name, own[name]), watch.left(name) if acts else "")
+            with_reason(describe_drift(name, own[name]), watch.left(name) if acts else "")
             for name in sorted(own)
         ]
 
@@ -132,7 +132,7 @@ class PartitionDrift:
             why = await self._changes.calls.revert(cluster, link, name, differences)
             watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
             if not why:
-                note = f"Put back: {told(name, differences)}"
+                note = f"Put back: {describe_drift(name, differences)}"
                 events.normal(owner, "PartitionReverted", note, "Revert")
 
     async def _adopt(
@@ -151,7 +151,7 @@ class PartitionDrift:
             why = left.get(name, "")
             watch.tried(name, now, f"not adopted: {why}" if why else "")
             if not why:
-                note = f"Declared as it is in Slurm: {told(name, differences)}"
+                note = f"Declared as it is in Slurm: {describe_drift(name, differences)}"
                 self._events(owner).normal(owner, "PartitionAdopted", note, "Adopt")
 
     def _adoption(
@@ -171,8 +171,8 @@ class PartitionDrift:
 
     def _tell(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
         owner = self._owner(controller, name)
-        words = told(name, differences)
-        if not is_told(words, owner.status.conditions):
+        words = describe_drift(name, differences)
+        if not is_reported(words, owner.status.conditions):
             note = words[:1].upper() + words[1:]
             self._events(owner).warning(owner, "PartitionDrifted", note, "Observe")
 

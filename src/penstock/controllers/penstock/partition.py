@@ -122,7 +122,7 @@ class PartitionReconciler(Reconciler[Partition]):
             name=name,
             conflict=conflict,
             missing=tuple(render.missing(model, declared_here)),
-            refused=self._changes.refusals(cluster.controller).get(name, ""),
+            rejected=self._changes.refusals(cluster.controller).get(name, ""),
             live=live,
             by_file=self._changes.file_only_reason(cluster.controller),
             absent=tuple(absent),

@@ -26,7 +26,7 @@ from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.advice import cgroups
 from penstock.decide.drift import Choice
 from penstock.decide.observed.view import ControllerState, WorkerSetView
-from penstock.decide.partition.conditions import refused
+from penstock.decide.partition.conditions import rejected_finding
 from penstock.kube import NotFoundError
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_slot import WorkerSlot
@@ -209,7 +209,11 @@ class NodeSetSource(WorkerSource):
         """That slurmctld rejects its own partition, in slurmctld's words."""
         rejected = self._services.drift.rejected(self._ready_cluster.controller)
         words = rejected.get(names.partition_name(self._nodeset), "")
-        return [refused(words)] if words and worker_findings.has_partition(self._nodeset) else []
+        return (
+            [rejected_finding(words)]
+            if words and worker_findings.has_partition(self._nodeset)
+            else []
+        )
 
     async def partition_drift(self, chosen: Choice) -> list[str] | None:
         """Of its own partition, if it has one. Raises KubeError."""

@@ -91,7 +91,7 @@ def _pvcs(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     waiting = pvc.blocking_creation(view, roles.missing)
     if not waiting:
         return None
-    shown = list_some([f"{pod} for {claim}" for pod, claim in waiting.items()])
+    shown = list_some([f"{pod} for {pvc_name}" for pod, pvc_name in waiting.items()])
     message = f"{len(waiting)} pods wait until claims of former pods are gone: {shown}"
     return Finding(None, "ClaimsTerminating", message)
 

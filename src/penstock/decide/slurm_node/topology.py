@@ -94,7 +94,7 @@ def current_rejections(
 
 
 def finding(marks: WorkerMarks, rejections: Mapping[str, TopologyRejection]) -> Finding | None:
-    """The finding about them."""
+    """Return the condition about topologies that slurmctld rejects."""
     if not rejections:
         return None
     shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(rejections.items())]
