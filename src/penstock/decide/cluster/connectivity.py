@@ -28,8 +28,8 @@ _CLOSED = {
         "refuses connections: nothing listens on that port there, or a firewall rejects them"
     ),
     End.SILENT: (
-        f"does not answer within {PATIENCE_S:g} s: the host is down, a firewall drops what is sent "
-        "there, or its answers find no way back"
+        f"does not answer within {PATIENCE_S:g} s: it is down, a firewall drops the packets, or "
+        "its answers have no route back"
     ),
     End.NO_ROUTE: "cannot be reached: there is no route to it",
 }

@@ -21,7 +21,7 @@ from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
 _NOT_OURS = (
-    "slurmctld is outside (spec.external): reconfigure or restart it where it runs; Penstock has "
+    "slurmctld is external (spec.external): reconfigure or restart it where it runs; Penstock has "
     "no rights there"
 )
 
@@ -42,9 +42,9 @@ def answers(
     if isinstance(jobs, Unknown) and jobs.denied:
         ref = cluster.jwt_key
         told = (
-            f"authentication failed: slurmctld at {where} does not take tokens that are signed "
-            f"with the key {ref.key} of Secret {ref.name}: put the JWT key of that slurmctld there "
-            f"(or its clock differs from ours). {jobs.why}"
+            f"authentication failed: slurmctld at {where} rejects tokens signed with key "
+            f"{ref.key} of Secret {ref.name}. Put the JWT key of that slurmctld there, or correct "
+            f"its clock if it differs from ours. {jobs.why}"
         )
         return Finding(False, "AuthenticationFailed", told)
     if rejection is not None:
@@ -78,8 +78,8 @@ def unreached(
         return []
     where = f"{cluster.host}:{cluster.port}"
     told = (
-        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: its host needs a "
-        "route to the pods' addresses, and no firewall on the way"
+        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: it needs a route "
+        "to the pods' addresses, and no firewall on the way"
     )
     return [Finding(None, "WorkersUnreachable", told)]
 
@@ -92,7 +92,7 @@ def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object
     if name in records.value:
         return Finding(True, "PartitionOutside", f"slurmctld has partition {name}")
     told = (
-        f"spec.partition: slurmctld is outside and has no partition {name}. Add to its slurm.conf, "
+        f"spec.partition: the external slurmctld has no partition {name}. Add to its slurm.conf, "
         f"and reconfigure it: {' and '.join(lines)}"
     )
     return Finding(False, "PartitionOutside", told)

@@ -22,8 +22,8 @@ OPEN = "yes"
 RESULTS = {
     "open": OPEN,
     "nameless": "NO: the name does not resolve",
-    "refused": "NO: refused (nothing listens there, or a firewall rejects it)",
-    "silent": "NO: no answer (a firewall, a route that is missing, or a host that is down)",
+    "refused": "NO: connection refused (nothing listens there, or a firewall rejects it)",
+    "silent": "NO: no answer (a firewall, a missing route, or a computer that is down)",
     "noroute": "NO: no route",
 }
 """Result of a test, as the table shows it."""
@@ -109,14 +109,14 @@ def _found(
     nodes: Mapping[str, SlurmNode],
 ) -> str:
     if source.pod:
-        result = tried.get((source.pod, target.address), "nothing was heard of the try")
+        result = tried.get((source.pod, target.address), "the test gave no result")
         return RESULTS.get(result, f"not known: {result}")
     if {source.role, target.role} == {"slurmctld", "slurmd"}:
         node = nodes.get(source.name if source.role == "slurmd" else target.name)
         if node is not None and node.responds:
-            return f"{OPEN}, slurmctld says ({node.state})"
+            return f"{OPEN}, slurmctld reports {node.state}"
         if node is not None:
-            return f"NO: slurmctld says that {node.name} is {node.state}"
+            return f"NO: slurmctld reports {node.name} as {node.state}"
     return f"not known: try it there: nc -vz -w 3 {target.host} {target.port}"
 
 

@@ -73,7 +73,7 @@ def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreatePvcs]:
         if slot is None:
             continue
         if any(name not in view.pvcs for name in names_of(view.workers, slot)):
-            message = f"Pod {worker.name} waits for claims that are not there"
+            message = f"Pod {worker.name} waits for PVCs that do not exist"
             yield CreatePvcs(slot, EventReason("CreateClaims", message))
 
 

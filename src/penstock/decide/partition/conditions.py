@@ -76,7 +76,7 @@ def rejected_finding(words: str, type_: str = "") -> Finding:
 def describe_rejection(name: str, line: str, words: str) -> str:
     """Return the message for a rejected change; `line` is empty for a deletion."""
     what = f"`{line}`" if line else f"to delete partition {name}"
-    return f"slurmctld refuses {what} and keeps the partition as it was: {words}"
+    return f"slurmctld rejects {what} and keeps the partition as it was: {words}"
 
 
 def _live(view: PartitionView) -> Finding:
@@ -108,9 +108,9 @@ def without(name: str, found: Iterable[RemovedKey]) -> str:
     every = list(found)
     default = list_some([_went(one) for one in every if not one.inherited])
     other = list_some([_went(one) for one in every if one.inherited])
-    describe_differences = [f"{default}: Slurm's default holds again"] if default else []
-    describe_differences += [f"{other}: the value of PartitionName=DEFAULT holds"] if other else []
-    return f"Partition {name} is declared without what it had: {'; '.join(describe_differences)}"
+    parts = [f"{default}: Slurm's default holds again"] if default else []
+    parts += [f"{other}: the value of PartitionName=DEFAULT holds"] if other else []
+    return f"Partition {name}: parameters were removed; {'; '.join(parts)}"
 
 
 def _went(one: RemovedKey) -> str:
