@@ -238,7 +238,7 @@ class NodeSetSource(WorkerSource):
         return self._services.keys.requeue_after(self._nodeset, _not_ready(view))
 
     def _cgroups(self, cluster: ClusterInputs, connection: SlurmConnection | None) -> list[Finding]:
-        """A warning about the cgroup.conf that pods and machines have in common."""
+        """Return a warning about a cgroup.conf that pods share with external nodes."""
         controller, state = cluster.controller, self._services.states.of(self._nodeset)
         if controller.spec.external:
             nodes = connection.mirror.snapshot.nodes if connection is not None else UNCONNECTED
