@@ -245,7 +245,7 @@ def test_workers_that_slurmctld_does_not_reach_are_reported_until_it_does(
     assert address in said
     assert "metal-1" not in said
     assert code == 1, text
-    closed = [line for line in text.splitlines() if "NO: slurmctld says that burst-0" in line]
+    closed = [line for line in text.splitlines() if "NO: slurmctld reports burst-0 as" in line]
     assert len(closed) == 1, text
     slurmctld.reconfigure()
     reported(outer, "SlurmctldAnswers")

@@ -161,7 +161,7 @@ def test_a_job_of_an_external_slurmctld_ends_before_its_worker_is_deleted(
     eventually("it drains", lambda: "DRAIN" in left.state("burst-0"), LONG_S, every=1)
     stays(left, number)
     said = condition(left.cluster.get("nodesets", "burst"), "Ready")
-    assert "slurmctld is outside and goes on" in said["message"], said
+    assert "slurmctld is external and keeps running" in said["message"], said
     ends(left, number)
 
 

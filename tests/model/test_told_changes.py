@@ -62,7 +62,7 @@ def test_the_keys_that_a_patch_takes_away_are_told_once() -> None:
         for away in (False, True):
             notes, partition = simulate(_patched(away=away))
             assert notes == [
-                "Partition compute is declared without what it had: "
+                "Partition compute: parameters were removed; "
                 "MaxTime=30 (now UNLIMITED), Hidden=YES (now NO): Slurm's default holds again"
             ]
             assert partition["partition"]["state"] == ["DRAIN"]
@@ -117,7 +117,7 @@ def test_what_a_release_takes_from_a_user_is_told_with_both_values() -> None:
     with logging(show=False):
         for away in (False, True):
             assert simulate(_upgraded(away=away)) == [
-                "helm has set what others had set: "
+                "helm overwrote fields of other managers: "
                 'spec.partition.config="MaxTime=9" (set by kubectl-patch) is now "MaxTime=5"; '
                 "spec.replicas=3 (set by kubectl-patch) is now 2"
             ]

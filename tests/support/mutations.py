@@ -492,7 +492,7 @@ def workers_of_another_operator_are_old(patch: pytest.MonkeyPatch) -> None:
         return {}
 
     patch.setattr(live_conf, "equal_revisions", none)
-    patch.setattr(history, "_told", always(()))
+    patch.setattr(history, "_last_revision", always(()))
 
 
 def external_slurmctlds_end_with_their_controller(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
-"""When Slurm differs from a declaration by somebody's own change: what is believed, what is told.
+"""Drift: Slurm differs from the declaration because somebody changed Slurm itself.
 
-Report, Revert or Adopt is chosen by a field of a Partition, by an annotation of other kinds.
+A difference counts once two answers confirm it. A field of a Partition, or an annotation of other
+kinds, chooses to report it, revert it in Slurm or adopt it in the declaration.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from penstock.slurm.partition.declaration import Difference
 
 DRIFTED = "Drifted"
 CONFIRM_S = 2.0
-"""A difference that is there for so long, in two answers, is no change under way."""
+"""Seconds between two answers of slurmctld that confirm a difference."""
 AGAIN_S = 30.0
-"""Pause before what did not help is tried again; twice as long each time."""
+"""Seconds before a failed revert or adoption is tried again; doubled each time."""
 _MOST_DOUBLINGS = 6
 
 Found: TypeAlias = Mapping[str, tuple[Difference, ...]]
@@ -27,10 +28,10 @@ Choice: TypeAlias = Literal["Report", "Revert", "Adopt"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Differences of one thing, and when they were first seen (monotonic seconds).
+class ObservedDrift:
+    """Differences of one partition or node, and when they were first observed (monotonic seconds).
 
-    `left` is why they could not be put back or adopted when that was last tried.
+    `left` is the reason why the last attempt to revert or adopt them failed.
     """
 
     differences: tuple[Difference, ...]
@@ -41,39 +42,41 @@ class Seen:
     left: str = ""
 
 
-def watch(before: Mapping[str, Seen], found: Found, as_of: float) -> dict[str, Seen]:
-    """What is known after an answer of slurmctld that was asked for at `as_of`."""
-    now: dict[str, Seen] = {}
+def watch(
+    before: Mapping[str, ObservedDrift], found: Found, as_of: float
+) -> dict[str, ObservedDrift]:
+    """Return the observed drift after an answer of slurmctld to a request sent at `as_of`."""
+    now: dict[str, ObservedDrift] = {}
     for name, differences in found.items():
         old = before.get(name)
         if old is None or old.differences != differences:
-            now[name] = Seen(differences, as_of)
+            now[name] = ObservedDrift(differences, as_of)
         else:
             now[name] = replace(old, confirmed=as_of - old.since >= CONFIRM_S)
     return now
 
 
 class Watch:
-    """What was changed in Slurm under one object, answer by answer."""
+    """Observed drift of one object, updated with each answer of slurmctld."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, ObservedDrift] = {}
         self._known = False
 
     @property
     def found(self) -> Found | None:
-        """What differs; None while that is not known, as a change of ours is on its way."""
+        """Confirmed differences; None while a change of ours is on its way."""
         if not self._known:
             return None
         return {name: one.differences for name, one in self._seen.items()}
 
     @property
     def waits(self) -> bool:
-        """Whether another answer is needed to know."""
+        """Whether another answer is needed to confirm a difference."""
         return not all(one.confirmed for one in self._seen.values())
 
-    def hear(self, found: Found | None, as_of: float) -> Found:
-        """Take an answer in; what it confirms and what was not confirmed before."""
+    def observe(self, found: Found | None, as_of: float) -> Found:
+        """Take an answer in, and return the differences that it confirms for the first time."""
         before = self._seen
         self._seen = {} if found is None else watch(before, found, as_of)
         self._known = found is not None and not self.waits
@@ -84,7 +87,7 @@ class Watch:
         }
 
     def due(self, now: float) -> list[str]:
-        """Of what differs, names of what is to be put back or adopted now."""
+        """Return the names of confirmed differences to revert or adopt now."""
         return [
             name
             for name, one in self._seen.items()
@@ -92,12 +95,12 @@ class Watch:
         ]
 
     def tried(self, name: str, now: float, left: str = "") -> None:
-        """It was put back or adopted, or that is not possible, and why."""
+        """Record an attempt to revert or adopt; `left` is the reason why it failed."""
         if (one := self._seen.get(name)) is not None:
             self._seen[name] = replace(one, tries=one.tries + 1, tried_at=now, left=left)
 
     def left(self, name: str) -> str:
-        """Why it could not be put back or adopted."""
+        """Return the reason why the last attempt to revert or adopt failed."""
         one = self._seen.get(name)
         return one.left if one is not None else ""
 
@@ -107,7 +110,7 @@ def _pause(tries: int) -> float:
 
 
 def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Finding]]:
-    """What an object's annotation chooses; a word that it does not know is told, and reports."""
+    """Return the choice of an object's annotation. An unknown value is Report, with a finding."""
     given = annotations.get(DRIFT, "Report")
     if given in DRIFTS:
         return given, []
@@ -121,9 +124,9 @@ def choice(annotations: Mapping[str, str]) -> tuple[Choice, list[Finding]]:
 def findings(
     words: Sequence[str] | None, old: tuple[Condition, ...], *, always: bool = False
 ) -> list[Finding]:
-    """The condition Drifted: there from the first drift on, or `always`. It leaves Ready alone.
+    """Return the condition Drifted, from the first drift on or `always`. Ready ignores it.
 
-    While what differs is not known (None) it stays as it is.
+    While the differences are unknown (None) the condition stays as it is.
     """
     before = find(old, DRIFTED)
     if words:
@@ -136,12 +139,12 @@ def findings(
     return []
 
 
-def is_told(words: str, old: tuple[Condition, ...]) -> bool:
-    """Whether the condition says it already, so that a new process need not."""
+def is_reported(words: str, old: tuple[Condition, ...]) -> bool:
+    """Return whether the condition has the message already, so that no event repeats it."""
     before = find(old, DRIFTED)
     return before is not None and before.status == "True" and words in before.message
 
 
 def with_reason(words: str, left: str) -> str:
-    """What differs, and why it does still."""
+    """Return the differences, with the reason why they remain."""
     return f"{words} ({left})" if left else words

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api.cluster.marks import DRIFT
 from penstock.api.kubernetes.conditions import conditions, find
-from penstock.decide.drift import AGAIN_S, CONFIRM_S, Watch, choice, findings, is_told, watch
+from penstock.decide.drift import AGAIN_S, CONFIRM_S, Watch, choice, findings, is_reported, watch
 from penstock.slurm.partition.declaration import Difference
 
 TIME = (Difference("MaxTime", "5", "6"),)
@@ -25,21 +25,21 @@ def test_a_difference_counts_when_it_is_there_in_two_answers() -> None:
 def test_nothing_is_known_while_a_change_of_ours_is_on_its_way() -> None:
     seen = Watch()
     assert seen.found is None
-    assert seen.hear({"p": TIME}, 1.0) == {}
+    assert seen.observe({"p": TIME}, 1.0) == {}
     assert (seen.waits, seen.found) == (True, None)
-    assert seen.hear({"p": TIME}, 1.0 + CONFIRM_S) == {"p": TIME}
+    assert seen.observe({"p": TIME}, 1.0 + CONFIRM_S) == {"p": TIME}
     assert seen.found == {"p": TIME}
-    assert seen.hear({"p": TIME}, 9.0) == {}
-    assert seen.hear(None, 10.0) == {}
+    assert seen.observe({"p": TIME}, 9.0) == {}
+    assert seen.observe(None, 10.0) == {}
     assert seen.found is None
-    assert seen.hear({}, 11.0) == {}
+    assert seen.observe({}, 11.0) == {}
     assert seen.found == {}
 
 
 def test_what_did_not_help_is_tried_again_later_and_ever_more_rarely() -> None:
     seen = Watch()
     for as_of in (0.0, CONFIRM_S):
-        seen.hear({"p": TIME}, as_of)
+        seen.observe({"p": TIME}, as_of)
     assert seen.due(CONFIRM_S) == ["p"]
     seen.tried("p", 10.0, "not put back: no")
     assert seen.left("p") == "not put back: no"
@@ -49,9 +49,9 @@ def test_what_did_not_help_is_tried_again_later_and_ever_more_rarely() -> None:
     assert seen.due(50.0 + AGAIN_S) == []
     assert seen.due(50.0 + 2 * AGAIN_S) == ["p"]
     # Somebody changes it once more: that is another matter.
-    seen.hear({}, 60.0)
+    seen.observe({}, 60.0)
     for as_of in (70.0, 70.0 + CONFIRM_S):
-        seen.hear({"p": TIME}, as_of)
+        seen.observe({"p": TIME}, as_of)
     assert seen.due(75.0) == ["p"]
 
 
@@ -61,8 +61,8 @@ def test_a_drift_is_told_and_ready_does_not_depend_on_it() -> None:
     assert ready is not None
     assert drifted is not None
     assert (ready.status, drifted.status) == ("True", "True")
-    assert is_told("partition p was changed", told)
-    assert not is_told("partition q", told)
+    assert is_reported("partition p was changed", told)
+    assert not is_reported("partition q", told)
     after = find(conditions(findings([], told)), "Drifted")
     assert after is not None
     assert (after.status, after.reason) == ("False", "AsDeclared")

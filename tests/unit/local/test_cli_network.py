@@ -68,7 +68,7 @@ def test_every_way_is_tried_from_the_pod_where_it_begins(
     assert ["slurmd", "burst-0", "slurmctld", "(outside)", "ctl.example.com:6817", "yes"] in rows
     assert ["login", "login-x", "slurmd", "metal-1", "(outside)", "10.9.0.2:6818", "yes"] in rows
     assert "nc -vz -w 3 10.1.0.4 6818" in text
-    told = "slurmctld (outside)  slurmd burst-0  10.1.0.4:6818  yes, slurmctld says (idle)"
+    told = "slurmctld (outside)  slurmd burst-0  10.1.0.4:6818  yes, slurmctld reports idle"
     assert told.split() in rows, "a pod of the chart is not called as its Slurm node"
     assert "IgnoreSystemd=yes" in text
 

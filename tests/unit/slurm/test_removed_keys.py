@@ -41,6 +41,6 @@ def test_a_partition_that_comes_or_goes_has_lost_no_key() -> None:
 def test_the_words_name_each_key_with_what_was_and_what_is() -> None:
     told = without("a", [RemovedKey("MaxTime", "30", "UNLIMITED"), RemovedKey("QOS", "x", "")])
     assert told == (
-        "Partition a is declared without what it had: "
+        "Partition a: parameters were removed; "
         "MaxTime=30 (now UNLIMITED), QOS=x: Slurm's default holds again"
     )

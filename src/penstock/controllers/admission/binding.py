@@ -35,10 +35,10 @@ class PodBinding:
         self._clusters = clusters
 
     def bind(self, request: AdmissionRequest) -> Answer:
-        """A worker pod comes to its Node: it is given the Node's place in Slurm's topology.
+        """Give a worker pod the topology of the Kubernetes node that it is bound to.
 
-        Only a place that slurmctld cannot refuse: a slurmd that registers with a wrong one is
-        drained. Any other is told when the node has registered, see `decide.slurm_node.topology`.
+        Only a topology that slurmctld cannot reject: it drains a node that registers with a wrong
+        one. Any other is sent once the node has registered, see `decide.slurm_node.topology`.
         """
         binding = msgspec.json.decode(request.object, type=_Binding)
         caches = self._clusters.caches

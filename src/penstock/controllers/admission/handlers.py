@@ -72,7 +72,7 @@ class Admission:
         made = request.operation == "CREATE" and not request.sub_resource
         if rules is None or not made or not self._ours(request.namespace):
             return Answer()
-        # One that cannot be read is refused elsewhere, with words.
+        # The validating webhook rejects an object that cannot be decoded, with a message.
         new = _decoded(request.object, rules.info.type)
         given: Mapping[str, str] = rules.defaults(new) if new is not None else {}
         if not given:

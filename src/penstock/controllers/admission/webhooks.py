@@ -104,7 +104,7 @@ class Webhooks:
         loop.watches(self._secrets, lambda _: [KEY])
         for _, cache in self._configurations:
             loop.watches(cache, lambda _: [KEY])
-        # There may be nothing yet that a watch could tell of.
+        # No object may exist yet whose watch event would start the first reconcile.
         loop.queue.add(KEY)
         leader.add(loop)
 

@@ -1,1 +1,1 @@
-"""What users are told of fields that another controller overrides."""
+"""Warnings about overridden fields."""

@@ -1,7 +1,7 @@
-"""Tell of fields that a declaration took from somebody, as `helm upgrade` does after a patch.
+"""Emits events about overridden fields, such as those of `helm upgrade` after a patch.
 
-Between two processes nothing is lost but what happens while none runs: who set what, and to what,
-stands in the object.
+The object's managedFields have all that is compared, so only a change while no operator runs is
+missed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class OverriddenFieldDetector:
         self._cache = cache = context.caches.store.of(resource, raw=True)
         self._events = Events(context.recorder, resource)
         self._states = StateByUid(cache, _State)
-        cache.subscribe(self._look)
+        cache.subscribe(self._compare)
 
-    def _look(self, _: KubeObject | None, new: KubeObject | None) -> None:
+    def _compare(self, _: KubeObject | None, new: KubeObject | None) -> None:
         if new is None:
             return
         state = self._states.of(new)

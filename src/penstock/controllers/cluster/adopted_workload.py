@@ -1,4 +1,4 @@
-"""Pods that another operator made stay as they are, while they serve what is declared."""
+"""Adopted workloads: pods of another operator stay as long as they match the spec."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.kube import FIELD_MANAGER, has_other_managers
-from penstock.render.slinky.cluster import adopted_workload as held
+from penstock.render.slinky.cluster import adopted_workload as adopted
 from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, WorkloadSpec
 
 ADOPTED = "PodsAdopted"
-"""Type of the condition that tells of pods that another operator made."""
+"""Type of the condition about adopted pods."""
 _WORKLOADS = ("StatefulSet", "Deployment")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadAdoption:
-    """What becomes of a workload: `foreign` is one that another operator made.
+    """Plan for a workload; `is_foreign` is one of another operator.
 
-    While `stays`, its pods are left as they are. `noted` says for what. A workload that has no note
-    yet gets one first, alone: what is seen while its fields change hands is known by it.
+    Its pods stay while `keeps_pods`, and `spec_hash` records for which spec. A workload without a
+    record gets one first, alone, so that it is recognized while its fields change owners.
     """
 
     manifests: tuple[Json, ...]
@@ -34,7 +34,7 @@ class WorkloadAdoption:
     first: bool = False
 
     def apply(self, *, stays: bool | None = None) -> list[Json]:
-        """The manifests to write; `stays` overrules what was found."""
+        """Return the manifests to apply; `stays` overrides `keeps_pods`."""
         return [
             self._of(one, self.keeps_pods if stays is None else stays) for one in self.manifests
         ]
@@ -43,16 +43,16 @@ class WorkloadAdoption:
         if manifest["kind"] not in _WORKLOADS or self.live is None:
             return manifest
         if not self.is_foreign:
-            return held.in_live_spelling(manifest, self.live)
+            return adopted.in_live_spelling(manifest, self.live)
         if stays:
-            return held.without_template(manifest, self.spec_hash)
+            return adopted.without_template(manifest, self.spec_hash)
         if self.first:
-            return held.without_template(manifest, REPLACING)
-        return held.with_template(held.in_live_spelling(manifest, self.live), self.live)
+            return adopted.without_template(manifest, REPLACING)
+        return adopted.with_template(adopted.in_live_spelling(manifest, self.live), self.live)
 
     @property
     def findings(self) -> list[Finding]:
-        """What a user is told while pods stay as another operator made them."""
+        """The condition while pods of another operator stay, and after their replacement."""
         if not self.is_foreign:
             return []
         if not self.keeps_pods:
@@ -74,10 +74,10 @@ def inspect(
     asked: bool = False,
     fits: bool = True,
 ) -> WorkloadAdoption:
-    """Whether the pods of the one workload among `manifests` stay as another operator made them.
+    """Return the plan for the one workload among `manifests`.
 
-    `fits` says whether what the daemon started with is what it should have; `asked` that its pods
-    are to be replaced in any case, as is an annotation of the object.
+    `fits` is whether the daemon started with its desired configuration. `asked`, or an annotation
+    of the object, has the pods replaced in any case.
     """
     found = tuple(manifests)
     manifest = next(one for one in found if one["kind"] in _WORKLOADS)
@@ -90,11 +90,11 @@ def inspect(
         return WorkloadAdoption(found, live, is_foreign=True)
     if was is None and not has_other_managers(live, FIELD_MANAGER, "spec", "template"):
         return WorkloadAdoption(found, live)
-    noted = held.spec_hash(declared)
+    noted = adopted.spec_hash(declared)
     wants = asked or of.metadata.annotations.get(marks.ADOPTED_PODS) == marks.REPLACE
-    # A note of an earlier version is read once: its pods have what is declared, or they go.
+    # A record of an earlier version counts once: pods that do not match the spec are replaced.
     same = was == noted or (
-        (held.is_older(was) if was is not None else fits) and held.satisfies(declared, live)
+        (adopted.is_older(was) if was is not None else fits) and adopted.satisfies(declared, live)
     )
     stays = same and not wants
     return WorkloadAdoption(

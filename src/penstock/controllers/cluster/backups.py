@@ -1,4 +1,4 @@
-"""Several slurmctld daemons: which of them works, told by a label, and standbys kept current."""
+"""Backups of slurmctld: labels the active one, and recreates standbys after a change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.translate.slinky.cluster import MARKS
 
 SHARED = "ReadWriteMany"
 PACE_S = 5.0
-"""How often slurmrestd is asked which of them answer."""
+"""Seconds between two queries of slurmrestd about which of them answer."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _State:
 
 
 class Backups:
-    """Looks after the pods of a Controller with backups."""
+    """Labels and replaces the pods of a Controller with backups."""
 
     def __init__(self, context: SlinkyContext, connections: SlurmConnections) -> None:
         self._client = context.client
@@ -48,13 +48,13 @@ class Backups:
         self._states = context.states(CONTROLLERS, _State)
 
     def requeue_after(self, controller: Controller) -> float | None:
-        """Seconds until it is asked again."""
+        """Return the seconds until slurmrestd is queried again; None without backups."""
         return PACE_S if controller.spec.replicas > 1 and not controller.spec.external else None
 
     async def reconcile(
         self, controller: Controller, cluster: ClusterInputs, events: Events
     ) -> None:
-        """Label the one that works, note what each started with, replace what is out of date.
+        """Label the active slurmctld, record the configuration of each, replace outdated standbys.
 
         Raises KubeError.
         """
@@ -67,7 +67,7 @@ class Backups:
             self._clusters.real_config(controller),
         )
         if data is not None:
-            # Before another one is written: what they read is what is there now.
+            # Before another configuration is written: the pods started with the present one.
             had = content_hash(mounted(cluster, data))
             for pod in backups.unmarked(pods):
                 await self._restarter.annotate(pod, had)
@@ -79,9 +79,10 @@ class Backups:
             await self._restarter.restart(controller, events, pod, note)
 
     async def retire(self, controller: Controller, events: Events) -> None:
-        """Delete the Services of slurmctlds that there are no more.
+        """Delete the Services of removed slurmctlds.
 
-        Only once no slurm.conf in use names them: a name that is gone costs every command seconds.
+        Only once no active slurm.conf names them: a name that does not resolve delays each command
+        by seconds.
         """
         replicas = controller.spec.replicas
         kept = replicas if replicas > 1 and not controller.spec.external else 0
@@ -90,7 +91,7 @@ class Backups:
             await self._objects.remove(controller, events, "Service", name)
 
     async def only(self, controller: Controller) -> None:
-        """Let the Service find a slurmctld whose template lacks the label: it is the only one."""
+        """Label the only slurmctld if its template lacks the label of the Service's selector."""
         if controller.spec.replicas != 1:
             return
         labels = {CONTROLLER_ACTIVE: TRUE}
@@ -102,14 +103,14 @@ class Backups:
             with contextlib.suppress(NotFoundError):
                 await self._client.patch(PODS, meta.namespace, meta.name, body)
 
-    async def claim(self, controller: Controller) -> list[Finding]:
-        """Why a backup may not get its state: all of them need the claim at the same time."""
-        wish = controller.spec.persistence
-        name = wish.existing_claim if wish is not None else ""
+    async def check_pvc(self, controller: Controller) -> list[Finding]:
+        """Return a finding if the PVC with slurmctld's state cannot be mounted by all backups."""
+        persistence = controller.spec.persistence
+        name = persistence.existing_claim if persistence is not None else ""
         try:
             found = await self._client.get(CLAIMS, controller.metadata.namespace, name)
         except (NotFoundError, ForbiddenError):
-            # The pods say so of one that is not there. Without the right to look all else goes on.
+            # The pods report a PVC that does not exist. Without the right to read it go on.
             return []
         modes: list[str] = found.spec.get("accessModes") or []
         if SHARED in modes:
@@ -127,7 +128,7 @@ class Backups:
         wanted = backups.active(MARKS, pods, await self._answering(controller))
         if wanted is None:
             return
-        # First the one that comes, so that the Service leads somewhere all the time.
+        # First the new one, so that the Service always has an endpoint.
         for pod in sorted(pods, key=lambda pod: pod.metadata.name != wanted):
             right = pod.metadata.name == wanted
             if right == backups.is_active(MARKS, pod) or pod.metadata.deleting:

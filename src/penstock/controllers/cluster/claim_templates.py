@@ -1,4 +1,4 @@
-"""The claim templates of a StatefulSet, which Kubernetes never changes once they are there.
+"""Claim templates of a StatefulSet, which are immutable once it exists.
 
 Source: Kubernetes API reference, StatefulSetSpec; documentation, "StatefulSets", Limitations.
 """
@@ -19,11 +19,11 @@ _FIELD = "volumeClaimTemplates"
 def keep(
     manifest: Json, live: Json | None, field: str = "spec.persistence"
 ) -> tuple[Json, list[Finding]]:
-    """The manifest with the templates that the live StatefulSet has, and what is to be told of it.
+    """Return the manifest with the live StatefulSet's templates, and the condition about that.
 
-    What differs in words only is taken as it is asked for. `field` declares the PVCs. Pods stay
-    as they are while their template mounts a PVC that the StatefulSet lacks: Kubernetes would
-    delete them and could not create others.
+    Equal quantities in another notation are no difference. `field` declares the PVCs. Pods stay
+    while their template mounts a PVC that the StatefulSet lacks: Kubernetes would delete them and
+    could not create others.
     """
     if live is None:
         return manifest, []
@@ -78,16 +78,16 @@ def _spec(templates: list[Json], name: str) -> Json | None:
 
 
 def _differences(asked: Any, live: Any) -> list[str]:
-    """Paths of what is asked for and is not there; an empty one for all of it."""
+    """Return the paths of requested values that differ; an empty path for all of them."""
     if isinstance(asked, dict) and isinstance(live, dict):
-        wishes, has = cast("Json", asked), cast("Json", live)
+        desired, has = cast("Json", asked), cast("Json", live)
         return [
             f"{key}.{path}".rstrip(".")
-            for key, value in wishes.items()
+            for key, value in desired.items()
             for path in _differences(value, has.get(key))
         ]
     if isinstance(asked, list | tuple) and isinstance(live, list | tuple):
-        # What is read into a typed object is a tuple, what the API server shows is a list.
+        # Typed objects have tuples where the API server's JSON has lists.
         pairs = cast("Sequence[Any]", asked), cast("Sequence[Any]", live)
         same = len(pairs[0]) == len(pairs[1])
         return [] if same and not any(map(_differences, *pairs)) else [""]

@@ -1,4 +1,4 @@
-"""A Controller whose slurmctld lives outside: what is kept for its clients, and how it is doing."""
+"""External slurmctld: slurm.conf for its clients here, and the condition of the cluster."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.base.times import write
 from penstock.controllers.auth.rejected_key import AGAIN_S, RejectedKeyDetector
-from penstock.controllers.config.triggers import tell
+from penstock.controllers.config.triggers import emit_results
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnections
 from penstock.decide.accounting import conditions as accounting
 from penstock.decide.auth import rejected_key
-from penstock.decide.cluster import external as outside
+from penstock.decide.cluster import external as conditions
 from penstock.decide.cluster.connectivity import End
 from penstock.decide.config.triggers import TriggerStep
 from penstock.render.slinky.cluster import slurmctld as render
@@ -32,7 +32,7 @@ class _State:
 
 
 class ExternalCluster:
-    """Brings about what the cluster of an outside slurmctld has here."""
+    """Applies the objects of a cluster with an external slurmctld, and returns its conditions."""
 
     def __init__(self, context: SlinkyContext, connections: SlurmConnections) -> None:
         self._client = context.client
@@ -43,15 +43,15 @@ class ExternalCluster:
         self.keys = RejectedKeyDetector(context, CONTROLLERS)
         self._states = context.states(CONTROLLERS, _State)
 
-    def heard(self, controller: Controller) -> bool:
-        """Whether this process has asked that slurmctld, or knows why it cannot."""
+    def has_answered(self, controller: Controller) -> bool:
+        """Return whether slurmctld was queried, or why it cannot be is known."""
         link = self._connections.get(controller.metadata.key)
         return link is not None and link.has_answered
 
     async def reconcile(
         self, controller: Controller, cluster: ClusterInputs, events: Events
     ) -> list[Finding]:
-        """Keep slurm.conf for slurmrestd, and nothing of a slurmctld that was inside before."""
+        """Apply slurm.conf for slurmrestd, and delete objects of a former slurmctld in a pod."""
         await self._objects.apply(controller, events, render.objects(cluster))
         for kind, name in (
             ("StatefulSet", names.controller_workload(controller)),
@@ -62,25 +62,25 @@ class ExternalCluster:
         ):
             await self._objects.remove(controller, events, kind, name)
         link = self._connections.get(controller.metadata.key)
-        # Of its jobs: no nodes at all is an answer that is not believed.
+        # Jobs, since the mirror does not accept an answer without any node.
         snapshot = link.mirror.snapshot if link is not None else None
-        said = snapshot.jobs if snapshot is not None else UNCONNECTED
+        jobs = snapshot.jobs if snapshot is not None else UNCONNECTED
         pods = self._workers(controller)
         starts = rejected_key.starting(pods)
         rejected = await self.keys.observe(controller, starts)
         if rejected is not None:
             await self.keys.refresh(pods, cluster.slurm_key_hash)
         declared = translated(controller, cluster.accounting)
-        answers = outside.answers(declared, said, await self._way(controller, said), rejected)
-        self._states.of(controller).waits = not answers.ok or starts is not None
+        works = conditions.answers(declared, jobs, await self._way(controller, jobs), rejected)
+        self._states.of(controller).waits = not works.ok or starts is not None
         return [
-            answers,
-            *(outside.unreached(declared, pods, snapshot.nodes) if snapshot is not None else ()),
+            works,
+            *(conditions.unreached(declared, pods, snapshot.nodes) if snapshot is not None else ()),
             *accounting.findings(declared.accounting, has_worked=True),
         ]
 
     def requeue_after(self, controller: Controller) -> float | None:
-        """Soon while something is wrong that nobody tells us the end of."""
+        """Return the seconds until the next check while a fault lasts; no watch reports its end."""
         return AGAIN_S if self._states.of(controller).waits else None
 
     def _workers(self, controller: Controller) -> list[Pod]:
@@ -89,17 +89,17 @@ class ExternalCluster:
             found += self._caches.workers_of(nodeset)
         return sorted(found, key=lambda pod: pod.metadata.name)
 
-    async def _way(self, controller: Controller, said: Fact[object]) -> End:
-        """How a connection ends: asked only while it is not known otherwise."""
+    async def _way(self, controller: Controller, jobs: Fact[object]) -> End:
+        """Return the result of a connection; tried only while slurmctld does not answer."""
         external = controller.spec.external_config
-        if external is None or not isinstance(said, Unknown) or said.denied:
+        if external is None or not isinstance(jobs, Unknown) or jobs.denied:
             return End.OPEN
         port = names.slurmctld_port(controller)
         return await self._port_probe.probe(controller.metadata.namespace, external.host, port)
 
     def triggers(self, controller: Controller, events: Events) -> TriggerStep:
-        """Refuse what annotations ask of slurmctld."""
+        """Reject reconfigures and restarts that annotations request."""
         before, now = controller.status.triggers, write(self._client.clock.time())
-        found = outside.triggers(controller.metadata.annotations, before, now)
-        tell(controller, before, events, found)
+        found = conditions.triggers(controller.metadata.annotations, before, now)
+        emit_results(controller, before, events, found)
         return found

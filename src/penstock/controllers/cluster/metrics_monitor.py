@@ -1,4 +1,4 @@
-"""The ServiceMonitor of a Controller, where the cluster knows such a thing."""
+"""ServiceMonitor of a Controller, if the Kubernetes cluster has that kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.slurm.versions import METRICS_SINCE
 
 MONITORED = "Monitored"
 AGAIN_S = 30.0
-"""How often it is looked whether the definition came."""
+"""Seconds until the next check whether the CRD exists."""
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class _State:
 
 
 class ServiceMonitors:
-    """Makes it, and takes it away again."""
+    """Applies and deletes ServiceMonitors."""
 
     def __init__(self, context: Context) -> None:
         self._objects = context.objects
@@ -37,36 +37,36 @@ class ServiceMonitors:
     async def apply(
         self, controller: Controller, cluster: ClusterInputs, events: Events
     ) -> list[Finding]:
-        """What is to be told of it: a cluster without the definition runs all the same."""
+        """Apply or delete the ServiceMonitor, and return its condition; Ready ignores it."""
         state = self._states.of(controller)
         state.has_no_metrics = False
         if controller.spec.metrics.enabled and not has_metrics(cluster):
             state.has_no_metrics = True
-            told = (
+            message = (
                 f"spec.metrics: slurmctld {release.running(cluster)} has no metrics; use an image "
                 f"of Slurm {METRICS_SINCE} or later"
             )
-            return [Finding(True, "MetricsUnsupported", told, type=MONITORED, inverted=True)]
+            return [Finding(True, "MetricsUnsupported", message, type=MONITORED, inverted=True)]
         if render.requested(controller) is None:
             name = names.controller_monitor(controller)
             await self._objects.remove(controller, events, "ServiceMonitor", name)
             return []
         if why := self._cache.absent:
-            told = (
+            message = (
                 "spec.metrics.serviceMonitor: there is no ServiceMonitor in this cluster "
                 f"({why}). Install the definitions of the Prometheus operator"
             )
-            return [Finding(True, "ServiceMonitorUnknown", told, type=MONITORED, inverted=True)]
+            return [Finding(True, "ServiceMonitorUnknown", message, type=MONITORED, inverted=True)]
         await self._objects.apply(controller, events, render.objects(cluster))
         return [Finding(True, "ServiceMonitorMade", type=MONITORED)]
 
     def requeue_after(self, controller: Controller) -> float | None:
-        """Seconds until it is looked again for the definition."""
+        """Return the seconds until the next check for the CRD; None when none is needed."""
         waits = render.requested(controller) is not None and self._cache.absent
         return AGAIN_S if waits else None
 
     def outdated(self, controller: Controller) -> frozenset[str]:
-        """The condition goes with the wish."""
+        """Return the condition to remove once spec does not request a ServiceMonitor."""
         unserved = self._states.of(controller).has_no_metrics
-        told = render.requested(controller) is not None or unserved
-        return frozenset() if told else frozenset({MONITORED})
+        applies = render.requested(controller) is not None or unserved
+        return frozenset() if applies else frozenset({MONITORED})

@@ -26,7 +26,7 @@ S = TypeVar("S", bound=SlurmctldStatus)
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What slurmctld's image said of its version, and which version served last."""
+    """The version that slurmctld's image reported, and the version that served last."""
 
     image: str = ""
     version: str = ""
@@ -89,7 +89,7 @@ class Releases:
             return rest, release.findings(why, running=False)
         template = raw["spec"]["template"]
         if images(template["spec"]).get("slurmctld") == source.image():
-            # It came there in another way: slurmctld's own words tell.
+            # The image was set in another way: slurmctld reports whether it accepts its state.
             return manifests, []
         held = [
             {**one, "spec": {**one["spec"], "template": template}}

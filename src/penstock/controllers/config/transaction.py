@@ -1,4 +1,4 @@
-"""The configuration of one cluster on its way to slurmctld: what is seen, the next step done."""
+"""Configuration transaction of a cluster: observes its progress and does the next step."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from penstock.slurm.conf.includes import resolved
 from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200
-"""Of the reconfigure container's log: more than it says of one change."""
+"""Lines of the log of container `reconfigure` to read: more than one change has."""
 REFRESH_S = 3.0
-"""After which the kubelet is asked once more to look at the files; then after three times that."""
+"""Seconds until the kubelet is made to refresh the files once more; tripled each time."""
 RECONFIGURE = "reconfigure"
 READS_S = 15.0
-"""For so long a slurmctld may take to read new files."""
+"""Seconds that a slurmctld may take to read new files."""
 
 
 @dataclass(slots=True)
 class _Wait:
-    """How long a step of one cluster is waited for."""
+    """Since when a step of one cluster is in progress."""
 
     what: tuple[Stage, str]
     since: float
@@ -63,7 +63,7 @@ class _State:
 
 
 class ConfigTransaction:
-    """Leads the configurations of all clusters that objects of one resource declare."""
+    """Carries out the transactions of all clusters that objects of one resource declare."""
 
     def __init__(self, context: Context, resource: Resource[Any]) -> None:
         self._client = context.client
@@ -80,16 +80,16 @@ class ConfigTransaction:
         runs: Finding,
         ask: bool,
         live: bool,
-        held: bool = False,
+        is_adopted: bool = False,
         parser: versions.Version | None = None,
         other_release: bool = False,
     ) -> tuple[ConfigView, ConfigStep]:
-        """What there is, and the next step. `runs` is about the pod of the slurmctld that works.
+        """Return the observed state and the next step. `runs` is about the active slurmctld's pod.
 
-        Asks the reconfigure container if that is needed for it, or if it is to `ask`. `live` says
-        that slurmctld was told all that differs from the real one already, `held` that its pod is
-        still as another operator made it, `parser` the release whose REST calls slurmrestd has.
-        A trial by an image of an `other_release` than slurmctld's is no verdict on a line.
+        Reads the log of container `reconfigure` if the step depends on it, or if `ask`. `live`:
+        slurmctld got all differences from the startup configuration by REST calls. `is_adopted`:
+        its pod is another operator's. `parser` is the release of slurmrestd's data parser. A trial
+        start by an image of an `other_release` than slurmctld's does not count as a verdict.
         """
         pod = next(iter(source.slurmctld_pods()), None)
         wanted, serves = source.candidate(), bool(runs.ok)
@@ -109,11 +109,11 @@ class ConfigTransaction:
             marks=marks,
             persistent=source.persistent,
             applied_live=live,
-            is_adopted=held,
+            is_adopted=is_adopted,
             down=start.down,
             hung=start.hung,
             starting="" if serves else runs.message,
-            rejected=self._refused(source),
+            rejected=self._rejected(source),
             unfit=unfit(resolved(data)),
             is_complete=source.is_complete(),
             table=table(version, parser),
@@ -122,20 +122,20 @@ class ConfigTransaction:
         if (
             (ask or not is_settled(view))
             and view.has_own_sidecar
-            and not held
+            and not is_adopted
             and (worked or serves)
         ):
             acks, why = await self._acks(source, pod)
             if acks is not None and other_release:
                 every = dict.fromkeys([*acks.tried, *acks.untried])
                 acks = replace(acks, tried=every, untried={})
-            if acks is None and (words := refused_before(source.status, view.candidate.hash)):
-                # Not hearing it any more does not undo a refusal.
+            if acks is None and (words := rejected_before(source.status, view.candidate.hash)):
+                # A rejection stays valid after the log was lost.
                 acks = Acknowledgements(tried={view.candidate.hash: words})
             view = replace(view, acks=acks, why=why)
         elif (
             view.has_own_sidecar
-            and not held
+            and not is_adopted
             and pod is not None
             and not self._knows(source.object, pod)
         ):
@@ -144,7 +144,7 @@ class ConfigTransaction:
         return view, next_step(view)
 
     def release(self, obj: KubeObject, pod: Pod) -> str:
-        """The version of Slurm in the pod's reconfigure container; empty while not known."""
+        """Return the version of Slurm in the pod's container `reconfigure`; empty if unknown."""
         uid, found = self._states.of(obj).release
         return found if uid == pod.metadata.uid else ""
 
@@ -193,9 +193,9 @@ class ConfigTransaction:
     async def mark(
         self, source: ConfigSource, events: Events, view: ConfigView, decision: ConfigStep
     ) -> None:
-        """Annotate slurmctld's pod, upon which the kubelet refreshes its files at once.
+        """Annotate slurmctld's pod, which makes the kubelet refresh its files at once.
 
-        Standbys are told nothing: they get new pods instead.
+        Standbys are not annotated: they get new pods instead.
         """
         refresh = self._refresh(source.object, decision, view.candidate.hash)
         for pod in source.slurmctld_pods()[:1]:
@@ -228,11 +228,11 @@ class ConfigTransaction:
                     live=old.get(own_marks.CONFIG_LIVE) == view.candidate.hash,
                     persistent=view.persistent,
                 )
-                told = f"Configuration {view.candidate.hash[:12]}: {note}"
-                events.normal(source.object, "ConfigDelivered", told, "Configure")
+                message = f"Configuration {view.candidate.hash[:12]}: {note}"
+                events.normal(source.object, "ConfigDelivered", message, "Configure")
 
     async def _restart(self, source: ConfigSource, events: Events, decision: ConfigStep) -> None:
-        """Restart slurmctld by a new pod; its state is on a claim."""
+        """Restart slurmctld by a new pod; its state is on a PVC."""
         for pod in source.slurmctld_pods():
             if pod.metadata.deleting:
                 continue
@@ -245,7 +245,7 @@ class ConfigTransaction:
             await self._restarter.restart(source.object, events, pod, note)
 
     def requeue_after(self, obj: KubeObject, stage: Stage) -> float | None:
-        """Seconds until the answer is looked for again; None when nothing is waited for."""
+        """Return the seconds until the log is read again; None while no step is in progress."""
         if stage in {Stage.REJECTED, Stage.ROLLED_BACK}:
             return 30.0
         if stage not in {Stage.TRYING, Stage.DELIVERING, Stage.RETURNING, Stage.STARTING}:
@@ -254,7 +254,7 @@ class ConfigTransaction:
         return 0.1 if waited < 10.0 else 1.0 if waited < 60.0 else 10.0
 
     def note(self, obj: KubeObject, decision: ConfigStep, wanted: str, *, asked: bool) -> None:
-        """Remember since when this step is waited for; `asked` is for a reconfigure by hand."""
+        """Record since when a step is in progress; `asked` is a reconfigure by annotation."""
         what = (decision.stage, wanted)
         state, now = self._states.of(obj), self._client.clock.monotonic()
         if state.wait is None or state.wait.what != what:
@@ -265,7 +265,7 @@ class ConfigTransaction:
             state.reads_since = None
 
     def reads(self, obj: KubeObject) -> bool:
-        """Whether slurmctld may be about to read its files, and forget what it is told now."""
+        """Return whether slurmctld may be about to read its files, and lose REST changes."""
         since = self._states.of(obj).reads_since
         return since is not None and self._client.clock.monotonic() - since < READS_S
 
@@ -274,7 +274,7 @@ class ConfigTransaction:
         return self._client.clock.monotonic() - wait.since if wait else 0.0
 
     def _version(self, source: ConfigSource, name: str) -> Version | None:
-        """What one of our ConfigMaps has, unless somebody else wrote it."""
+        """Return the content of one of our ConfigMaps; None if somebody else wrote it."""
         found = self._config_map(source, name)
         if found is None or found.binary_data:
             return None
@@ -284,8 +284,8 @@ class ConfigTransaction:
             return None
         return source.version(data)
 
-    def _refused(self, source: ConfigSource) -> dict[str, str]:
-        """The verdict that the startup ConfigMap records."""
+    def _rejected(self, source: ConfigSource) -> dict[str, str]:
+        """Return the rejections that the startup ConfigMap records."""
         found = self._config_map(source, source.startup)
         return rejections_in(found.metadata.annotations) if found is not None else {}
 
@@ -296,7 +296,7 @@ class ConfigTransaction:
     async def _acks(
         self, source: ConfigSource, pod: Pod | None
     ) -> tuple[Acknowledgements | None, str]:
-        """What the reconfigure container of slurmctld's pod said, or why that is not known."""
+        """Return the acknowledgements of container `reconfigure`, or why they are unknown."""
         if pod is None or pod.metadata.deleting:
             return None, "slurmctld's pod is not there"
         space, name = pod.metadata.namespace, pod.metadata.name
@@ -311,7 +311,7 @@ class ConfigTransaction:
             if acks.active in ("", source.status.effective_config_hash):
                 self._note_release(source.object, pod, acks)
                 return acks, ""
-            # A log is asked for by name. What a pod says that came since counts for that one only.
+            # The log is read by the pod's name. The log of a newer pod is not about this one.
             live = await self._client.get(PODS, space, name)
         except KubeError as error:
             return None, unreadable(pod, RECONFIGURE, error)
@@ -323,7 +323,7 @@ class ConfigTransaction:
     def _start(
         self, obj: KubeObject, pod: Pod | None, real: Version | None, *, serves: bool
     ) -> StartResult:
-        """How slurmctld comes up with the real files, if it does not serve yet."""
+        """Return how slurmctld starts with the startup files, if it does not serve yet."""
         state, found = self._states.of(obj), StartResult()
         if real is not None and not serves:
             node = self._caches.nodes.get(pod.spec.node_name or "") if pod else None
@@ -333,9 +333,9 @@ class ConfigTransaction:
         return found
 
     def _refresh(self, obj: KubeObject, decision: ConfigStep, wanted: str) -> str:
-        """Another mark for the kubelet, when it may have missed the change; else nothing.
+        """Return a new annotation when the kubelet may have missed a change; else empty.
 
-        It looks at a ConfigMap through a watch of its own, which the pod's change may overtake.
+        The kubelet has its own watch of ConfigMaps, which the pod's change may overtake.
         """
         wait = self._states.of(obj).wait
         if wait is None or wait.what != (decision.stage, wanted):
@@ -348,17 +348,17 @@ class ConfigTransaction:
         return f"{wanted[:12]}-{wait.refreshed}"
 
 
-def refused_before(status: ConfigStatus, wanted: str) -> str:
-    """Slurmctld's words if the status says that it refused this very configuration."""
+def rejected_before(status: ConfigStatus, wanted: str) -> str:
+    """Return slurmctld's words if the status records that it rejected this configuration."""
     return status.last_error if status.config_hash == wanted else ""
 
 
 def unreadable(pod: Pod, container: str, error: KubeError) -> str:
-    """Why a container's log cannot be read, and what has to be done about it."""
-    told = f"the log of container {container} of {pod.metadata.name} cannot be read: {error}"
+    """Return why a container's log cannot be read, and the next step."""
+    problem = f"the log of container {container} of {pod.metadata.name} cannot be read: {error}"
     if isinstance(error, ForbiddenError):
-        return f"{told}. Allow the operator's service account to get pods/log"
-    return f"{told}. The kubelet of Kubernetes node {pod.spec.node_name} has to answer"
+        return f"{problem}. Allow the operator's service account to get pods/log"
+    return f"{problem}. The kubelet of Kubernetes node {pod.spec.node_name} has to answer"
 
 
 def _is_ready(node: Node | None) -> bool:

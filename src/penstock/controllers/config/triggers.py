@@ -27,14 +27,14 @@ from penstock.kube import Client, NotFoundError
 
 
 class Triggers:
-    """Does what is asked for once, and says what came of it."""
+    """Carries out each requested trigger once, and records its result."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._restarter = PodRestarter(client)
 
     def noted(self, source: ConfigSource, *, worked: bool) -> tuple[Trigger, ...]:
-        """The triggers that are done, with those that a first slurmctld starts with."""
+        """Return the triggers of the status; those of a first start count as done."""
         done = source.status.triggers
         if worked:
             return done
@@ -44,7 +44,7 @@ class Triggers:
     async def advance(
         self, source: ConfigSource, events: Events, config: ConfigView
     ) -> TriggerStep:
-        """The next step; what it has to tell is to be written to the status."""
+        """Do the next step, and return the triggers for the status."""
         obj, before, pods = source.object, source.status.triggers, source.slurmctld_pods()
         found = next_trigger_step(
             TriggerView(
@@ -64,7 +64,7 @@ class Triggers:
             if pod.metadata.uid in found.delete and not pod.metadata.deleting:
                 note = f"{pod.metadata.name} is made anew: a restart was asked for by an annotation"
                 await self._restarter.restart(obj, events, pod, note)
-        tell(obj, before, events, found)
+        emit_results(obj, before, events, found)
         return found
 
     async def _mark(self, pod: Pod, mark: str) -> None:
@@ -78,8 +78,10 @@ class Triggers:
             return
 
 
-def tell(obj: KubeObject, before: Sequence[Trigger], events: Events, found: TriggerStep) -> None:
-    """Emit an event for each that has ended, and had not in the status `before`."""
+def emit_results(
+    obj: KubeObject, before: Sequence[Trigger], events: Events, found: TriggerStep
+) -> None:
+    """Emit an event for each trigger that ended since the status `before`."""
     for one in found.status:
         if one in before or one.result == WAITING:
             continue

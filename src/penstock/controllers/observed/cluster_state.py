@@ -1,4 +1,4 @@
-"""State of one Controller that differs from what is declared, for those who render its cluster."""
+"""Temporary overrides of one Controller's declaration that rendering its cluster must respect."""
 
 from __future__ import annotations
 

@@ -59,24 +59,23 @@ class SlinkyClusters:
         self._rejected_files = rejected_files
 
     def cluster(self, controller: Controller) -> ClusterInputs:
-        """Everything that rendering needs to know about one cluster.
+        """Return the inputs for rendering one cluster.
 
-        While Slurm refuses what is declared, the Controller's own lines are those that it has, as
-        long as anything beside them is on its way: NodeSets and Partitions do not wait for
-        somebody's mistake.
+        While slurmctld rejects the Controller's own lines, its active ones are used as long as
+        another change is on its way: NodeSets and Partitions do not wait for a correction.
         """
-        cluster, held = self.declared(controller), self.accepted(controller)
-        if held is None:
+        cluster, retained = self.declared(controller), self.accepted(controller)
+        if retained is None:
             return cluster
-        data, space = files(held), controller.metadata.namespace
+        data, space = files(retained), controller.metadata.namespace
         ours = (names.config_map(controller), names.config_map_alias(controller))
         there = [self.caches.config_map(f"{space}/{name}") for name in ours]
-        return cluster if all(one is not None and one.data == data for one in there) else held
+        return cluster if all(one is not None and one.data == data for one in there) else retained
 
     def accepted(self, controller: Controller) -> ClusterInputs | None:
-        """The cluster with the Controller's own lines that Slurm has, while it refuses others."""
+        """Return the cluster with the active lines of its Controller, while others are rejected."""
         text = self.slurm_conf(controller)
-        if text is None or not self.refused(controller):
+        if text is None or not self.rejection(controller):
             return None
         # What was sent to slurmctld since then may be in no file yet.
         sent = self._overrides.of(controller).slurm_conf
@@ -84,11 +83,11 @@ class SlinkyClusters:
         declared = self.declared(controller)
         return dataclasses.replace(declared, controller=replace(controller, spec=spec))
 
-    def refused(self, controller: Controller) -> str:
-        """The words with which Slurm refuses what is declared now; empty when it does not.
+    def rejection(self, controller: Controller) -> str:
+        """Return the words with which slurmctld rejects the present declaration; empty if not.
 
-        What differs from it in partitions only is refused as well, until it was tried itself: a
-        partition is not to wait for a trial of somebody else's mistake.
+        A declaration that differs only in partitions counts as rejected until its own trial start:
+        a partition does not wait for another trial of the same faulty lines.
         """
         status = controller.status
         if not status.last_error:
@@ -103,7 +102,7 @@ class SlinkyClusters:
         return status.last_error if alike else ""
 
     def declared(self, controller: Controller) -> ClusterInputs:
-        """The cluster as it is declared, but for partitions that Slurm refused."""
+        """Return the cluster as declared, except partitions that slurmctld rejected."""
         spec, namespace = controller.spec, controller.metadata.namespace
         overrides = self._overrides.of(controller)
         given = self.secrets.hash(namespace, names.slurm_key_ref(controller))
@@ -191,7 +190,7 @@ class SlinkyClusters:
         return absent
 
     def ring(self, controller: Controller) -> Ring | None:
-        """The key ring of a cluster, once there is one; none of an outside slurmctld."""
+        """Return the key ring of a cluster; None without one, or of an external slurmctld."""
         if controller.spec.external:
             return None
         return self.secrets.ring(f"{controller.metadata.namespace}/{names.key_ring(controller)}")

@@ -40,7 +40,7 @@ class ControllerEndpoints(SlurmEndpoints):
 
     def find(self, key: str) -> SlurmEndpoint | None:
         """By RestApis and JWT key, or by what a NodeSet remembers of an external slurmctld."""
-        controller, left = self._caches.controllers.get(key), self._left_outside(key)
+        controller, left = self._caches.controllers.get(key), self._orphaned_external(key)
         if controller is None and left is None:
             return None
         gone = "Controller, RestApi or key are gone"
@@ -69,8 +69,8 @@ class ControllerEndpoints(SlurmEndpoints):
             before.silent_since if before is not None else "",
         )
 
-    def _left_outside(self, key: str) -> ExternalSlurm | None:
-        """How an external slurmctld is asked whose Controller is gone or going, if it is needed."""
+    def _orphaned_external(self, key: str) -> ExternalSlurm | None:
+        """Return the connection to an external slurmctld whose Controller is gone, if needed."""
         controller = self._caches.controllers.get(key)
         if controller is not None and not controller.metadata.deleting:
             return None

@@ -29,10 +29,10 @@ class SlurmEndpoint:
 
 
 class SlurmEndpoints(Protocol):
-    """What one API says about the Slurm of its clusters, by `namespace/name` of their objects."""
+    """Slurm endpoints of one API's clusters, by `namespace/name` of their objects."""
 
     def find(self, key: str) -> SlurmEndpoint | None:
-        """Whom to ask; None when nobody needs a connection."""
+        """Return the endpoint of a cluster; None when no connection is needed."""
         ...
 
     def uid(self, key: str) -> str:

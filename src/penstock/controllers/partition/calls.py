@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic
 
 from penstock.controllers.partition.source import C, PartitionSource
-from penstock.controllers.partition.state import Refusal, State, Told
+from penstock.controllers.partition.state import ChangeContext, Rejection, State
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
-from penstock.decide.partition.conditions import refusal
-from penstock.decide.partition.drift import told as drift_words
+from penstock.decide.partition.conditions import describe_rejection
+from penstock.decide.partition.drift import describe_drift
 from penstock.kube.client.clock import Clock
 from penstock.render.config import partition as render
 from penstock.slurm.conf.document import Document
@@ -26,23 +26,23 @@ from penstock.slurm.versions import PARTITION_CALLS_SINCE
 
 
 class PartitionCalls(Generic[C]):
-    """Those of all clusters of one API."""
+    """Sends changes of partitions to the slurmctlds of all clusters of one API."""
 
     def __init__(self, source: PartitionSource[Any, C], clock: Clock) -> None:
         self._source = source
         self._clock = clock
         self.adopts: Callable[[str, str], bool] = lambda _key, _name: False
-        """Whether what somebody changed of a partition in Slurm is to be declared so."""
+        """Whether drift of a partition is adopted in its declaration."""
 
     async def send(
         self,
-        told: Told,
+        context: ChangeContext,
         link: SlurmConnection | None,
         changed: list[Change],
         members: Mapping[str, frozenset[str]],
         state: State,
     ) -> list[str]:
-        """One call for each change; returns the partitions that slurmctld has taken."""
+        """Send one call for each change; return the partitions that slurmctld changed."""
         client = link.client if link is not None else None
         if link is None or client is None:
             known = link.mirror.snapshot.nodes if link is not None else None
@@ -52,7 +52,7 @@ class PartitionCalls(Generic[C]):
         if state.by_file:
             return []
         done: list[str] = []
-        drifted = await self._drifted(told.obj.metadata.key, client, changed)
+        drifted = await self._drifted(context.obj.metadata.key, client, changed)
         for change in changed:
             over = drifted.get(change.name, ())
             try:
@@ -61,28 +61,28 @@ class PartitionCalls(Generic[C]):
                 if not error.is_rejection:
                     state.by_file = str(error)
                     break
-                # slurmctld sets one value after the other and stops at the one that it refuses.
+                # slurmctld sets one value after the other and stops at the one that it rejects.
                 if change.old is not None and change.new is not None:
                     with contextlib.suppress(SlurmError):
                         await _one(client, Change(change.name, change.new, change.old), members)
                 at = self._clock.monotonic()
-                line = Document.parse(told.text).record(PARTITION, change.name)
-                words = refusal(change.name, line.render() if line else "", str(error))
-                state.refused[change.name] = Refusal(change.new, words, at)
+                line = Document.parse(context.text).record(PARTITION, change.name)
+                words = describe_rejection(change.name, line.render() if line else "", str(error))
+                state.rejected[change.name] = Rejection(change.new, words, at)
                 continue
-            state.refused.pop(change.name, None)
+            state.rejected.pop(change.name, None)
             if why:
                 state.by_file = why
                 continue
             state.sent[change.name] = change.new
-            state.lines[change.name] = told.text
+            state.lines[change.name] = context.text
             done.append(change.name)
             if over:
-                words = f"Put back with what was declared: {drift_words(change.name, over)}"
-                told.events.warning(told.obj, "PartitionReverted", words, "Configure")
+                words = f"Put back with what was declared: {describe_drift(change.name, over)}"
+                context.events.warning(context.obj, "PartitionReverted", words, "Configure")
         if done:
-            told.events.normal(
-                told.obj,
+            context.events.normal(
+                context.obj,
                 "PartitionUpdated",
                 f"Changed in slurmctld without a reconfigure: partition {', '.join(done)}",
                 "Configure",
@@ -93,7 +93,7 @@ class PartitionCalls(Generic[C]):
     async def _drifted(
         self, key: str, client: Slurmrestd, changed: list[Change]
     ) -> dict[str, tuple[Difference, ...]]:
-        """What somebody changed in Slurm of partitions that are about to be changed: it goes."""
+        """Return the drift of partitions that are about to be changed, which reverts it."""
         both = [(c.name, c.old) for c in changed if c.old is not None and c.new is not None]
         if not both:
             return {}
@@ -115,7 +115,7 @@ class PartitionCalls(Generic[C]):
         name: str,
         found: tuple[Difference, ...],
     ) -> str:
-        """Put a partition back as it is declared; why that is not possible, or nothing."""
+        """Revert a partition to its declaration; return why that failed, or an empty text."""
         line, client = declared_in(self._source.slurm_conf(cluster)).get(name), link.client
         if client is None:
             return "slurmrestd is not there"
@@ -139,9 +139,9 @@ class PartitionCalls(Generic[C]):
         return ""
 
     def members(self, cluster: C, link: SlurmConnection) -> dict[str, frozenset[str]]:
-        """The nodes that Partitions have one by one, by the node set that stands for them.
+        """Return the nodes of Partitions with explicit members, by the node set that has them.
 
-        Of those that stay as they were, as slurmctld refuses what is declared, none are told.
+        Partitions whose change slurmctld rejected are left out.
         """
         nodes = link.mirror.snapshot.nodes
         if isinstance(nodes, Unknown):
@@ -161,7 +161,7 @@ async def _one(
     members: Mapping[str, frozenset[str]],
     drifted: tuple[Difference, ...] = (),
 ) -> str:
-    """Make one change; why it has to go by the file, or nothing. Raises SlurmError."""
+    """Make one change; return why only the file can make it, or empty. Raises SlurmError."""
     match call(change, members, drifted):
         case Update(_, body):
             await client.update_partition(body)

@@ -1,7 +1,7 @@
-"""Bring changed partitions into slurmctld by slurmrestd, one call each, before the file follows.
+"""Changes partitions in slurmctld by REST calls, one for each, before the file follows.
 
-What slurmctld refuses is kept out of the file, so that it starts on what it has. While slurmrestd
-is away the file alone goes, and slurmctld takes the partitions over with it.
+A change that slurmctld rejects is left out of the file, so that slurmctld can start with it. While
+slurmrestd does not answer, only the file changes, and slurmctld reads the partitions from it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from penstock.controllers.partition.calls import PartitionCalls
 from penstock.controllers.partition.membership import mark
 from penstock.controllers.partition.removal import AGAIN_S, PartitionRemoval
 from penstock.controllers.partition.source import C, K, PartitionSource
-from penstock.controllers.partition.state import AppliedPartitions, State, Told
+from penstock.controllers.partition.state import AppliedPartitions, ChangeContext, State
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITIONS_APPLIED, PARTITIONS_PENDING
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.decide.config.transaction import Version
-from penstock.decide.partition.conditions import CONFIG_APPLIED
-from penstock.decide.partition.conditions import refused as refused_finding
+from penstock.decide.partition.conditions import CONFIG_APPLIED, rejected_finding
 from penstock.kube.client.clock import Clock
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
@@ -37,8 +36,8 @@ from penstock.slurm.partition.declaration import partition_lines as declared_in
 from penstock.slurm.partition.retention import is_drained
 
 SOON_S = 1.0
-HELD_S = 5.0
-"""Pause before the jobs of partitions that are declared no more are looked at again."""
+RETAINED_S = 5.0
+"""Seconds until the jobs of removed partitions are checked again."""
 
 
 class PartitionChanges(Generic[K, C]):
@@ -64,24 +63,24 @@ class PartitionChanges(Generic[K, C]):
         self._removal = PartitionRemoval(source, clock)
         self.calls = PartitionCalls(source, clock)
         self.reads: Callable[[KubeObject], bool] = lambda _: False
-        """Whether slurmctld is about to read its files: what it is told now would be lost."""
+        """Whether slurmctld is about to read its files, and would lose a REST change."""
 
-    def refusals(self, obj: KubeObject) -> Mapping[str, str]:
-        """Slurmctld's words by partition."""
-        return {name: one.words for name, one in self._states.of(obj).refused.items()}
+    def rejections(self, obj: KubeObject) -> Mapping[str, str]:
+        """Return slurmctld's words for each partition whose change it rejected."""
+        return {name: one.words for name, one in self._states.of(obj).rejected.items()}
 
     def sent_names(self, obj: KubeObject) -> frozenset[str]:
-        """Partitions of which slurmctld was told what the file does not show yet."""
+        """Return partitions with a REST change that the file does not have yet."""
         return frozenset(self._states.of(obj).sent)
 
     def has_compared(self, obj: KubeObject) -> bool:
-        """Whether this process has compared what is declared with the file once."""
+        """Return whether this process has compared the declaration with the file once."""
         return self._states.of(obj).has_compared
 
     def under_way(self, obj: K) -> frozenset[str] | None:
-        """Partitions that slurmctld does not have as declared for our own part.
+        """Return the partitions with a change of ours on its way to slurmctld.
 
-        None while this process has not compared what is declared with the file.
+        None while this process has not compared the declaration with the file.
         """
         state, old = self._states.of(obj), self._source.startup_conf(obj)
         if old is None or not state.has_compared:
@@ -91,13 +90,13 @@ class PartitionChanges(Generic[K, C]):
         return differing | state.sent.keys() | state.verifier.waiting
 
     def expect(self, obj: KubeObject, real: Version, alias: Version) -> None:
-        """Slurmctld is to have the real configuration, and had the alias before."""
+        """Expect slurmctld to have the startup configuration instead of the last known good."""
         verifier = self._states.of(obj).verifier
         if real != alias or verifier.waiting:
             verifier.expect(real.hash, _conf(real), _conf(alias))
 
     async def prove(self, obj: K, cluster: C, events: Events) -> None:
-        """See that slurmctld, which runs with its file by now, still has what it was told."""
+        """Verify that slurmctld still has its REST changes after it has read its file."""
         key, verifier = obj.metadata.key, self._states.of(obj).verifier
         text, link = self._source.startup_conf(obj), self._connections.get(key)
         if text is None or link is None or not verifier.waiting:
@@ -116,14 +115,14 @@ class PartitionChanges(Generic[K, C]):
         self._signals.emit(PARTITIONS_APPLIED, key)
 
     def file_only_reason(self, obj: KubeObject) -> str:
-        """Why the last change did not go by slurmrestd; empty when it did."""
+        """Return why the last change was not a REST call; empty when it was one."""
         return self._states.of(obj).by_file
 
     async def apply(self, obj: K, events: Events) -> AppliedPartitions[C]:
-        """Change slurmctld's partitions to what is declared, as far as it takes them.
+        """Change slurmctld's partitions to their declarations, as far as it accepts them.
 
-        What is declared meanwhile waits for the next time: of the cluster that is returned, each
-        partition was told to slurmctld, or is as it was.
+        In the returned cluster each partition is either changed in slurmctld or as before. A change
+        of the declaration in the meantime waits for the next reconcile.
         """
         key, source = obj.metadata.key, self._source
         state, overrides = self._states.of(obj), source.overrides(obj)
@@ -150,31 +149,31 @@ class PartitionChanges(Generic[K, C]):
             wanted = self._wanted(cluster, state, old, invalid)
         changed = self._changes(state, old, wanted)
         if not (link is not None and link.has_answered) and live_only(old, wanted) and changed:
-            # This process has not heard of slurmrestd yet: the file can wait that long.
+            # slurmrestd has not answered this process yet: the file can wait that long.
             names = invalid | {one.name for one in changed}
             overrides.kept, overrides.slurm_conf = names, old
             self._requeue(key, SOON_S)
             return self._keeping(obj, cluster, old)
         state.has_compared = True
         if changed and live_only(old, wanted) and self._reads_soon(obj):
-            names = invalid | state.refused.keys() | {one.name for one in changed}
+            names = invalid | state.rejected.keys() | {one.name for one in changed}
             overrides.kept, overrides.slurm_conf = names, state.base(old)
             self._requeue(key, SOON_S)
             return self._keeping(obj, cluster, old)
-        held = source.retained(cluster)
-        members = await self._mark(key, cluster, link, held | overrides.kept, state)
+        retained = source.retained(cluster)
+        members = await self._mark(key, cluster, link, retained | overrides.kept, state)
         if changed and not live_only(old, wanted):
             state.by_file = ""
         elif changed:
-            told, before = Told(events, obj, wanted), state.base(old)
+            context, before = ChangeContext(events, obj, wanted), state.base(old)
             state.file = old
-            done = await self.calls.send(told, link, changed, members, state)
+            done = await self.calls.send(context, link, changed, members, state)
             source.report_removed_keys(obj, events, (before, wanted), done)
-        overrides.kept, overrides.slurm_conf = invalid | state.refused.keys(), state.base(old)
-        if state.refused:
+        overrides.kept, overrides.slurm_conf = invalid | state.rejected.keys(), state.base(old)
+        if state.rejected:
             self._requeue(key, AGAIN_S)
-        if held:
-            self._requeue(key, HELD_S)
+        if retained:
+            self._requeue(key, RETAINED_S)
         if changed:
             self._signals.emit(PARTITIONS_APPLIED, key)
         return self._keeping(obj, cluster, old)
@@ -192,7 +191,7 @@ class PartitionChanges(Generic[K, C]):
         kept: frozenset[str],
         state: State,
     ) -> Mapping[str, frozenset[str]]:
-        """Have nodes belong to their partitions one by one; the nodes by node set."""
+        """Set the features by which nodes belong to partitions; return the nodes by node set."""
         if link is None or link.client is None:
             return {}
         source = self._source
@@ -206,18 +205,18 @@ class PartitionChanges(Generic[K, C]):
         self._signals.emit(PARTITIONS_PENDING, key, after_s)
 
     def _reads_soon(self, obj: K) -> bool:
-        """Whether slurmctld would forget what it is told now: it reads its files, or ends."""
+        """Return whether slurmctld is about to read its files or to end, and loses REST changes."""
         pods = self._source.slurmctld_pods(obj)[:1]
         leaves = any(pod.metadata.deleting for pod in pods)
         return leaves or self.reads(obj)
 
-    def held(self, obj: K) -> Finding | None:
-        """A finding about partitions that nobody declares and that stay for their jobs."""
+    def draining_finding(self, obj: K) -> Finding | None:
+        """Return the condition about removed partitions that stay for their jobs."""
         link = self._connections.get(obj.metadata.key)
         return self._removal.finding(obj, link, self._states.of(obj))
 
     def _keeping(self, obj: K, cluster: C, old: str) -> AppliedPartitions[C]:
-        """The cluster with what is kept; slurmctld was told all if it was told each difference."""
+        """Return the cluster with kept partitions, and whether REST calls made each difference."""
         overrides = self._source.overrides(obj)
         found = self._source.keeping(cluster, overrides.kept, overrides.slurm_conf)
         text, sent = self._source.slurm_conf(found), self._states.of(obj).sent
@@ -227,15 +226,15 @@ class PartitionChanges(Generic[K, C]):
         return AppliedPartitions(found, live)
 
     def findings(self, obj: K) -> list[Finding]:
-        """What slurmctld refused of partitions that have no object of their own."""
+        """Return the findings about rejected partitions that have no object of their own."""
         return [
-            refused_finding(words, CONFIG_APPLIED)
-            for name, words in sorted(self.refusals(obj).items())
+            rejected_finding(words, CONFIG_APPLIED)
+            for name, words in sorted(self.rejections(obj).items())
             if not self._source.has_own_object(obj, name)
         ]
 
     def _changes(self, state: State, old: str, wanted: str) -> list[Change]:
-        """What slurmctld has to be told: against the file, and against what it was told since."""
+        """Return the changes since the file, and since the REST calls after it."""
         now = declared_in(wanted)
         found = {one.name: one for one in partition_changes(old, wanted)}
         for name, sent in state.sent.items():
@@ -244,13 +243,13 @@ class PartitionChanges(Generic[K, C]):
             else:
                 found[name] = Change(name, sent, now.get(name))
         fresh = self._clock.monotonic() - AGAIN_S
-        for name, known in state.refused.items():
+        for name, known in state.rejected.items():
             if known.declared == now.get(name) and known.at > fresh:
                 found.pop(name, None)
         return [found[name] for name in sorted(found)]
 
     def _tidy(self, state: State, old: str, wanted: str) -> None:
-        """Forget what the file shows by now, and refusals of what nobody asks for any more."""
+        """Forget REST changes that the file has, and rejections of former declarations."""
         before, now = declared_in(old), declared_in(wanted)
         if state.sent and not live_only(state.file, old):
             # A change by the file: slurmctld reads it whole, whatever the calls before it changed.
@@ -262,10 +261,10 @@ class PartitionChanges(Generic[K, C]):
         state.dropped = {name for name in state.dropped if name in before and name not in now}
         for name in [n for n in state.kept_by if not is_drained(old, n) or n not in now]:
             del state.kept_by[name]
-        for name, one in list(state.refused.items()):
-            # slurmctld takes what the file says with the file, whatever it said before.
+        for name, one in list(state.rejected.items()):
+            # slurmctld reads the declaration with the file, even if it rejected a REST call.
             if one.declared != now.get(name) or one.declared == before.get(name):
-                del state.refused[name]
+                del state.rejected[name]
 
 
 def _conf(version: Version) -> str:

@@ -1,4 +1,4 @@
-"""Notices partitions that are changed in Slurm itself, tells it once, and does what is chosen."""
+"""Drift of partitions: reports it once, and reverts or adopts it as chosen."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POLLED
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
-from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_told, with_reason
-from penstock.decide.partition.drift import told
+from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_reported, with_reason
+from penstock.decide.partition.drift import describe_drift
 from penstock.kube import Client, Recorder
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
@@ -35,7 +35,7 @@ from penstock.slurm.state import Node
 from penstock.translate.penstock.adopted_spec import into_partition
 
 Owner: TypeAlias = Controller | NodeSet | Partition
-"""What declares a partition; a Controller has those of its extraConf and those of nobody."""
+"""Kinds that declare a partition; a Controller also has those that no object declares."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class _State:
 
 
 class PartitionDrift:
-    """The partitions of all clusters. A signal reports that other ones differ."""
+    """Observes the partitions of all clusters. A signal reports changed differences."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class PartitionDrift:
         self._recorder = recorder
         self._states = StateByUid(clusters.caches.controllers, _State)
         changes.calls.adopts = self._adopts
-        signals.on(PARTITIONS_POLLED, lambda key, _: self.heard(key))
+        signals.on(PARTITIONS_POLLED, lambda key, _: self.compare(key))
 
-    def heard(self, key: str) -> None:
-        """Slurmctld was asked for its partitions."""
+    def compare(self, key: str) -> None:
+        """Compare the partitions that slurmctld returned with their declarations."""
         controller, link = self._caches.controllers.get(key), self._connections.get(key)
         if controller is None or link is None:
             return
         if controller.spec.external:
-            # Its partitions are its own, and nothing here says what they should be.
+            # No object here declares the partitions of an external slurmctld.
             self._states.of(controller).watch = None
             return
         if not isinstance(link.partitions.records, Known):
@@ -85,11 +85,11 @@ class PartitionDrift:
         if isinstance(nodes, Known):
             as_of = min(as_of, nodes.as_of)
         before = watch.found
-        fresh = watch.hear(self._found(controller, link), as_of)
+        fresh = watch.observe(self._found(controller, link), as_of)
         if watch.waits:
             self._client.clock.call_later(CONFIRM_S, link.partitions.poll_soon)
         for name, differences in fresh.items():
-            self._tell(controller, name, differences)
+            self._emit(controller, name, differences)
         if watch.found != before or watch.due(self._client.clock.monotonic()):
             self._signals.emit(PARTITION_DRIFT, key)
 
@@ -97,15 +97,15 @@ class PartitionDrift:
         return Events(self._recorder, resource_of(owner))
 
     def rejected(self, controller: Controller) -> Mapping[str, str]:
-        """By partition the words with which slurmctld rejects its declaration."""
-        return self._changes.refusals(controller)
+        """Return, by partition, the words with which slurmctld rejects its declaration."""
+        return self._changes.rejections(controller)
 
     async def resolve(
         self, owner: Owner, cluster: ClusterInputs, chosen: Choice
     ) -> list[str] | None:
-        """Do what is chosen with changed partitions of an object; what is to be told of them.
+        """Revert or adopt the drift of an object's partitions; return the rest as messages.
 
-        None while that is not known. Raises KubeError.
+        None while the drift is unknown. Raises KubeError.
         """
         key = cluster.controller.metadata.key
         watch, link = self._states.of(cluster.controller).watch, self._connections.get(key)
@@ -120,7 +120,7 @@ class PartitionDrift:
             await self._adopt(owner, cluster, link, watch, due)
         acts = chosen != "Report"
         return [
-            with_reason(told(name, own[name]), watch.left(name) if acts else "")
+            with_reason(describe_drift(name, own[name]), watch.left(name) if acts else "")
             for name in sorted(own)
         ]
 
@@ -132,7 +132,7 @@ class PartitionDrift:
             why = await self._changes.calls.revert(cluster, link, name, differences)
             watch.tried(name, self._client.clock.monotonic(), f"not put back: {why}" if why else "")
             if not why:
-                note = f"Put back: {told(name, differences)}"
+                note = f"Put back: {describe_drift(name, differences)}"
                 events.normal(owner, "PartitionReverted", note, "Revert")
 
     async def _adopt(
@@ -141,17 +141,17 @@ class PartitionDrift:
         adoption = self._adoption(owner, cluster, link, due)
         left = dict(adoption.left)
         if adoption.patch:
-            refused = await adopt_into_spec(self._client, resource_of(owner), owner, adoption.patch)
-            if refused is None:
+            problem = await adopt_into_spec(self._client, resource_of(owner), owner, adoption.patch)
+            if problem is None:
                 return
-            if refused:
-                left |= {name: refused for name in due if name not in left}
+            if problem:
+                left |= {name: problem for name in due if name not in left}
         now = self._client.clock.monotonic()
         for name, differences in due.items():
             why = left.get(name, "")
             watch.tried(name, now, f"not adopted: {why}" if why else "")
             if not why:
-                note = f"Declared as it is in Slurm: {told(name, differences)}"
+                note = f"Declared as it is in Slurm: {describe_drift(name, differences)}"
                 self._events(owner).normal(owner, "PartitionAdopted", note, "Adopt")
 
     def _adoption(
@@ -169,15 +169,15 @@ class PartitionDrift:
                 sets = _sets(cluster, link)
                 return into_extra_conf(owner.spec.extra_conf, due, live, sets)
 
-    def _tell(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
+    def _emit(self, controller: Controller, name: str, differences: tuple[Difference, ...]) -> None:
         owner = self._owner(controller, name)
-        words = told(name, differences)
-        if not is_told(words, owner.status.conditions):
+        words = describe_drift(name, differences)
+        if not is_reported(words, owner.status.conditions):
             note = words[:1].upper() + words[1:]
             self._events(owner).warning(owner, "PartitionDrifted", note, "Observe")
 
     def _owner(self, controller: Controller, name: str) -> Owner:
-        """Who declares a partition: of several lines the last one counts, that of extraConf."""
+        """Return the object that declares a partition: extraConf's line is the last, and counts."""
         key = controller.metadata.key
         if name in partition_lines(controller.spec.extra_conf):
             return controller
@@ -202,9 +202,9 @@ class PartitionDrift:
         return choice(owner.metadata.annotations)[0] == "Adopt"
 
     def _found(self, controller: Controller, link: SlurmConnection) -> Found | None:
-        """What differs; None while slurmctld does not run with the file that it was given.
+        """Return the differences; None while slurmctld does not run with the startup file.
 
-        A partition that is on its way to what is declared says nothing.
+        Partitions with a change of ours on its way are left out.
         """
         text, data = self._clusters.slurm_conf(controller), self._clusters.real_config(controller)
         coming = self._changes.under_way(controller)

@@ -1,4 +1,4 @@
-"""Features of nodes that say in which partitions they are one by one, for slurmctld's node sets."""
+"""Features of nodes that put single nodes into partitions, by way of slurmctld's node sets."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def _move(
 async def _remark(client: Slurmrestd, name: str, marks: set[str]) -> None:
     """Give a node these marks and no others, and leave its other features. Raises SlurmError."""
     node = await client.node(name)
-    # slurmctld refuses to take a feature away that is still an active one.
+    # slurmctld rejects the removal of a feature that is still active.
     features, active = (
         [*(one for one in found if not one.startswith(f"{PREFIX}/")), *sorted(marks)]
         for found in (node.features, node.active_features)

@@ -6,7 +6,7 @@ from typing import Generic
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.controllers.partition.source import C, K, PartitionSource
-from penstock.controllers.partition.state import Refusal, State
+from penstock.controllers.partition.state import Rejection, State
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import UNCONNECTED, SlurmConnection
 from penstock.decide.partition.retention import empty, finding
@@ -52,8 +52,8 @@ class PartitionRemoval(Generic[K, C]):
             if is_drained(old, name)
             and not (name in state.kept_by and state.kept_by[name].at > now - AGAIN_S)
         }
-        # What slurmctld refuses of another partition does not keep this one.
-        differing = {one.name for one in partition_changes(old, wanted)} - state.refused.keys()
+        # A rejected change of another partition does not delay this deletion.
+        differing = {one.name for one in partition_changes(old, wanted)} - state.rejected.keys()
         settled = live_only(old, wanted) and not differing and self._source.runs_with_startup(obj)
         client = link.client if link is not None else None
         if not waiting or link is None or client is None or not settled or reads_soon:
@@ -69,7 +69,7 @@ class PartitionRemoval(Generic[K, C]):
                 pass
             except SlurmError as error:
                 if error.is_rejection:
-                    state.kept_by[name] = Refusal(None, str(error), now)
+                    state.kept_by[name] = Rejection(None, str(error), now)
                     continue
                 # It is empty, and nothing enters: the file may go without it.
                 state.dropped.add(name)

@@ -1,4 +1,4 @@
-"""What is remembered of the partitions of one cluster, from one reconcile to the next."""
+"""State of a cluster's partitions that is kept between reconciles."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from penstock.slurm.partition.declaration import PartitionLine
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """What slurmctld did not take, its words, and when it was asked (monotonic seconds)."""
+class Rejection:
+    """A declaration that slurmctld rejected, its words, and the time (monotonic seconds)."""
 
     declared: PartitionLine | None
     words: str
@@ -24,16 +24,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AppliedPartitions(Generic[C]):
-    """The cluster that files are to be rendered from."""
+    """The cluster from which files are rendered."""
 
     cluster: C
     live: bool = False
-    """Whether slurmctld has all that changed, so that it need not read its file for it."""
+    """Whether slurmctld got all changes by REST calls and need not read its file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The object that events are about, and the desired slurm.conf."""
+class ChangeContext:
+    """Object and recorder of events, and the desired slurm.conf."""
 
     events: Events
     obj: KubeObject
@@ -46,28 +46,28 @@ class State:
 
     verifier: PartitionVerifier = field(default_factory=PartitionVerifier)
     has_compared: bool = False
-    """Whether this process has compared what is declared with the file once."""
-    refused: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
+    """Whether this process has compared the declaration with the file once."""
+    rejected: dict[str, Rejection] = field(default_factory=dict[str, Rejection])
     sent: dict[str, PartitionLine | None] = field(default_factory=dict[str, PartitionLine | None])
-    """What slurmctld was told and the file does not show yet."""
+    """Partitions that REST calls changed in slurmctld and the file does not have yet."""
     file: str = ""
-    """The slurm.conf beside which the last of these calls was made."""
+    """The startup slurm.conf at the time of the last of these calls."""
     lines: dict[str, str] = field(default_factory=dict[str, str])
-    """Of these partitions a slurm.conf that says the same."""
+    """For each of these partitions a slurm.conf with the same declaration."""
 
     def base(self, text: str) -> str:
-        """What slurmctld has: a slurm.conf, and what it was told since."""
+        """Return slurmctld's state: a slurm.conf with the changes by REST calls since."""
         for name in self.sent:
             text = with_partitions_of(self.lines[name], text, {name})
         return text
 
     by_file: str = ""
-    kept_by: dict[str, Refusal] = field(default_factory=dict[str, Refusal])
-    """Why slurmctld did not delete partitions that are declared no more."""
+    kept_by: dict[str, Rejection] = field(default_factory=dict[str, Rejection])
+    """Why slurmctld did not delete removed partitions."""
     deleted: set[str] = field(default_factory=set[str])
-    """Partitions that slurmctld deleted, being empty, and that nobody declared since."""
+    """Removed partitions without jobs that slurmctld deleted."""
     dropped: set[str] = field(default_factory=set[str])
-    """Empty partitions that only the file can take from slurmctld."""
+    """Removed partitions without jobs that only a change of the file deletes."""
 
     @property
     def freed(self) -> frozenset[str]:

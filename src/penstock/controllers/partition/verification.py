@@ -1,7 +1,7 @@
-"""See that slurmctld still has the partitions that it was told, once its file says the same.
+"""Verification that slurmctld still has changes by REST calls once its file has them.
 
-A slurmctld that restarts between the two, or that somebody has reconfigure then, has forgotten
-them, and nothing that comes later would have it read the file again.
+A slurmctld that restarts or is reconfigured between the call and the file loses the change, and no
+later step would make it read the file again.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from penstock.slurm.partition.drift import drifts
 from penstock.slurm.rest.errors import SlurmError
 
 TRIES = 3
-"""After so many it is left to those who look for drift."""
+"""Attempts after which a difference counts as drift."""
 _EARLIER = 8
-"""So many slurm.conf are remembered that slurmctld may have read since its last known one."""
+"""Number of files kept that slurmctld may have read since its last known one."""
 
 Revert = Callable[[str, tuple[Difference, ...]], Awaitable[str]]
-"""Puts a partition back as it is declared; why that is not possible, or nothing."""
+"""Reverts a partition to its declaration; returns why that failed, or an empty text."""
 
 
 @dataclass(slots=True)
 class _Expected:
-    """What slurmctld is to have: by the hash of a configuration, and its slurm.conf."""
+    """The expected configuration of slurmctld, by its hash, and its slurm.conf."""
 
     config: str
     text: str
     earlier: tuple[str, ...]
     """Each slurm.conf that slurmctld may have read instead: it may restart between any two."""
     tries: dict[str, int]
-    """The partitions that are to be looked at, with how often they were."""
+    """The partitions to compare, each with the number of attempts."""
 
 
 class PartitionVerifier:
-    """The partitions of one cluster that are to be compared."""
+    """Compares the partitions of one cluster with their declarations after a change."""
 
     def __init__(self) -> None:
         self._expected: _Expected | None = None
 
     def expect(self, config: str, text: str, before: str) -> None:
-        """Slurmctld is to have the configuration of that hash, with this slurm.conf.
+        """Expect slurmctld to have the configuration with this hash and slurm.conf.
 
-        `before` is the last slurm.conf that it was seen to have.
+        `before` is its last active slurm.conf.
         """
         old = self._expected
         if old is not None and old.config == config:
@@ -70,10 +70,10 @@ class PartitionVerifier:
         members: Mapping[str, frozenset[str]],
         revert: Revert,
     ) -> list[str]:
-        """Look at them, for a slurmctld that runs with this slurm.conf; those that were put back.
+        """Compare the partitions of a slurmctld with this slurm.conf; return the reverted ones.
 
-        Those that could not be looked at or put back wait for the next time. What is neither as it
-        was in any file since nor as it is declared was changed by somebody, and is left.
+        Those that could not be compared or reverted wait for the next time. A partition that
+        matches neither its declaration nor any file since was changed by a user, and stays.
         """
         expected, client = self._expected, link.client
         if expected is None or not expected.tries or client is None:

@@ -1,6 +1,6 @@
 """Partition: a Slurm partition over any nodes of a cluster.
 
-The partition itself is brought about with its Controller: see `controllers.partition.changes`.
+Its Controller's reconcile changes the partition in Slurm: see `controllers.partition.changes`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from penstock.slurm.partition.drift import default_partition, differences, expec
 from penstock.slurm.state import Node
 from penstock.translate.penstock.partition_spec import partition_spec
 
-HEARD_S = 15.0
-"""How long a new process waits for its first word from Slurm before it tells of silence."""
+ANSWER_S = 15.0
+"""Seconds that a new process waits for Slurm's first answer before it reports none."""
 
 
 class PartitionReconciler(Reconciler[Partition]):
-    """Says how Partitions are doing."""
+    """Sets the conditions of Partitions."""
 
     name = "partition"
     resource = PARTITIONS
@@ -68,17 +68,23 @@ class PartitionReconciler(Reconciler[Partition]):
         self._started = self.client.clock.monotonic()
 
     async def reconcile(self, key: str) -> Result:
-        """Look at one Partition, once this process has heard of its Slurm.
+        """Reconcile one Partition, once this process has an answer of its Slurm.
 
-        One that has just started would tell that Slurm is silent, and take it back.
+        A process that has just started would report that Slurm does not answer, and the condition
+        would flap.
         """
         obj = self._caches.partitions.get(key)
-        early = self.client.clock.monotonic() - self._started < HEARD_S
-        if obj is not None and early and obj.status.observed_generation and not self._heard(obj):
+        early = self.client.clock.monotonic() - self._started < ANSWER_S
+        if (
+            obj is not None
+            and early
+            and obj.status.observed_generation
+            and not self._has_answered(obj)
+        ):
             return Result(requeue_after=1.0)
         return await super().reconcile(key)
 
-    def _heard(self, obj: Partition) -> bool:
+    def _has_answered(self, obj: Partition) -> bool:
         controller = self._caches.controller_of(obj)
         link = self._connections.first(cluster_keys(obj))
         if controller is None:
@@ -88,7 +94,7 @@ class PartitionReconciler(Reconciler[Partition]):
         return link.client is None or link.partitions.records != Unknown(NOT_ASKED)
 
     async def reconcile_object(self, obj: Partition) -> list[Finding]:
-        """Compare what is declared with what slurmctld says."""
+        """Compare the declared partition with slurmctld's."""
         cluster = require_cluster(self._clusters, obj)
         if isinstance(cluster, Finding):
             return [cluster]
@@ -116,13 +122,13 @@ class PartitionReconciler(Reconciler[Partition]):
         drift = [] if conflict else await self._drift.resolve(obj, cluster, obj.spec.drift)
         settled = bool(drift) or (drift is None and self._settled(obj, cluster))
         if settled and isinstance(live, Known) and live.value is not None:
-            # It is no change of ours that is still on its way.
+            # The differences are drift: no change of ours is on its way.
             live = Known(replace(live.value, differences=()), live.as_of)
         view = PartitionView(
             name=name,
             conflict=conflict,
             missing=tuple(render.missing(model, declared_here)),
-            refused=self._changes.refusals(cluster.controller).get(name, ""),
+            rejected=self._changes.rejections(cluster.controller).get(name, ""),
             live=live,
             by_file=self._changes.file_only_reason(cluster.controller),
             absent=tuple(absent),
@@ -130,7 +136,7 @@ class PartitionReconciler(Reconciler[Partition]):
         return [*findings(view), *drift_finding(drift, obj.status.conditions, always=True)]
 
     def _settled(self, obj: Partition, cluster: ClusterInputs) -> bool:
-        """Whether it was in effect as it is declared now: what differs since then is drift."""
+        """Return whether the present declaration was in effect, so that a difference is drift."""
         ready = find(obj.status.conditions, READY)
         coming = self._changes.under_way(cluster.controller)
         return (
@@ -142,7 +148,7 @@ class PartitionReconciler(Reconciler[Partition]):
         )
 
     def status(self, obj: Partition) -> Status:
-        """What slurmctld says of it; what it said last, while it cannot be asked."""
+        """Return the status with slurmctld's values, the last ones while it does not answer."""
         link = self._connections.first(cluster_keys(obj))
         records: Fact[Records] = link.partitions.records if link else Unknown(NOT_ASKED)
         status = msgspec.structs.replace(obj.status, partition=obj.slurm_name)

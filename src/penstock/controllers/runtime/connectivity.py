@@ -1,4 +1,4 @@
-"""Asks whether a host outside of Kubernetes has a name and takes connections on a port."""
+"""Probes whether the name of an external daemon resolves and its port accepts connections."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ class PortProbe:
         except ConnectionRefusedError:
             return End.REFUSED
         except OSError as error:
-            # Where a name has several addresses, asyncio wraps one refusal for each in an OSError.
+            # For a name with several addresses, asyncio wraps one error for each in an OSError.
             return End.REFUSED if "Errno 111" in str(error) else End.NO_ROUTE
         return End.OPEN

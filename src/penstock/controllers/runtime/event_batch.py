@@ -1,7 +1,7 @@
-"""Events of one pass: the few each, the many together.
+"""Events of one reconcile: a few are emitted singly, many are summarized.
 
-A NodeSet that grows by a thousand pods would else write a thousand events, each as dear to the API
-server as half a pod, and none of them read.
+A NodeSet that grows by a thousand pods would otherwise emit a thousand events. Each costs the API
+server half as much as creating a pod, and nobody reads them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from penstock.controllers.runtime.report import Events
 
 
 class EventBatch:
-    """Gathers what is to be told of one object until the block ends, however it ends."""
+    """Collects the events of one object, and emits them when the block ends, also by an error."""
 
     def __init__(self, events: Events, obj: KubeObject) -> None:
         self._events = events

@@ -1,4 +1,4 @@
-"""Bring the objects that a kind is rendered to into the API server, and say what changed."""
+"""Applies rendered objects to the API server, and emits events about changes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ObjectStore:
             self._written.pop(one.metadata.uid, None)
 
     async def apply(self, of: KubeObject, events: Events, manifests: Iterable[Json]) -> None:
-        """Create or update each, in order; an event says what was not as declared.
+        """Create or update each object, in order; an event names what differed from the manifest.
 
         Raises NotOursError for an object that belongs to somebody else; KubeError.
         """
@@ -88,7 +88,7 @@ class ObjectStore:
             key = f"{meta['namespace']}/{meta['name']}"
             seen = found.metadata if (found := cache.get(key)) is not None else ObjectMeta()
             if seen.deleting:
-                # It comes again when it is gone; the watch tells.
+                # It is recreated once it is gone: the watch event starts a reconcile.
                 continue
             if self._settled.get(seen.uid) == (seen.resource_version, manifest):
                 continue

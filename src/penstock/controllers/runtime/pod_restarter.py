@@ -1,7 +1,7 @@
-"""Pods whose daemon ended on a configuration: made anew when the configuration has changed.
+"""Recreates pods whose daemon exited because of its configuration, once that has changed.
 
-The kubelet would wait up to five minutes before it starts such a container again, and a minute or
-more before it looks for changed files.
+The kubelet would wait up to five minutes before it restarts such a container, and a minute or more
+before it refreshes files.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class PodRestarter:
     async def restart_if_crashed(
         self, of: KubeObject, events: Events, pod: Pod, container: str, wanted: str
     ) -> bool:
-        """Make a pod anew if its daemon ended on a configuration that is not the wanted one.
+        """Recreate a pod if its daemon exited with another configuration than the wanted one.
 
-        Returns whether it was. Raises KubeError.
+        Returns whether it was recreated. Raises KubeError.
         """
         meta = pod.metadata
         had = meta.annotations.get(marks.CONFIG_HASH)

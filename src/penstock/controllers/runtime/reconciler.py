@@ -1,4 +1,4 @@
-"""One kind's loop: look at an object, bring it about, tell how it is doing."""
+"""Control loop of one kind: observes an object, reconciles it and writes its status."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ T = TypeVar("T", bound=KubeObject)
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 REFUSED = (BadRequestError, InvalidError, ForbiddenError, NotOursError)
-"""What the API server says no to for a reason that only a user can remove."""
+"""Rejections of the API server for a reason that only a user can remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class StatusWriter(ABC, Generic[T]):
         await write_status(self.client, self.resource, obj, status, first=not old)
 
     def outdated(self, obj: T) -> frozenset[str]:
-        """Types of conditions that say nothing of the object any more."""
+        """Return types of conditions that do not apply to the object any more."""
         del obj
         return frozenset()
 
@@ -141,41 +141,41 @@ def _found_invalid(obj: KubeObject) -> list[Finding]:
 
 
 class Reconciler(StatusWriter[T]):
-    """The frame of a reconcile. A kind says how it is brought about and what its status is."""
+    """Common steps of a reconcile. A kind implements its own objects and status."""
 
     async def reconcile(self, key: str) -> Result:
-        """Look at one object.
+        """Reconcile one object.
 
-        An object that is wrong in itself is left as it is: nothing is changed or taken away for
-        it. Raises KubeError; what the API server refuses is told in the conditions first.
+        An invalid object is not reconciled: nothing is changed or deleted for it. Raises KubeError;
+        a rejection by the API server is reported in the conditions before.
         """
         obj = self._cache.get(key)
         if obj is None or obj.metadata.deleting:
             return Result()
         findings = invalid(obj)
-        refused: Exception | None = None
+        rejection: Exception | None = None
         if not findings:
             try:
                 findings = await self.reconcile_object(obj)
             except REFUSED as error:
-                refused = error
+                rejection = error
                 findings = [Finding(False, "Refused", f"The API server refused it: {error}")]
         await self.write(obj, findings, self.status(obj))
-        if refused is not None:
-            raise refused
+        if rejection is not None:
+            raise rejection
         return Result(requeue_after=self.requeue_after(obj))
 
     def requeue_after(self, obj: T) -> float | None:
-        """Seconds after which to look at it again without being told; None when not at all."""
+        """Return the seconds until the next reconcile without an event; None for none."""
         del obj
         return None
 
     @abstractmethod
     async def reconcile_object(self, obj: T) -> list[Finding]:
-        """Make what is missing; say what holds and what does not."""
+        """Apply the objects of a kind, and return the findings for its conditions."""
 
     def status(self, obj: T) -> Status:
-        """The status to write, but for its conditions and generation."""
+        """Return the status to write, except conditions and generation."""
         return status_of(obj)
 
 

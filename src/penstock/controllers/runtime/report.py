@@ -18,7 +18,7 @@ LONGEST_WORDS = 300
 
 
 def invalid(obj: KubeObject) -> list[Finding]:
-    """What is wrong with the object itself, beyond what the API server refuses."""
+    """Return the faults of an object that the API server's schema does not reject."""
     return [Finding(False, "Invalid", f"{found.path}: {found.message}") for found in problems(obj)]
 
 
@@ -81,7 +81,7 @@ class Events:
     def emit_if_changed(
         self, obj: KubeObject, old: Iterable[Condition], new: Iterable[Condition]
     ) -> None:
-        """Warn once when Stalled or Served turns, or tells something new."""
+        """Emit a warning once when Stalled or Served changes its status or message."""
         before = {one.type: (one.status, one.message) for one in old}
         for one in new:
             bad = (one.type, one.status) in {("Stalled", "True"), (SERVED, "False")}

@@ -69,7 +69,7 @@ class Settings:
     workers_by_kind: Mapping[str, int] = field(default_factory=dict[str, int])
     """The same for single kinds, by the kind in small letters."""
     propagated_node_conditions: tuple[str, ...] = ()
-    """Types of conditions of Kubernetes nodes that are told as the reason of a drain."""
+    """Types of conditions of Kubernetes nodes that are reported in the reason of a drain."""
     log_level: str = "info"
     namespace: str = "default"
     """Where the operator itself runs."""
@@ -233,7 +233,7 @@ def _address(text: str) -> _Address:
     return _Address(host.strip("[]") or None, int(port))
 
 
-_address.__name__ = "port"  # argparse says it: "invalid port value: 'x'"
+_address.__name__ = "port"  # argparse prints the name: "invalid port value: 'x'"
 
 
 def _words(text: str) -> tuple[str, ...]:

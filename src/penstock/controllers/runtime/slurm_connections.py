@@ -69,9 +69,9 @@ class SlurmConnection:
     target: Target | None = None
     tasks: tuple[asyncio.Task[None], ...] = ()
     registering: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
+    """Locked while stand-ins of `penstock.slurm.rest.node_registration` are in slurmctld."""
     swept: Slurmrestd | None = None
-    """By which client stand-ins that a killed process left were looked for."""
+    """The client with which stand-ins of a killed process were searched."""
 
     def endpoint(self, client: Slurmrestd | None, why: str = "") -> None:
         """Ask this slurmrestd from now on, or nobody, because of `why`."""
@@ -81,7 +81,7 @@ class SlurmConnection:
 
     @property
     def has_answered(self) -> bool:
-        """Whether this process has heard of that Slurm, or why it cannot."""
+        """Whether that Slurm has answered this process, or no connection is possible."""
         return self.client is None or self.mirror.snapshot.asked_at is not None
 
 

@@ -22,10 +22,10 @@ T = TypeVar("T", bound=KubeObject)
 async def adopt_into_spec(
     client: Client, resource: Resource[T], obj: T, spec: Mapping[str, Any]
 ) -> str | None:
-    """Merge into the spec of an object as it was looked at.
+    """Merge a patch into the spec of an object at its observed resourceVersion.
 
-    Why that was refused, nothing when it was done, and None when somebody was faster: what a user
-    writes meanwhile must not be lost, and is looked at anew. Raises KubeError.
+    Returns why the API server rejected it, an empty text on success, and None on a conflict: a
+    user's change in the meantime is kept and reconciled next. Raises KubeError.
     """
     meta = obj.metadata
     held: Json = {"uid": meta.uid, "resourceVersion": meta.resource_version}

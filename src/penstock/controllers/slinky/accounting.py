@@ -1,4 +1,4 @@
-"""Accounting: slurmdbd of one or several clusters, or where an outside one is."""
+"""Accounting: slurmdbd of one or several clusters, or the address of an external one."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from penstock.slurm.auth.key_rotation import Phase
 from penstock.translate.slinky.image_sources import image_sources
 
 LINES = 200
-"""Of slurmdbd's log: more than it says of one change."""
+"""Lines of slurmdbd's log to read: more than one change has."""
 DEAF_S = 90.0
-"""For so long an answer of the container is waited for: longer than the kubelet takes by itself."""
+"""Seconds to wait for a line of the container: longer than the kubelet's own refresh takes."""
 REFRESH_S = 3.0
-"""After which the kubelet is asked once more to look at the files; then after three times that."""
+"""Seconds until the kubelet is made to refresh the files once more; tripled each time."""
 AGAIN_S = 5.0
-"""Between two looks at the log of a slurmdbd that waits for its database."""
+"""Seconds between two reads of the log of a slurmdbd that waits for its database."""
 SELDOM_S = 300.0
-"""Between two connections to an outside slurmdbd that answers: it notes each in its log."""
+"""Seconds between two connections to an external slurmdbd that answers: it logs each."""
 _KINDS = ("StatefulSet", "Service", "Secret")
 
 
@@ -60,7 +60,7 @@ class _Wait:
     since: float
     refreshed: int = 0
     handed: bool = False
-    """Whether the pod was told of it: else it starts with it, and nothing changes."""
+    """Whether the pod was annotated for it; else the pod started with this file."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _State:
 
 
 class AccountingReconciler(Reconciler[Accounting]):
-    """Brings Accountings about."""
+    """Applies the objects of Accountings and reports the state of slurmdbd."""
 
     name = "accounting"
     resource = ACCOUNTINGS
@@ -101,7 +101,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
         self._states.of(obj).requeue_s = None
         if obj.spec.external:
-            return await self._outside(obj)
+            return await self._reconcile_external(obj)
         missing = self._missing(obj)
         given = None if missing else self._given(obj)
         if given is None:
@@ -119,7 +119,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         runs = workload("slurmdbd", 1, pods, image_sources(obj))
         pod = next((one for one in pods if not one.metadata.deleting), None)
         if found.keeps_pods:
-            # Nobody in it tells of the database: a changed file comes with our pod.
+            # An adopted pod prints no lines about its database; our pod brings a changed file.
             return [runs, Finding(runs.ok or None, "NotAsked", type=REACHABLE), *found.findings]
         if not render.has_own_entrypoint(obj):
             return [runs, *found.findings]
@@ -127,14 +127,14 @@ class AccountingReconciler(Reconciler[Accounting]):
             if pod is not None:
                 await self._restart_on_change(obj, pod, given.conf_hash)
             return [runs, Finding(None, "SlurmdbdNotRunning", type=REACHABLE)]
-        return [*await self._look(obj, pod, runs, given.conf_hash), *found.findings]
+        return [*await self._check(obj, pod, runs, given.conf_hash), *found.findings]
 
     def requeue_after(self, obj: Accounting) -> float | None:
-        """Soon while an answer of slurmdbd's container is waited for."""
+        """Return the seconds until slurmdbd's log is read again; None when that is not needed."""
         return self._states.of(obj).requeue_s
 
-    async def _outside(self, obj: Accounting) -> list[Finding]:
-        """Nothing is made for an outside slurmdbd, and what was made for one inside goes."""
+    async def _reconcile_external(self, obj: Accounting) -> list[Finding]:
+        """Probe an external slurmdbd, and delete the objects of a former one in a pod."""
         for kind in _KINDS:
             name = names.accounting_workload(obj)
             await self.objects.remove(obj, self.events, kind, name)
@@ -144,8 +144,8 @@ class AccountingReconciler(Reconciler[Accounting]):
         self._states.of(obj).requeue_s = SELDOM_S if found is None else AGAIN_S
         return [found or Finding(True, "External", f"slurmdbd is outside, at {host}:{port}")]
 
-    async def _look(self, obj: Accounting, pod: Pod, runs: Finding, wanted: str) -> list[Finding]:
-        """What slurmdbd says of its files and its database, asked only while there is a reason."""
+    async def _check(self, obj: Accounting, pod: Pod, runs: Finding, wanted: str) -> list[Finding]:
+        """Return findings from slurmdbd's log, which is read only while a state is unknown."""
         state, now_has = self._states.of(obj), (pod.metadata.uid, wanted)
         answers = Finding(True, "DatabaseAnswers", type=REACHABLE)
         if pod.ready and state.has == now_has:
@@ -163,7 +163,7 @@ class AccountingReconciler(Reconciler[Accounting]):
     async def _deliver(
         self, obj: Accounting, pod: Pod, wanted: str, report: SlurmdbdReport, why: str
     ) -> list[Finding]:
-        """Have slurmdbd take over its file, and say what is not as it is declared."""
+        """Have slurmdbd take over its file, and return a finding until it has."""
         state, uid, now = self._states.of(obj), pod.metadata.uid, self.client.clock.monotonic()
         wait = state.wait
         if wait is None or (wait.uid, wait.wanted) != (uid, wanted):
@@ -182,7 +182,7 @@ class AccountingReconciler(Reconciler[Accounting]):
             return [Finding(False, "ConfigRefused", told)]
         state.requeue_s = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
         if not report.effective and waited < REFRESH_S:
-            # Its container has only just started: it says in a moment what it began with.
+            # Its container has only just started, and will print its file's hash in a moment.
             return []
         wait.handed = True
         if (

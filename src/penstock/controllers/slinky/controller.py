@@ -177,9 +177,9 @@ class ControllerReconciler(Reconciler[Controller]):
         return soonest(self._inside.requeue_after(obj), self._keys.requeue_after(obj))
 
     def outdated(self, obj: Controller) -> frozenset[str]:
-        """What slurmctld took over is not known of an outside one."""
+        """Return the conditions to remove: those of the configuration if slurmctld is external."""
         known = _OF_OURS if obj.spec.external else frozenset[str]()
-        held = not obj.spec.external and self._partitions.held(obj) is not None
+        held = not obj.spec.external and self._partitions.draining_finding(obj) is not None
         draining = frozenset[str]() if held else frozenset({DRAINING})
         registered = (
             frozenset({REGISTERED}) if obj.spec.accounting_ref is None else frozenset[str]()

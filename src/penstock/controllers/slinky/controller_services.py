@@ -22,7 +22,7 @@ class ControllerState:
     """What a reconcile decided, for its status and until the next one."""
 
     decision: ConfigStep | None = None
-    refused: str = ""
+    rejection: str = ""
     """Why Slurm rejects the declared configuration, while something else is on its way."""
     triggered: TriggerStep | None = None
 

@@ -23,7 +23,7 @@ class ExternalSlurmctld:
 
     def has_answered(self, obj: Controller) -> bool:
         """Whether this process has queried that slurmctld, or knows why it cannot."""
-        return self._cluster.heard(obj)
+        return self._cluster.has_answered(obj)
 
     async def reconcile(self, obj: Controller, cluster: ClusterInputs) -> list[Finding]:
         """Keep what its clients need, and remove what a slurmctld inside needed before."""

@@ -94,7 +94,7 @@ class InternalSlurmctld:
             runs=serves,
             ask=asked,
             live=brought.live,
-            held=pod.keeps_pods,
+            is_adopted=pod.keeps_pods,
             parser=self._releases.parser(obj.metadata.key),
             other_release=bool(trial),
         )
@@ -121,7 +121,7 @@ class InternalSlurmctld:
         slurmdbd = registration_target(obj, cluster)
         recorded = await self._registrations.reconcile(obj, slurmdbd, self._events, settled=settled)
         users = await self._pods.deliver_sssd_conf(obj, pods)
-        draining = filter(None, [self._partitions.held(obj)])
+        draining = filter(None, [self._partitions.draining_finding(obj)])
         return [
             *(*late, *refused, runs, *of_config, *recorded, *trial),
             *(*users, *self._partitions.findings(obj), *kept, *keys, *draining),
@@ -179,7 +179,7 @@ class InternalSlurmctld:
         """Note the decision and what Slurm rejects, for the status and the next reconcile."""
         state = self._states.of(obj)
         waits = cluster.controller is not obj or decision.stage is Stage.TRYING
-        state.refused = self._clusters.refused(obj) if waits else ""
+        state.rejection = self._clusters.rejection(obj) if waits else ""
         state.decision = decision
         if decision.stage in _REJECTED and cluster.controller is obj:
             self._rejected_files.of(obj).files = mounted(cluster, view.candidate.data)
@@ -190,7 +190,7 @@ class InternalSlurmctld:
             return
         texts = view.startup.data.get(SLURM_CONF, ""), decision.startup.get(SLURM_CONF, "")
         sent = self._partitions.sent_names(obj)
-        removed_keys.tell(self._caches, self._events, obj, texts, but=sent)
+        removed_keys.emit_removed_keys(self._caches, self._events, obj, texts, but=sent)
 
     async def _ensure(self, obj: Controller, manifests: list[Json]) -> list[Finding]:
         """Apply the objects; a PVC template that cannot be changed delays nothing else."""
@@ -214,17 +214,17 @@ class InternalSlurmctld:
         self, obj: Controller, cluster: ClusterInputs, view: ConfigView, decision: ConfigStep
     ) -> list[Finding]:
         """The state of the configuration. A rejection is reported until another one is accepted."""
-        words = self._states.of(obj).refused
-        refused = words or decision.stage in _REJECTED
-        held = retained_partitions(cluster) if refused else frozenset[str]()
+        words = self._states.of(obj).rejection
+        rejected = words or decision.stage in _REJECTED
+        retained = retained_partitions(cluster) if rejected else frozenset[str]()
         if not words:
-            return config_findings.findings(decision, view.candidate.data, held)
+            return config_findings.findings(decision, view.candidate.data, retained)
         valid = find(obj.status.conditions, config_findings.VALID)
         tried = valid is not None and valid.status == "True"
         if decision.stage in _REJECTED:
             words += f"; and without the Controller's changed lines: {decision.words}"
         found = files(self._clusters.declared(obj))
-        return config_findings.rejected_findings(words, found, held, tried=tried)
+        return config_findings.rejected_findings(words, found, retained, tried=tried)
 
     def requeue_after(self, obj: Controller) -> float | None:
         """Soon while an answer of the reconfigure container is waited for."""
@@ -245,7 +245,7 @@ class InternalSlurmctld:
         ):
             declared = self._clusters.declared(obj)
             return accounting.requeue_after(accounting_link(obj, declared.accounting))
-        if decision.stage in _REJECTED and not self._clusters.refused(obj):
+        if decision.stage in _REJECTED and not self._clusters.rejection(obj):
             # The status reports it from now on, and the rest continues without it.
             return 0.2
         return self._configuration.requeue_after(obj, decision.stage)
@@ -256,7 +256,7 @@ class InternalSlurmctld:
         decision, triggered = state.decision, state.triggered
         if decision is None:
             return msgspec.structs.replace(old, config_hash=wanted)
-        words = state.refused
+        words = state.rejection
         if decision.stage in _REJECTED:
             words = words or decision.words
         status = config_status(

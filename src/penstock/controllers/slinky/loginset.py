@@ -123,7 +123,7 @@ class LoginSetReconciler(Reconciler[LoginSet]):
         return was if was in (whole, sssd.FORMER.get(found)) and was else found
 
     def requeue_after(self, obj: LoginSet) -> float | None:
-        """Soon while there is a directory to hear of."""
+        """Return the seconds until sssd's logs are read again; None without a directory."""
         return self._directory_monitor.requeue_after(obj)
 
     def status(self, obj: LoginSet) -> Status:

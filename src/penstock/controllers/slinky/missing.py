@@ -28,7 +28,7 @@ def prerequisite_findings(
         if clusters.secrets.hash(space, ref):
             continue
         if given is None and controller.spec.external:
-            found.append(Finding(False, "SecretNotFound", _outside_key(path, ref, space)))
+            found.append(Finding(False, "SecretNotFound", _external_key_missing(path, ref, space)))
         elif given is None:
             found.append(Finding(None, "CreatingKeys", f"Secret {ref.name} is being made"))
         else:
@@ -65,8 +65,8 @@ def of_user(cluster: ClusterInputs) -> list[tuple[str, Mapping[str, str]]]:
     return [(name, cluster.config_maps.get(name, {})) for name in config_maps_of(cluster)]
 
 
-def _outside_key(path: str, ref: SecretKeySelector, space: str) -> str:
-    """Why a key is not generated: the outside slurmctld has one already."""
+def _external_key_missing(path: str, ref: SecretKeySelector, space: str) -> str:
+    """Return why a key is not generated: the external slurmctld has one already."""
     return (
         f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace {space}. "
         "Put the key of the outside slurmctld there, or name the Secret that has it"

@@ -73,7 +73,7 @@ class ControllerPartitions(PartitionSource[Controller, ClusterInputs]):
         self, obj: Controller, events: Events, texts: tuple[str, str], only: Container[str]
     ) -> None:
         """At the NodeSets that declare the partitions."""
-        removed_keys.tell(self._caches, events, obj, texts, only=only)
+        removed_keys.emit_removed_keys(self._caches, events, obj, texts, only=only)
 
     def model(self, cluster: ClusterInputs) -> Cluster:
         """Translated from the objects."""

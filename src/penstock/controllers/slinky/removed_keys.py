@@ -1,8 +1,8 @@
-"""Tell of the keys that a NodeSet's own partition had and has no more.
+"""Emits events about keys that were removed from a NodeSet's own partition.
 
-A merge patch of `spec.partition.config` replaces the whole text. It is told when slurmctld is told,
-or else when its file is written. What was is read from the slurm.conf that is replaced, so a
-process that starts between tells it as well.
+A merge patch of `spec.partition.config` replaces the whole text. The event follows the REST call,
+or else the write of the file. The former keys are those of the replaced slurm.conf, so a process
+that starts in between emits the event as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.decide.partition.conditions import without
 from penstock.slurm.partition.removed_keys import removed_keys
 
 
-def tell(
+def emit_removed_keys(
     caches: SlinkyCaches,
     events: Events,
     controller: Controller,
@@ -27,7 +27,7 @@ def tell(
     only: Container[str] | None = None,
     but: Container[str] = (),
 ) -> None:
-    """An event at each NodeSet whose line has less in the second slurm.conf than in the first."""
+    """Emit an event for each NodeSet whose line lost keys from the first text to the second."""
     if texts[0] == texts[1]:
         return
     found = removed_keys(*texts)
@@ -35,5 +35,5 @@ def tell(
         name, own = names.partition_name(nodeset), nodeset.spec.partition
         meant = name in found and name not in but and (only is None or name in only)
         if meant and own is not None and own.enabled:
-            told = without(name, found[name])
-            events.of(NODESETS).normal(nodeset, "PartitionKeysGone", told, "Configure")
+            message = without(name, found[name])
+            events.of(NODESETS).normal(nodeset, "PartitionKeysGone", message, "Configure")

@@ -38,7 +38,7 @@ class SlurmctldPods:
         if obj.spec.replicas > 1:
             await self._backups.reconcile(obj, cluster, self._events)
             pods = self._clusters.slurmctld_pods(obj)
-            late += [] if runs.ok else await self._backups.claim(obj)
+            late += [] if runs.ok else await self._backups.check_pvc(obj)
         return pods, runs, late
 
     async def _late_slurmdbd(

@@ -1,4 +1,4 @@
-"""What Kubernetes says of the pods of a cluster's Slurm nodes."""
+"""Labels of Kubernetes for the pods of a cluster's Slurm nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.render.slinky.inputs import ClusterInputs
 
 
 def workers(caches: SlinkyCaches, cluster: ClusterInputs) -> dict[str, Worker]:
-    """By Slurm's node name, which is what the pod's containers call their host."""
+    """Return the labels of pods and their Kubernetes nodes, by Slurm node name."""
     if not any(one.spec.selector is not None for one in cluster.partitions):
         return {}
     found: dict[str, Worker] = {}

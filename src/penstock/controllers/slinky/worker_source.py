@@ -26,7 +26,7 @@ from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.advice import cgroups
 from penstock.decide.drift import Choice
 from penstock.decide.observed.view import ControllerState, WorkerSetView
-from penstock.decide.partition.conditions import refused
+from penstock.decide.partition.conditions import rejected_finding
 from penstock.kube import NotFoundError
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_slot import WorkerSlot
@@ -209,7 +209,11 @@ class NodeSetSource(WorkerSource):
         """That slurmctld rejects its own partition, in slurmctld's words."""
         rejected = self._services.drift.rejected(self._ready_cluster.controller)
         words = rejected.get(names.partition_name(self._nodeset), "")
-        return [refused(words)] if words and worker_findings.has_partition(self._nodeset) else []
+        return (
+            [rejected_finding(words)]
+            if words and worker_findings.has_partition(self._nodeset)
+            else []
+        )
 
     async def partition_drift(self, chosen: Choice) -> list[str] | None:
         """Of its own partition, if it has one. Raises KubeError."""
@@ -234,7 +238,7 @@ class NodeSetSource(WorkerSource):
         return self._services.keys.requeue_after(self._nodeset, _not_ready(view))
 
     def _cgroups(self, cluster: ClusterInputs, connection: SlurmConnection | None) -> list[Finding]:
-        """A warning about the cgroup.conf that pods and machines have in common."""
+        """Return a warning about a cgroup.conf that pods share with external nodes."""
         controller, state = cluster.controller, self._services.states.of(self._nodeset)
         if controller.spec.external:
             nodes = connection.mirror.snapshot.nodes if connection is not None else UNCONNECTED

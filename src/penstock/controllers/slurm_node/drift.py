@@ -11,7 +11,7 @@ from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
 from penstock.controllers.workers.source import WorkerSource
-from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_told, with_reason
+from penstock.decide.drift import AGAIN_S, CONFIRM_S, Choice, Found, Watch, is_reported, with_reason
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.slurm_node import drift as decide
 from penstock.decide.slurm_node.drift import NodeDrift
@@ -62,8 +62,10 @@ class NodeDrifts:
         if isinstance(view.nodes, Unknown):
             return None
         drifted = self._compared(view, view.nodes)
-        fresh = watch.hear(drifted.found, view.nodes.as_of)
-        if fresh and not is_told(words := decide.told(fresh), workers.last.conditions):
+        fresh = watch.observe(drifted.found, view.nodes.as_of)
+        if fresh and not is_reported(
+            words := decide.describe_drift(fresh), workers.last.conditions
+        ):
             note = words[:1].upper() + words[1:]
             self._events.warning(source.object, "NodesDrifted", note, "Observe")
         found = watch.found
@@ -78,7 +80,7 @@ class NodeDrifts:
             return []
         acts = chosen != "Report"
         why = next(filter(None, (watch.left(name) for name in sorted(found))), "") if acts else ""
-        return [with_reason(decide.told(found), why)]
+        return [with_reason(decide.describe_drift(found), why)]
 
     def _compared(self, view: WorkerSetView, nodes: Known[Mapping[str, Node]]) -> NodeDrift:
         """Thousands of nodes are compared once for each answer of slurmctld."""
@@ -112,7 +114,7 @@ class NodeDrifts:
         await asyncio.gather(*map(one, due))
         if done:
             part: Found = {name: found[name] for name in sorted(done)}
-            note = f"Put back what was {decide.told(part)}"
+            note = f"Put back what was {decide.describe_drift(part)}"
             self._events.normal(source.object, "NodesReverted", note, "Revert")
         await connection.mirror.poll()
 
@@ -128,7 +130,7 @@ class NodeDrifts:
         for name in drifted.found:
             watch.tried(name, self._client.clock.monotonic(), why and f"not adopted: {why}")
         if not why:
-            note = f"Declared as it was {decide.told(drifted.found)}"
+            note = f"Declared as it was {decide.describe_drift(drifted.found)}"
             self._events.normal(source.object, "NodesAdopted", note, "Adopt")
 
 
@@ -136,7 +138,7 @@ async def _put_back(workers: WorkerSet, client: Slurmrestd, name: str) -> str:
     """Give one node its declared parameters; why that is not possible, or nothing."""
     try:
         node = await client.node(name)
-        wanted = decide.put_back(workers, node)
+        wanted = decide.desired_parameters(workers, node)
         features = sorted(wanted.features) if wanted.features != frozenset(node.features) else None
         await client.update_node(
             name, features=features, active_features=features, weight=wanted.weight

@@ -84,7 +84,7 @@ def _missing(view: RegistrationView) -> str:
     elif view.attempts < 2:
         step = "the operator reconfigures slurmctld, which then registers"
     else:
-        step = "reconfigures did not help; the logs of slurmctld and slurmdbd say why"
+        step = "reconfiguring slurmctld did not help; see the logs of slurmctld and slurmdbd"
     return f"{told}, so no records of its jobs are kept there: {step}"
 
 

@@ -73,7 +73,7 @@ def database(report: SlurmdbdReport, where: str) -> Finding:
         told = f"slurmdbd is starting, and waits for its database {where}; {kept}"
         return Finding(None, "WaitingForDatabase", told, type=REACHABLE)
     if _REFUSALS.search(report.database):
-        told = f"The database {where} refuses slurmdbd: {report.database}; {kept}"
+        told = f"Database {where} rejects slurmdbd: {report.database}; {kept}"
         return Finding(False, "DatabaseRefuses", told, type=REACHABLE)
     told = f"slurmdbd waits for its database {where}: {report.database}; {kept}"
     return Finding(None, "DatabaseUnreachable", told, type=REACHABLE)

@@ -42,8 +42,8 @@ def shared(extra_conf: str, cgroup_conf: str) -> Finding | None:
     if not named:
         return None
     told = (
-        f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf names machines that are "
-        f"none ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
+        f"cgroup.conf has {_KEY}={value}, as pods need it, and slurm.conf has nodes that are no "
+        f"pods ({list_some(named)}): where systemd runs it does harm. If it does there, {_REMEDY}"
     )
     return Finding(True, _KEY, told, type=SHARED)
 
@@ -56,9 +56,9 @@ def external(seen: Sequence[str]) -> Finding | None:
     if not seen:
         return None
     told = (
-        f"slurmctld is outside and has nodes that are no pods ({list_some(seen)}). With "
+        f"slurmctld is external and has nodes that are no pods ({list_some(seen)}). With "
         f"{_KEY}=yes, as pods need it, its cgroup.conf does harm where systemd runs; slurmrestd "
-        f"does not show whether it has that, `penstock network` looks. If it has, {_REMEDY}"
+        f"does not show that file, but `penstock network` does. If it has the key, {_REMEDY}"
     )
     return Finding(True, "CgroupConfNotSeen", told, type=SHARED)
 

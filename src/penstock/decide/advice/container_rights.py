@@ -65,9 +65,9 @@ def missing(slurmd: Json, pod: Json) -> list[str]:
     if not _may_administer(own):
         found.append("capability SYS_ADMIN (for mounts)")
         if (seccomp := _profile("seccompProfile", own, shared)) not in (None, "Unconfined"):
-            found.append(f"seccompProfile Unconfined ({seccomp} refuses namespaces)")
+            found.append(f"seccompProfile Unconfined ({seccomp} denies namespaces)")
     if _profile("appArmorProfile", own, shared) != "Unconfined":
-        found.append("appArmorProfile Unconfined (where machines have AppArmor, it refuses mounts)")
+        found.append("appArmorProfile Unconfined (AppArmor denies mounts where it is enabled)")
     if own.get("allowPrivilegeEscalation") is False:
         found.append("allowPrivilegeEscalation (false voids capabilities of enroot's programs)")
     return found

@@ -73,12 +73,12 @@ def differences(of: GpuSpec) -> list[str]:
             f"{sum(given.values())}: no job can ask for them"
         )
     elif given and sum(given.values()) != asked:
-        found.append(f"a worker is given {_pod(given)}, and Gres in spec.extraConf says {asked}")
+        found.append(f"a worker is given {_pod(given)}, and Gres in spec.extraConf has {asked}")
     if asked and files is not None and files != asked:
         less = ": slurmctld drains a node with fewer" if files < asked else ""
-        found.append(f"gres.conf has {files} for {of.node}, and Gres says {asked}{less}")
+        found.append(f"gres.conf has {files} for {of.node}, and Gres has {asked}{less}")
     if asked and of.types is not None and GPU not in of.types.lower().split(","):
-        found.append("GresTypes in the Controller's extraConf lacks gpu: slurmctld refuses Gres")
+        found.append("GresTypes in the Controller's extraConf lacks gpu: slurmctld rejects Gres")
     return found
 
 

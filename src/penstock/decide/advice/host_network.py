@@ -21,8 +21,9 @@ def findings(pod: Json, listens: str, before: Iterable[Condition]) -> list[Findi
     """
     if pod.get("hostNetwork"):
         told = (
-            f"hostNetwork: {listens} at the addresses of the machine, where NetworkPolicies do not "
-            "reach, and only one of them can be on a machine. Let a firewall say who may connect"
+            f"hostNetwork: {listens} at the Kubernetes node's addresses, where NetworkPolicies do "
+            "not apply, and only one such pod fits on a Kubernetes node. Restrict connections with "
+            "a firewall"
         )
         return [Finding(True, "HostNetwork", told, type=EXPOSED)]
     if find(before, EXPOSED) is None:

@@ -60,7 +60,9 @@ def find_overridden(old: Json, new: Json) -> tuple[OverriddenField, ...]:
 def describe(found: tuple[OverriddenField, ...]) -> str:
     """Return one sentence that names all overridden fields."""
     by = ", ".join(sorted({one.by for one in found}))
-    return f"{by} has set what others had set: {list_some([str(one) for one in found], '; ')}"
+    return (
+        f"{by} overwrote fields of other managers: {list_some([str(one) for one in found], '; ')}"
+    )
 
 
 def _took(owners: dict[str, bool], had: dict[str, bool]) -> list[str]:

@@ -17,7 +17,7 @@ _ROOT = (
     "Have the namespace enforce `baseline`"
 )
 _LESS = (
-    "; a worker is privileged unless it is declared otherwise. Say in spec.slurmd.securityContext "
+    "; a worker is privileged by default. Set in spec.slurmd.securityContext "
     "`privileged: false` and `capabilities: {add: []}`, with which Slurm cannot use cgroups "
     "(ProctrackType=proctrack/linuxproc, TaskPlugin=task/none), or have the namespace enforce "
     "`privileged`"
@@ -35,6 +35,6 @@ def finding(rejection: str) -> Finding | None:
     level, which = found[1], rejection[found.end() :]
     advice = _ROOT if level == "restricted" else _LESS
     words = (
-        f"The namespace enforces pod security `{level}`, which refuses a worker: {which}{advice}"
+        f"The namespace enforces pod security `{level}`, which rejects a worker: {which}{advice}"
     )
     return Finding(False, REFUSED, words)

@@ -103,7 +103,7 @@ def findings(secret: str, every: Mapping[str, str], old: Iterable[Condition]) ->
     pods = {words: pod for pod, words in sorted(every.items(), reverse=True) if words}
     if pods:
         # One pod is enough of those with the same errors.
-        errors = "; ".join(f"sssd of {pod} says: {words}" for words, pod in pods.items())
+        errors = "; ".join(f"sssd of {pod} reports: {words}" for words, pod in pods.items())
         message = f"{errors}. Directory users are not known here; correct Secret {secret}"
         return [Finding(True, "SssdFails", message, type=FAILING)]
     if find(old, FAILING) is None:

@@ -61,7 +61,7 @@ def step(ring: Ring, view: RotationView) -> Step:
         return _begin(ring, view)
     if ring.since > view.now + AHEAD_S:
         # No slurmd could be younger, for as long as the clock was ahead.
-        return Step(replace(ring, since=view.now), "the clock was set back: the step begins anew")
+        return Step(replace(ring, since=view.now), "the clock went back: the step starts again")
     if ring.phase is Phase.CLIENTS:
         if view.waiting:
             return Step(ring, f"{list_some(view.waiting)} has to begin with the new key")

@@ -77,16 +77,18 @@ def identity_claims(request: TokenRequest) -> dict[str, Any]:
 def judge(request: TokenRequest, key: bytes, token: str | None, now: float) -> Verdict:
     """Compare the token in the Secret with the request. `token` is None without a Secret."""
     if token is None:
-        return Verdict(None, "TokenMissing", "there was none")
+        return Verdict(None, "TokenMissing", "the Secret had no token")
     try:
         claims = jwt.signed_claims(key, token)
         signed = SignedToken(claims, int(claims["iat"]), int(claims["exp"]))
     except jwt.JwtError as error:
-        return Verdict(None, "KeyChanged", f"what was there is not of the present key: {error}")
+        words = f"the stored token is not signed with the present key: {error}"
+        return Verdict(None, "KeyChanged", words)
     except (KeyError, TypeError, ValueError):
-        return Verdict(None, "TokenUnreadable", "what was there does not say how long it is valid")
+        words = "the stored token has no issue or expiry time"
+        return Verdict(None, "TokenUnreadable", words)
     if claims.get("sun") != request.username:
-        words = f"what was there speaks for {claims.get('sun')}"
+        words = f"the stored token is for user {claims.get('sun')}"
         return Verdict(signed, "UserChanged", words)
     wanted = identity_claims(request)
     if {name: claims.get(name) for name in ("uid", "gid", "id")} != {

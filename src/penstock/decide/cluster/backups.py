@@ -1,8 +1,8 @@
-"""Which slurmctld of several works, and which standby is to be started anew.
+"""The active slurmctld among several, and the standbys whose pods must be recreated.
 
-A standby reads slurm.conf when it starts, and is told of no reconfigure: when it took over it would
-work with what it read then, and lose jobs of partitions that came since. So it gets a new pod after
-each change. Source: slurm.conf(5), SlurmctldHost; Slurm's source, slurmctld/backup.c.
+A standby reads slurm.conf at its start only; no reconfigure reaches it. After a takeover it would
+run with that old file and lose jobs of partitions that were added since. So each change gives it a
+new pod. Source: slurm.conf(5), SlurmctldHost; Slurm's source, slurmctld/backup.c.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from penstock.decide.pod.workload import workload
 from penstock.model.cluster import ClusterMarks
 
 SETTLED_S = 10.0
-"""For so long a configuration must be in effect before standbys are started with it."""
+"""Seconds for which a configuration must be in effect before standbys are recreated for it."""
 
 
 def is_active(marks: ClusterMarks, pod: Pod) -> bool:
-    """Whether a pod carries the label by which the Service finds the one that works."""
+    """Return whether a pod has the label by which the Service selects the active slurmctld."""
     return pod.metadata.labels.get(marks.active) == TRUE
 
 
 def active(
     marks: ClusterMarks, pods: Sequence[Pod], answering: Mapping[str, bool] | None
 ) -> str | None:
-    """The name of the pod that is to carry the label; None when it is to stay as it is.
+    """Return the name of the pod that must get the label; None when the label stays.
 
-    `pods` are in the order of SlurmctldHost, in which Slurm hands over; `answering` says by pod
-    whether its slurmctld answers slurmrestd, None when nobody could be asked. Then the one that was
-    active stays so while it runs, and the first one that runs takes its place.
+    `pods` are in the order of SlurmctldHost, in which Slurm takes over. `answering` has for each
+    pod whether its slurmctld answers slurmrestd; None while that is unknown. Then the active pod
+    stays active while it runs, and after it the first pod that runs.
     """
     living = [pod for pod in pods if not pod.metadata.deleting]
     if answering is not None:
@@ -45,7 +45,7 @@ def active(
 
 
 def unmarked(pods: Sequence[Pod]) -> list[Pod]:
-    """Pods of which it is not noted yet which configuration they started with."""
+    """Return the pods without an annotation that names their configuration."""
     return [
         pod
         for pod in pods
@@ -56,7 +56,7 @@ def unmarked(pods: Sequence[Pod]) -> list[Pod]:
 def outdated(
     marks: ClusterMarks, pods: Sequence[Pod], effective: str, since: str, now: float
 ) -> list[Pod]:
-    """Standbys that started with another configuration than the one in effect since then."""
+    """Return the standbys that started with another configuration than the active one."""
     changed = times.parse(since)
     if not effective or changed is None or now - changed < SETTLED_S:
         return []

@@ -1,6 +1,6 @@
-"""What a connection to a daemon outside of Kubernetes came to, in words one can act on.
+"""Condition for a failed connection to an external daemon, with its cause and the next step.
 
-A name, a port and a key can each be wrong, and Slurm's own clients say the same of the first two.
+A name, a port and a key can each be wrong; Slurm's clients report the same error for the first two.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _CLOSED = {
         "refuses connections: nothing listens on that port there, or a firewall rejects them"
     ),
     End.SILENT: (
-        f"does not answer within {PATIENCE_S:g} s: the host is down, a firewall drops what is sent "
-        "there, or its answers find no way back"
+        f"does not answer within {PATIENCE_S:g} s: it is down, a firewall drops the packets, or "
+        "its answers have no route back"
     ),
     End.NO_ROUTE: "cannot be reached: there is no route to it",
 }
 
 
 def closed(end: End, daemon: str, host: str, port: int) -> Finding | None:
-    """What is wrong with the way to `daemon` at `host:port`; None when it is open.
+    """Return the condition of a closed connection to `daemon` at `host:port`; None for an open one.
 
-    A port that nobody serves may be about to be served; a name has to be corrected by somebody.
+    A closed port may open by itself; a name that does not resolve needs a correction.
     """
     if end is End.OPEN:
         return None

@@ -1,7 +1,7 @@
-"""What is told of a cluster whose slurmctld lives outside of Kubernetes.
+"""Conditions of a cluster whose slurmctld is external.
 
-Of that slurmctld there is no pod and no file here: whether it works is known from what it answers
-to slurmrestd, and its slurm.conf is written by whoever runs it.
+That slurmctld has no pod and no file here. Its answers to slurmrestd show whether it works, and its
+administrator writes its slurm.conf.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Node
 
 _NOT_OURS = (
-    "slurmctld is outside (spec.external): reconfigure or restart it where it runs; Penstock has "
+    "slurmctld is external (spec.external): reconfigure or restart it where it runs; Penstock has "
     "no rights there"
 )
 
 
 def answers(
     cluster: Cluster,
-    said: Fact[object],
+    jobs: Fact[object],
     way: End = End.OPEN,
-    rejected: KeyRejection | None = None,
+    rejection: KeyRejection | None = None,
 ) -> Finding:
-    """Whether the outside slurmctld works.
+    """Return the condition that shows whether the external slurmctld works.
 
-    `said` is what it last said of its jobs; while that is not known, `way` is what became of a
-    connection to its port.
+    `jobs` is its last answer about jobs. While that is unknown, `way` is the result of a connection
+    to its port.
     """
     host, port = cluster.host, cluster.port
     where = f"{host}:{port}"
-    if isinstance(said, Unknown) and said.denied:
+    if isinstance(jobs, Unknown) and jobs.denied:
         ref = cluster.jwt_key
         told = (
-            f"authentication failed: slurmctld at {where} does not take tokens that are signed "
-            f"with the key {ref.key} of Secret {ref.name}: put the JWT key of that slurmctld there "
-            f"(or its clock differs from ours). {said.why}"
+            f"authentication failed: slurmctld at {where} rejects tokens signed with key "
+            f"{ref.key} of Secret {ref.name}. Put the JWT key of that slurmctld there, or correct "
+            f"its clock if it differs from ours. {jobs.why}"
         )
         return Finding(False, "AuthenticationFailed", told)
-    if rejected is not None:
+    if rejection is not None:
         ref = cluster.slurm_key
         told = (
             f"authentication failed: slurmctld at {where} does not take the slurm.key that slurmd "
-            f"of {rejected.pod} has ({rejected.words}): put the key of that slurmctld into Secret "
-            f"{ref.name}, key {ref.key}"
+            f"of {rejection.pod} has ({rejection.words}): put the key of that slurmctld into "
+            f"Secret {ref.name}, key {ref.key}"
         )
         return Finding(False, "AuthenticationFailed", told)
-    if not isinstance(said, Unknown):
+    if not isinstance(jobs, Unknown):
         return Finding(True, "SlurmctldAnswers", f"slurmctld answers at {where}")
     if (found := closed(way, "slurmctld", host, port)) is not None:
-        return Finding(found.ok, found.reason, f"{found.message}. {said.why}")
-    told = f"It is not known whether slurmctld works at {where}: {said.why}"
+        return Finding(found.ok, found.reason, f"{found.message}. {jobs.why}")
+    told = f"It is not known whether slurmctld works at {where}: {jobs.why}"
     return Finding(None, "SlurmctldSilent", told)
 
 
 def unreached(
     cluster: Cluster, pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]
 ) -> list[Finding]:
-    """Workers that serve as far as Kubernetes sees, and that slurmctld does not reach."""
+    """Return the condition of ready workers that slurmctld does not reach."""
     if isinstance(nodes, Unknown):
         return []
     found: list[str] = []
@@ -78,28 +78,28 @@ def unreached(
         return []
     where = f"{cluster.host}:{cluster.port}"
     told = (
-        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: its host needs a "
-        "route to the pods' addresses, and no firewall on the way"
+        f"slurmctld at {where} does not reach port 6818 of {list_some(found)}: it needs a route "
+        "to the pods' addresses, and no firewall on the way"
     )
     return [Finding(None, "WorkersUnreachable", told)]
 
 
 def partition(name: str, lines: Sequence[str], records: Fact[Mapping[str, object]]) -> Finding:
-    """Whether an external slurmctld has a worker set's own partition, or the lines to add."""
+    """Return whether an external slurmctld has a worker set's partition, or the lines to add."""
     if isinstance(records, Unknown):
         told = f"It is not known whether slurmctld has partition {name}: {records.why}"
         return Finding(None, "PartitionUnknown", told)
     if name in records.value:
         return Finding(True, "PartitionOutside", f"slurmctld has partition {name}")
     told = (
-        f"spec.partition: slurmctld is outside and has no partition {name}. Add to its slurm.conf, "
+        f"spec.partition: the external slurmctld has no partition {name}. Add to its slurm.conf, "
         f"and reconfigure it: {' and '.join(lines)}"
     )
     return Finding(False, "PartitionOutside", told)
 
 
 def triggers(annotations: Mapping[str, str], done: Sequence[Trigger], now: str) -> TriggerStep:
-    """Reconfigures and restarts that are asked for by annotations: each is rejected once."""
+    """Reject each reconfigure and restart that an annotation requests, once per value."""
     status = {one.name: one for one in done}
     for name, key in (("reconfigure", RECONFIGURE), ("restart", RESTART)):
         value = annotations.get(key, "")

@@ -1,9 +1,9 @@
-"""Which daemon of a cluster has to reach which port, from where, and what was found of it.
+"""Connections that the daemons of a cluster need, and the result of testing each.
 
-Slurm's daemons speak in both directions, and a way that is closed in one of them shows only when a
-job is sent. From a pod each way can be tried. From a host outside nobody here can try, but what
-slurmctld says of a node tells of the way between the two. Source of the pairs: slurm.conf(5),
-SlurmctldPort, SlurmdPort, AccountingStoragePort; srun(1), which speaks to slurmd itself.
+Slurm's daemons connect in both directions, and a connection that is closed in one direction shows
+only when a job starts. A pod can test its connections; an external daemon cannot be tested from
+here. The node state in slurmctld shows whether it reaches an external slurmd. Source of the pairs:
+slurm.conf(5), SlurmctldPort, SlurmdPort, AccountingStoragePort; srun(1), which connects to slurmd.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ OPEN = "yes"
 RESULTS = {
     "open": OPEN,
     "nameless": "NO: the name does not resolve",
-    "refused": "NO: refused (nothing listens there, or a firewall rejects it)",
-    "silent": "NO: no answer (a firewall, a route that is missing, or a host that is down)",
+    "refused": "NO: connection refused (nothing listens there, or a firewall rejects it)",
+    "silent": "NO: no answer (a firewall, a missing route, or a computer that is down)",
     "noroute": "NO: no route",
 }
-"""What a try found, in words."""
+"""Result of a test, as the table shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a daemon runs. Without a pod it is outside; without a host nobody connects to it."""
+    """Where a daemon runs. It is external without `pod`, and no server without `host`."""
 
     role: str
     name: str
@@ -72,7 +72,7 @@ class Way:
 
     @property
     def closed(self) -> bool:
-        """Whether it is known that it does not."""
+        """Whether a test showed that it does not."""
         return self.found.startswith("NO")
 
 
@@ -92,9 +92,9 @@ def table(
     tried: Mapping[tuple[str, str], str],
     nodes: Mapping[str, SlurmNode],
 ) -> list[Way]:
-    """The ways with what is known of them.
+    """Return the connections with their results.
 
-    `tried` has a key of `RESULTS`, or words on why nothing was tried, by pod and address.
+    `tried` has a key of `RESULTS`, or the reason why there was no test, by pod and address.
     """
     return [
         Way(source, target, _found(source, target, tried, nodes))
@@ -109,14 +109,14 @@ def _found(
     nodes: Mapping[str, SlurmNode],
 ) -> str:
     if source.pod:
-        said = tried.get((source.pod, target.address), "nothing was heard of the try")
-        return RESULTS.get(said, f"not known: {said}")
+        result = tried.get((source.pod, target.address), "the test gave no result")
+        return RESULTS.get(result, f"not known: {result}")
     if {source.role, target.role} == {"slurmctld", "slurmd"}:
         node = nodes.get(source.name if source.role == "slurmd" else target.name)
         if node is not None and node.responds:
-            return f"{OPEN}, slurmctld says ({node.state})"
+            return f"{OPEN}, slurmctld reports {node.state}"
         if node is not None:
-            return f"NO: slurmctld says that {node.name} is {node.state}"
+            return f"NO: slurmctld reports {node.name} as {node.state}"
     return f"not known: try it there: nc -vz -w 3 {target.host} {target.port}"
 
 

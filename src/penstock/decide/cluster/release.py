@@ -15,7 +15,7 @@ REFUSED = "SlurmVersionRefused"
 
 
 def findings(why: str, *, running: bool) -> list[Finding]:
-    """What a user is told of a release that is not started."""
+    """Return the condition of a release of slurmctld that is not started."""
     if not why:
         return []
     kept = "slurmctld goes on as it is" if running else "slurmctld is not started"
@@ -23,7 +23,7 @@ def findings(why: str, *, running: bool) -> list[Finding]:
 
 
 def trial(slurmctld: Version | None, tries: Version | None) -> list[Finding]:
-    """A remark where files are tried by another release than the one that is to read them."""
+    """Return a warning when a trial start runs another release than slurmctld."""
     if slurmctld is None or tries is None or slurmctld == tries:
         return []
     told = (
@@ -54,16 +54,16 @@ def unknown(files: Mapping[str, str], version: Version | None) -> tuple[str, ...
 
 
 def unknown_words(keys: tuple[str, ...], version: Version | None) -> str:
-    """What is told of such keys; empty when there are none."""
+    """Return the message about keys that a release does not have; empty for none."""
     if not keys:
         return ""
     return f"Slurm {version} does not know {', '.join(keys)}: remove it, or use a later image"
 
 
 def unknown_findings(keys: tuple[str, ...], version: Version | None) -> list[Finding]:
-    """Before the first start of slurmctld: nothing is written for it.
+    """Return the condition before slurmctld's first start, while no configuration is written.
 
-    Nothing is said of ConfigApplied, which shows that slurmctld has worked (`has_worked`).
+    ConfigApplied is not set: it shows that slurmctld has served (`has_worked`).
     """
     words = unknown_words(keys, version)
     return [Finding(False, "ConfigRefused", words, type=VALID)] if words else []

@@ -16,7 +16,7 @@ from penstock.slurm.conf.includes import SLURM_CONF, included
 VALID = "ConfigValid"
 APPLIED = "ConfigApplied"
 
-_KEEPS = "slurmctld refuses the configuration and keeps the one it has: "
+_KEEPS = "slurmctld rejects the configuration and keeps the one it has: "
 _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]+")
 _REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
@@ -118,10 +118,10 @@ def step(decision: ConfigStep, pod: str, *, kind: str, live: bool, persistent: b
 
 
 def _remarks(plan: Plan, persistent: bool) -> list[str]:
-    found = [f"Beware: {one}" for one in plan.beware]
+    found = [f"Warning: {one}" for one in plan.beware]
     if plan.unknown:
         found.append(
-            f"Not known, taken for a reconfigure: {list_some([str(i) for i in plan.unknown])}"
+            f"Unknown options, applied by reconfigure: {list_some([str(i) for i in plan.unknown])}"
         )
     left = [one for one in plan.daemons if one != "slurmctld" or not persistent]
     if left:

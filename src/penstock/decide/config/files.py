@@ -12,7 +12,7 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
 from penstock.slurm.auth.key_files import JWT_KEY, SLURM_JWKS, SLURM_KEY
 
-_KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef say where keys are"
+_KEYS = "spec.slurmKeyRef, spec.jwtKeyRef and spec.jwksKeyRef name the keys"
 _RESERVED: Mapping[str, str] = {
     "slurm.conf": "it is generated; write your lines into spec.extraConf",
     "slurmdbd.conf": "slurmctld reads none; write your lines into an Accounting's extraConf",

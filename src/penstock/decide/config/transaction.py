@@ -461,7 +461,7 @@ def _trying(
 
 def _without_verdict(acks: Acknowledgements, wanted: Version) -> str:
     why = acks.untried.get(wanted.hash, "")
-    return f"it gave no verdict and is made again ({why})" if why else ""
+    return f"it gave no verdict and runs again ({why})" if why else ""
 
 
 def _request_trial(view: ConfigView, good: Version | None, plan: Plan) -> dict[str, str]:

@@ -105,12 +105,12 @@ def can_delete(
             )
         return _deny("NodeNotRegistered", f"Slurm has no node {name}, but its slurmd may run")
     if node.busy:
-        return _deny("NodeBusy", f"Slurm says that node {name} is {'+'.join(sorted(node.state))}")
+        return _deny("NodeBusy", f"Slurm reports node {name} as {'+'.join(sorted(node.state))}")
     if not node.drain:
         return _deny("NotDrained", f"Slurm has not drained node {name} yet")
     if not node.drained:
-        return _deny("NodeUnknown", f"Slurm has not heard of node {name} since it started")
-    return _allow(DeletionGround.DRAINED, "Slurm says that its node is drained and empty")
+        return _deny("NodeUnknown", f"node {name} has not registered since slurmctld started")
+    return _allow(DeletionGround.DRAINED, "Slurm reports its node as drained and empty")
 
 
 _TAKES_NO_JOB = frozenset({"DOWN", "ERROR", "FUTURE"})

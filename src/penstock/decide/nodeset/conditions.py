@@ -91,8 +91,8 @@ def _pvcs(view: WorkerSetView, roles: PodRoles) -> Finding | None:
     waiting = pvc.blocking_creation(view, roles.missing)
     if not waiting:
         return None
-    shown = list_some([f"{pod} for {claim}" for pod, claim in waiting.items()])
-    message = f"{len(waiting)} pods wait until claims of former pods are gone: {shown}"
+    shown = list_some([f"{pod} for {pvc_name}" for pod, pvc_name in waiting.items()])
+    message = f"{len(waiting)} pods wait for the deletion of PVCs of former pods: {shown}"
     return Finding(None, "ClaimsTerminating", message)
 
 
@@ -133,13 +133,13 @@ def _going(view: WorkerSetView) -> str:
     since = deletion.silent_since
     if since is None:
         return (
-            "slurmctld is outside and goes on, so each pod is deleted once its Slurm node is "
-            "drained and empty"
+            "slurmctld is external and keeps running, so each pod is deleted once its Slurm node "
+            "is drained and empty"
         )
     meta, end = view.workers.metadata, times.write(since + PATIENCE_S)
     chosen = view.workers.selector_text
     return (
-        f"slurmctld is outside and cannot be asked since {times.write(since)}, so pods that may "
+        f"slurmctld is external and has not answered since {times.write(since)}, so pods that may "
         f"have jobs stay until {end}. To end the wait at once: kubectl delete pods "
         f"-n {meta.namespace} -l {chosen}"
     )
@@ -279,7 +279,10 @@ def _updating(
     if not update.budget:
         return None
     done = len(roles.kept) - len(observed.outdated_of(roles.kept))
-    text = f"{done} of {observed.replicas} pods have the new template, {update.budget} may be out"
+    text = (
+        f"{done} of {observed.replicas} pods have the new template, "
+        f"{update.budget} may be updated at a time"
+    )
     shown = [_why_waiting(one, waiting[one]) for one in update.updating if one in waiting]
     shown += [f"{one.name} is new and not in use yet" for one in update.failing]
     shown += [f"{one.name} is cordoned by a user and stays" for one in update.cordoned]

@@ -41,10 +41,10 @@ def blocking_creation(view: WorkerSetView, slots: Iterable[WorkerSlot]) -> dict[
     found: dict[str, str] = {}
     for slot in slots:
         for name in names_of(view.workers, slot):
-            claim = view.pvcs.get(name)
-            if claim is None:
+            pvc = view.pvcs.get(name)
+            if pvc is None:
                 continue
-            if claim.metadata.deleting or any(_gone(view, o, living) for o in _owners(claim)):
+            if pvc.metadata.deleting or any(_gone(view, o, living) for o in _owners(pvc)):
                 found[slot.pod] = name
     return found
 
@@ -73,7 +73,7 @@ def _missing(view: WorkerSetView, roles: PodRoles) -> Iterator[CreatePvcs]:
         if slot is None:
             continue
         if any(name not in view.pvcs for name in names_of(view.workers, slot)):
-            message = f"Pod {worker.name} waits for claims that are not there"
+            message = f"Pod {worker.name} waits for PVCs that do not exist"
             yield CreatePvcs(slot, EventReason("CreateClaims", message))
 
 
@@ -91,12 +91,12 @@ def _owned(view: WorkerSetView, roles: PodRoles) -> Iterator[SetPvcOwners]:
         slot = _slot_of(worker)
         for name in names_of(view.workers, slot) if slot is not None else ():
             placed.add(name)
-            claim = view.pvcs.get(name)
-            if claim is None or claim.metadata.deleting:
+            pvc = view.pvcs.get(name)
+            if pvc is None or pvc.metadata.deleting:
                 continue
-            wanted = owners(view.workers, claim, worker.pod, scaled_in=worker in scaled_in)
-            if {one.uid for one in wanted} != {one.uid for one in _owners(claim)}:
-                meta = claim.metadata
+            wanted = owners(view.workers, pvc, worker.pod, scaled_in=worker in scaled_in)
+            if {one.uid for one in wanted} != {one.uid for one in _owners(pvc)}:
+                meta = pvc.metadata
                 yield SetPvcOwners(meta.name, meta.uid, meta.resource_version, wanted, worker.name)
     yield from _release(view, placed)
 
@@ -109,31 +109,31 @@ def _release(view: WorkerSetView, placed: Collection[str]) -> Iterator[SetPvcOwn
     policy = view.workers.pvcs
     if policy.when_deleted == "Delete":
         return
-    for name, claim in view.pvcs.items():
-        meta = claim.metadata
-        wanted = tuple(one for one in _owners(claim) if one.uid != view.workers.metadata.uid)
-        if name not in placed and not meta.deleting and len(wanted) < len(_owners(claim)):
+    for name, pvc in view.pvcs.items():
+        meta = pvc.metadata
+        wanted = tuple(one for one in _owners(pvc) if one.uid != view.workers.metadata.uid)
+        if name not in placed and not meta.deleting and len(wanted) < len(_owners(pvc)):
             yield SetPvcOwners(name, meta.uid, meta.resource_version, wanted)
 
 
-def _may_have_wrong_owner(workers: WorkerSet, claim: PersistentVolumeClaim) -> bool:
+def _may_have_wrong_owner(workers: WorkerSet, pvc: PersistentVolumeClaim) -> bool:
     """Whether a PVC may have other owners than that of a slot that stays."""
     policy = workers.pvcs
     owned = policy.when_deleted == "Delete"
     # Written out, as it is asked of thousands.
-    found = claim.metadata.owner_references
+    found = pvc.metadata.owner_references
     return len(found) != owned or (owned and found[0].uid != workers.metadata.uid)
 
 
 def owners(
-    workers: WorkerSet, claim: PersistentVolumeClaim, pod: Pod, *, scaled_in: bool
+    workers: WorkerSet, pvc: PersistentVolumeClaim, pod: Pod, *, scaled_in: bool
 ) -> tuple[OwnerReference, ...]:
     """The owners of a PVC; those that are neither an object of that kind nor a pod stay."""
     policy = workers.pvcs
     meta = workers.metadata
     others = tuple(
         one
-        for one in _owners(claim)
+        for one in _owners(pvc)
         if one.uid not in (meta.uid, pod.metadata.uid)
         and not (_is_pod(one) or workers.owns_as(one))
     )
@@ -153,8 +153,8 @@ def _reference(version: str, kind: str, name: str, uid: str) -> OwnerReference:
     return OwnerReference(api_version=version, kind=kind, name=name, uid=uid)
 
 
-def _owners(claim: PersistentVolumeClaim) -> tuple[OwnerReference, ...]:
-    return claim.metadata.owner_references
+def _owners(pvc: PersistentVolumeClaim) -> tuple[OwnerReference, ...]:
+    return pvc.metadata.owner_references
 
 
 def _slot_of(worker: Worker) -> WorkerSlot | None:

@@ -21,11 +21,14 @@ _WRAPPING = re.compile(
     r"|(?<=tcp )\S+:\d+->|(?<=udp )\S+:\d+->"
 )
 _LOCAL = "localhost/"
+_NEEDS_LOGIN = re.compile(
+    r"unauthorized|authori[sz]ation|authentication|denied|forbidden|\b40[13]\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """What the kubelet says of a container whose image it cannot get."""
+    """The kubelet's report about a container whose image it cannot pull."""
 
     container: str
     image: str
@@ -35,8 +38,8 @@ class Pull:
     @property
     def cause(self) -> str:
         """The kubelet's words on one line, the same ones at each attempt."""
-        said = printable(_WRAPPING.sub("", self.message.strip()))
-        return said if len(said) <= _LETTERS else f"{said[:_LETTERS]}..."
+        cause = printable(_WRAPPING.sub("", self.message.strip()))
+        return cause if len(cause) <= _LETTERS else f"{cause[:_LETTERS]}..."
 
     @property
     def host(self) -> str:
@@ -48,28 +51,28 @@ class Pull:
 
 def advice(of: ImageSources, pull: Pull) -> str:
     """The next step, as one sentence without its full stop."""
-    value, said = _value(of, pull.container), pull.message.lower()
+    value, cause = _value(of, pull.container), pull.message.lower()
     if pull.reason == "InvalidImageName":
         return f"Correct {value}"
     if pull.reason == "ErrImageNeverPull":
         return f"Load the image into the Kubernetes nodes, or set its imagePullPolicy or {value}"
-    if "http response to https client" in said:
+    if "http response to https client" in cause:
         return (
             f"Registry {pull.host} serves plain HTTP: configure the container runtime of the "
             f"Kubernetes nodes for that, or set {value}"
         )
-    if "x509" in said or "certificate" in said:
+    if "x509" in cause or "certificate" in cause:
         return (
             f"Have the container runtime of the Kubernetes nodes trust the certificate of "
             f"{pull.host}, or set {value}"
         )
     if pull.image.startswith(_LOCAL):
         return f"Load the image into the Kubernetes nodes, or set {value}"
-    if re.search(r"unauthorized|authori[sz]ation|authentication|denied|forbidden|\b40[13]\b", said):
+    if _NEEDS_LOGIN.search(cause):
         return _login(of, pull)
-    if re.search(r"not found|manifest unknown|name unknown|\b404\b", said):
+    if re.search(r"not found|manifest unknown|name unknown|\b404\b", cause):
         return f"Push the image, or set {value}"
-    if "no space left" in said:
+    if "no space left" in cause:
         return "Make room on the disk of that Kubernetes node"
     return f"Make registry {pull.host} reachable from the Kubernetes nodes, or set {value}"
 
@@ -91,7 +94,7 @@ def _login(of: ImageSources, pull: Pull) -> str:
 
 
 def _value(of: ImageSources, container: str) -> str:
-    """What says which image it is: a chart's value, a field of the kind, the operator's setting."""
+    """Return the setting that names the image: a chart's value, a field, or the operator's own."""
     spec = of.template
     for part in ("containers", "initContainers"):
         for one in _items(spec, part):

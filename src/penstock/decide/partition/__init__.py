@@ -1,1 +1,1 @@
-"""Decisions about partitions: held, compared, reported."""
+"""Decisions about partitions: retention, drift and conditions."""

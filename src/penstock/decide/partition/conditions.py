@@ -1,4 +1,4 @@
-"""How a Partition is doing, in conditions."""
+"""Conditions of a Partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG_APPLIED = "ConfigApplied"
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What slurmctld says of one partition."""
+    """One partition as slurmctld has it."""
 
     state: str = ""
     nodes: str = ""
@@ -25,24 +25,24 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """All that the conditions of one Partition depend on."""
+    """Observed state that the conditions of one Partition depend on."""
 
     name: str
     conflict: str = ""
-    """Who has the name already."""
+    """The object that has the name already."""
     missing: tuple[str, ...] = ()
-    """NodeSets that are not there."""
-    refused: str = ""
-    """The words of slurmctld's refusal."""
+    """NodeSets that do not exist."""
+    rejected: str = ""
+    """Slurm's words with which slurmctld rejected the last change."""
     live: Fact[Live | None] = field(default_factory=lambda: Unknown("it was not asked for yet"))
     by_file: str = ""
-    """Why a change does not go by slurmrestd."""
+    """Why slurmrestd cannot make the change."""
     absent: tuple[str, ...] = ()
-    """Nodes that it names and of which slurmctld has no record."""
+    """Nodes that it names and that slurmctld does not have."""
 
 
 def findings(view: PartitionView) -> list[Finding]:
-    """The findings; what needs somebody comes first."""
+    """Return the findings; those that need a user's action come first."""
     if view.conflict:
         return [
             Finding(
@@ -62,21 +62,21 @@ def findings(view: PartitionView) -> list[Finding]:
                 "that belongs to the same Controller. The partition is there without its nodes",
             )
         )
-    if view.refused:
-        found.append(refused(view.refused))
+    if view.rejected:
+        found.append(rejected_finding(view.rejected))
         return found
     return [*found, _live(view)]
 
 
-def refused(words: str, type_: str = "") -> Finding:
-    """What slurmctld said to a change of one partition; `type_` for a condition of its own."""
+def rejected_finding(words: str, type_: str = "") -> Finding:
+    """Return the finding for a rejected change; `type_` is set for a condition of its own."""
     return Finding(False, "PartitionRefused", words, type=type_)
 
 
-def refusal(name: str, line: str, words: str) -> str:
-    """The words of a refusal; `line` is empty for a partition that was to go."""
+def describe_rejection(name: str, line: str, words: str) -> str:
+    """Return the message for a rejected change; `line` is empty for a deletion."""
     what = f"`{line}`" if line else f"to delete partition {name}"
-    return f"slurmctld refuses {what} and keeps the partition as it was: {words}"
+    return f"slurmctld rejects {what} and keeps the partition as it was: {words}"
 
 
 def _live(view: PartitionView) -> Finding:
@@ -89,7 +89,7 @@ def _live(view: PartitionView) -> Finding:
             None, "Applying", f"slurmctld does not have partition {view.name} yet{slower}"
         )
     if live.differences:
-        return Finding(None, "Applying", f"{told(live.differences)}{slower}")
+        return Finding(None, "Applying", f"{describe_differences(live.differences)}{slower}")
     waiting = (
         f"Nodes that belong to it as soon as they register: {list_some(view.absent)}"
         if view.absent
@@ -98,19 +98,19 @@ def _live(view: PartitionView) -> Finding:
     return Finding(True, "InEffect", waiting)
 
 
-def told(differences: Iterable[Difference]) -> str:
-    """Differences in words."""
+def describe_differences(differences: Iterable[Difference]) -> str:
+    """Return the differences as text for a message."""
     return list_some([str(one) for one in differences], "; ")
 
 
 def without(name: str, found: Iterable[RemovedKey]) -> str:
-    """Keys that are not declared of a partition any more, in words; never empty."""
+    """Return the message about keys that were removed from a partition; never empty."""
     every = list(found)
     default = list_some([_went(one) for one in every if not one.inherited])
     other = list_some([_went(one) for one in every if one.inherited])
-    told = [f"{default}: Slurm's default holds again"] if default else []
-    told += [f"{other}: the value of PartitionName=DEFAULT holds"] if other else []
-    return f"Partition {name} is declared without what it had: {'; '.join(told)}"
+    parts = [f"{default}: Slurm's default holds again"] if default else []
+    parts += [f"{other}: the value of PartitionName=DEFAULT holds"] if other else []
+    return f"Partition {name}: parameters were removed; {'; '.join(parts)}"
 
 
 def _went(one: RemovedKey) -> str:

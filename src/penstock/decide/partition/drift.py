@@ -1,4 +1,4 @@
-"""How messages name the changes that somebody made to partitions in Slurm."""
+"""Text of messages about partitions that somebody changed in Slurm."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from penstock.base.text import list_some
 from penstock.slurm.partition.declaration import PARTITION, Difference
 
 
-def told(name: str, differences: tuple[Difference, ...]) -> str:
-    """Differences of one partition in words."""
+def describe_drift(name: str, differences: tuple[Difference, ...]) -> str:
+    """Return the differences of one partition as text for a message."""
     first = differences[0]
     if first.key == PARTITION:
         if first.live:

@@ -1,4 +1,4 @@
-"""When a partition that is declared no more may go: once slurmctld lists no job in it."""
+"""Retention of removed partitions: they stay until slurmctld lists no job in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.slurm.known import Fact, Unknown
 from penstock.slurm.state import Job
 
 DRAINING = "PartitionsDraining"
-"""Condition of a Controller: True while partitions that are declared no more stay."""
+"""Condition of a Controller: True while removed partitions stay for their jobs."""
 _FIRST = 5
 _RUNS = "JobsInPartition"
 _UNKNOWN = "JobsUnknown"
@@ -20,14 +20,14 @@ _GOING = "PartitionGoing"
 def jobs_in(name: str, jobs: Iterable[Job]) -> list[int]:
     """Ids of the unfinished jobs that name a partition, sorted.
 
-    Pending ones count: slurmctld ends them with the partition, and refuses to delete a partition
-    that a pending job names beside others.
+    Pending ones count: slurmctld ends them with the partition, and rejects the deletion of a
+    partition that a pending job names beside others.
     """
     return sorted(job.id for job in jobs if name in job.partition.split(","))
 
 
 def empty(names: Iterable[str], jobs: Fact[tuple[Job, ...]]) -> list[str]:
-    """Those of the partitions in which there is no job; none while jobs are not known."""
+    """Return the partitions without a job; none while jobs are unknown."""
     if isinstance(jobs, Unknown):
         return []
     return [name for name in sorted(names) if not jobs_in(name, jobs.value)]
@@ -36,14 +36,14 @@ def empty(names: Iterable[str], jobs: Fact[tuple[Job, ...]]) -> list[str]:
 def finding(
     names: Iterable[str],
     jobs: Fact[tuple[Job, ...]],
-    refused: Mapping[str, str],
+    rejected: Mapping[str, str],
     *,
     restapi: bool = True,
 ) -> Finding | None:
-    """What is told of the partitions that stay; it is no fault, so Ready does not depend on it.
+    """Return the condition about partitions that stay. Ready does not depend on it.
 
-    `refused` has slurmctld's words where it did not delete one, `restapi` says whether there is a
-    RestApi: only slurmrestd lists jobs.
+    `rejected` has slurmctld's words for each deletion that it rejected. `restapi` is whether a
+    RestApi exists: only slurmrestd lists jobs.
     """
     found = sorted(names)
     if not found:
@@ -54,20 +54,20 @@ def finding(
             "there is no RestApi, so nothing lists its jobs. Create a RestApi; you may delete it "
             "again once the partition is gone"
         )
-        return _told(_UNKNOWN, told)
+        return _finding(_UNKNOWN, told)
     if isinstance(jobs, Unknown):
         named = list_some(found)
         told = (
             f"Partition {named} is removed from the declaration and stays, drained, as its jobs "
             f"are not known: {jobs.why}. It goes once slurmrestd lists no job in it"
         )
-        return _told(_UNKNOWN, told)
+        return _finding(_UNKNOWN, told)
     busy = {name: ids for name in found if (ids := jobs_in(name, jobs.value))}
-    if not busy and refused:
-        each = "; ".join(f"{name}: {words}" for name, words in sorted(refused.items()))
-        return _told(_GOING, f"Slurm lists no job in it, but slurmctld keeps partition {each}")
+    if not busy and rejected:
+        each = "; ".join(f"{name}: {words}" for name, words in sorted(rejected.items()))
+        return _finding(_GOING, f"Slurm lists no job in it, but slurmctld keeps partition {each}")
     if not busy:
-        return _told(
+        return _finding(
             _GOING, f"Partition {list_some(found)} is drained, has no job, and is being deleted"
         )
     each = "; ".join(f"{name}: {_counted(ids)}" for name, ids in busy.items())
@@ -75,10 +75,10 @@ def finding(
         f"Partition {list_some(list(busy))} is removed from the declaration and stays, drained, "
         f"until its jobs have ended ({each}). `scancel --partition=NAME` ends them sooner"
     )
-    return _told(_RUNS, told)
+    return _finding(_RUNS, told)
 
 
-def _told(reason: str, message: str) -> Finding:
+def _finding(reason: str, message: str) -> Finding:
     return Finding(True, reason, message, type=DRAINING)
 
 

@@ -1,4 +1,4 @@
-"""How a StatefulSet or Deployment of ours is doing, from its pods, in words."""
+"""Condition of a StatefulSet or Deployment of ours, from the state of its pods."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _REVISION = "controller-revision-hash"
 _BY_OTHERS = frozenset({0, 137, 143})
 """Exit codes of an orderly end, and of ends by SIGKILL and SIGTERM."""
 _SIGNALLED = 128
-"""Exit codes above it tell of a signal. Source: runtime convention, as in a shell."""
+"""A higher exit code means an end by a signal. Source: runtime convention, as in a shell."""
 
 
 def workload(
     what: str, wanted: int, pods: Sequence[Pod], of: ImageSources | None = None
 ) -> Finding:
-    """`what` (slurmctld, slurmrestd, login) should have `wanted` ready pods.
+    """Return whether `wanted` pods of `what` (slurmctld, slurmrestd, login) are ready.
 
-    A pod counts as soon as its container of that name is ready: one beside it that is started again
-    takes nothing from anybody. `of` is the object whose pods they are.
+    A pod counts once its container of that name is ready: a sidecar that restarts does not affect
+    the service. `of` is the object that owns the pods.
     """
     living = [pod for pod in pods if not pod.metadata.deleting]
     ready = sum(1 for pod in living if _serves(pod, what))
     if ready >= wanted:
         return Finding(True, "PodsReady", f"{ready} of {wanted} {what} pods are ready")
     found = [
-        told for pod in living if not _serves(pod, what) and (told := pod_failure(pod)) is not None
+        why for pod in living if not _serves(pod, what) and (why := pod_failure(pod)) is not None
     ]
     counted = f"{ready} of {wanted} {what} pods are ready"
     lasting = [one for one in found if one.needs_action]
@@ -61,11 +61,10 @@ def stuck(pod: Pod, name: str, revision: str | None) -> bool:
 
 
 def crashed(pod: Pod, name: str) -> bool:
-    """Whether a container has failed of itself and does not work again.
+    """Return whether a container ended by itself and is not ready again.
 
-    That it runs at the moment says little: it may be about to end on the same file once more. One
-    that was ended by a signal did not end on its files: the kubelet has it back before a new pod
-    would be there.
+    It may run at the moment and end on the same file once more. A container that a signal ended did
+    not fail on its files, and the kubelet restarts it faster than a new pod would start.
     """
     for container in pod.status.container_statuses or ():
         if container.name != name or container.ready:
@@ -79,9 +78,9 @@ def crashed(pod: Pod, name: str) -> bool:
 
 
 def ended_at_start(pod: Pod, name: str) -> str:
-    """The last words of a container that ends by itself each time that it is started; else nothing.
+    """Return the last words of a container in a crash loop; empty for another.
 
-    An end by SIGKILL or SIGTERM is somebody else's act: of the kubelet, or where memory ran out.
+    SIGKILL and SIGTERM do not count: the kubelet sends them, or the kernel when memory runs out.
     """
     for container in pod.status.container_statuses or ():
         waiting, ended = container.state.waiting, container.last_state.terminated
@@ -93,13 +92,13 @@ def ended_at_start(pod: Pod, name: str) -> str:
 
 
 def restarts(pod: Pod, name: str) -> int:
-    """How often the kubelet has started a container of a pod again."""
+    """Return how often the kubelet has restarted a container of a pod."""
     every = pod.status.container_statuses or ()
     return next((one.restart_count for one in every if one.name == name), 0)
 
 
 def was_started(pod: Pod, name: str) -> bool:
-    """Whether a container of a pod runs, or ran: its image is there, and so are its volumes."""
+    """Return whether a container of a pod runs or ran, so that its image and volumes exist."""
     return any(
         one.name == name
         and (one.state.running or one.state.terminated or one.last_state.terminated) is not None

@@ -135,12 +135,12 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]
     if slurm.unknown_reason is not None:
         return _unknown(old, slurm.unknown_reason)
     found = _planned(view, slurm, plan, old, reservations.known.value)
-    refused = reservations.rejected
-    if refused is None or not found.actions:
+    rejected = reservations.rejected
+    if rejected is None or not found.actions:
         return found
-    told = f"slurmctld refused it for reservation {view.workers.names.reservation}: "
-    finding = Finding(False, "ReservationRefused", f"{told}{refused.words}", type=CREATED)
-    left = max(0.0, refused.again_at - view.now)
+    message = f"slurmctld rejected reservation {view.workers.names.reservation}: {rejected.words}"
+    finding = Finding(False, "ReservationRefused", message, type=CREATED)
+    left = max(0.0, rejected.again_at - view.now)
     return Maintenance(() if left else found.actions, finding, left or found.requeue_after)
 
 

@@ -1,11 +1,11 @@
-"""The ControllerRevisions of a worker set: which there shall be, and which hashes mean the same.
+"""Revision history: the ControllerRevisions of a worker set, and hashes of equal templates.
 
-Each template that pods were made from has one; the wanted one has the highest number, also when a
-template comes back. Old ones go, but for `revision_history_limit` and those that a pod still has.
+Each template that pods were created from has one. The current template has the highest number, also
+when it is used again. Old ones are deleted, except `revision_history_limit` and those of pods.
 
-Another operator, or another version of Penstock, hashes the same template to something else. Where
-the status says that an object of this very generation had another hash, that one means the same: it
-is noted at the wanted revision, for good, and its pods are not updated.
+Another operator, or another version of Penstock, has another hash for the same template. When the
+status records another hash for the same generation of the object, both are equal: the current
+revision records it for good, and pods with that hash are not updated.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from penstock.model.worker_set import WorkerSet
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What shall be: the wanted revision's `number` and hashes of the same meaning.
+    """Desired state of the history: the current revision's `number` and equal hashes.
 
-    `exists` says whether there is a record of it, `is_recorded` whether that says so already.
-    `gone` are records to delete.
+    `exists` is whether it has a ControllerRevision, `is_recorded` whether that one has both values
+    already. `gone` are ControllerRevisions to delete.
     """
 
     equal_hashes: tuple[str, ...]
@@ -36,10 +36,10 @@ class History:
 def history(
     workers: WorkerSet, wanted: str, records: Sequence[RecordedRevision], pods: Iterable[Pod]
 ) -> History:
-    """Decide for the template whose hash is `wanted`; `records` are all that the set owns."""
+    """Return the history for the template with the hash `wanted`; the set owns all `records`."""
     found = next((one for one in records if one.hash == wanted), None)
     noted = found.equal_hashes if found is not None else ()
-    same = tuple(sorted({*noted, *_told(workers)} - {wanted}))
+    same = tuple(sorted({*noted, *_last_revision(workers)} - {wanted}))
     highest = max((one.number for one in records if one is not found), default=0)
     number = found.number if found is not None and found.number > highest else highest + 1
     kept = max(0, workers.revision_history_limit)
@@ -61,7 +61,7 @@ def history(
     )
 
 
-def _told(workers: WorkerSet) -> tuple[str, ...]:
+def _last_revision(workers: WorkerSet) -> tuple[str, ...]:
     last = workers.last
     if not last.revision or last.observed_generation != workers.metadata.generation:
         return ()

@@ -1,10 +1,10 @@
-"""Going back to a recorded template, as an annotation of the object asks for, once a value.
+"""Rollback to a recorded template that an annotation of the object requests, once per value.
 
-The value is the number or the name of a ControllerRevision; `0` and `previous` mean the newest one
-that means another template than the object declares now. The recorded fields are written back to
-the spec by one JSON patch, in which nothing else changes but the annotation that says which value
-was done. So a process that ends anywhere does it once or not at all, and what cannot be done is
-told once and is not tried later, when a revision of that number may have come to be.
+The value is the number or the name of a ControllerRevision. `0` and `previous` mean the newest one
+whose template differs from the present spec. One JSON patch writes the recorded fields to the spec,
+with an annotation that records the value as done. So a process that is killed rolls back once or
+not at all. A rollback that is not possible is reported once. It is not tried later, when a new
+revision may have that number.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PREVIOUS = ("0", "previous")
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What to write for the annotation's `value`, and what to tell; `why` it is not possible."""
+    """The patch for the annotation's `value` and its event; `why` is the reason against it."""
 
     value: str
     number: int = 0
     name: str = ""
     spec: Json | None = None
-    """The recorded fields, as they are to be declared; None when it is not possible."""
+    """The recorded fields for the spec; None when the rollback is not possible."""
     why: str = ""
 
 
 def requested(workers: WorkerSet) -> str | None:
-    """The value that was not done yet."""
+    """Return the value of the annotation that was not handled yet."""
     notes = workers.metadata.annotations
     value = notes.get(ROLLBACK, "").strip()
     done = notes.get(ROLLED_BACK)
@@ -44,7 +44,7 @@ def requested(workers: WorkerSet) -> str | None:
 def rollback(
     workers: WorkerSet, value: str, declared: RecordedRevision, records: Sequence[RecordedRevision]
 ) -> Rollback:
-    """Decide; `declared` is the template that is declared now."""
+    """Return the rollback for a value; `declared` is the template of the present spec."""
     ordered = sorted(records, key=lambda one: (-one.number, one.name))
     if value in PREVIOUS:
         form = declared.read_form()

@@ -1,4 +1,4 @@
-"""Whether Slurm may give a job to nodes that no unit of the default topology has.
+"""Condition of Slurm nodes that are in no unit of the default topology and so get no job.
 
 Under a tree or blocks, slurmctld takes nodes for a job out of switches or blocks only. A node in
 none of them is registered, idle and never used, and where no node is in one each job is rejected:
@@ -55,9 +55,9 @@ def finding(
     declared: Iterable[str],
     pods: Iterable[Pod],
     nodes: Fact[Mapping[str, Node]],
-    machines: Mapping[str, KubernetesNode],
+    kubernetes_nodes: Mapping[str, KubernetesNode],
 ) -> Finding | None:
-    """Nodes of a NodeSet that no job can use; None when there are none, or Slurm is not known.
+    """Return the condition of nodes that no job can use; None for none, or if Slurm is unknown.
 
     `files` are those of /etc/slurm, `declared` the texts that may name a topology for a partition.
     """
@@ -72,12 +72,12 @@ def finding(
     ways = [found[name] for name in used if name in found]
     if any(not one.unit for one in ways):
         return None
-    outside: dict[str, str] = {}
+    unplaced: dict[str, str] = {}
     for pod in pods:
         node = nodes.value.get(slurm_node_name(pod))
-        machine = pod.spec.node_name or ""
-        place = topology.wanted(marks, machines.get(machine))
-        # A node that is to be told another place than it has is on its way, or refused elsewhere.
+        host = pod.spec.node_name or ""
+        place = topology.wanted(marks, kubernetes_nodes.get(host))
+        # A node with another place than the wanted one gets an update, or slurmctld rejected it.
         if (
             node is None
             or pod.metadata.deleting
@@ -86,17 +86,17 @@ def finding(
         ):
             continue
         if not any(_has(one, node) for one in ways):
-            outside[node.name] = machine
-    if not outside:
+            unplaced[node.name] = host
+    if not unplaced:
         return None
-    first = min(outside)
+    first = min(unplaced)
     place = f"{marks.topology}={default.name}:{default.example or default.unit.upper()}"
     return Finding(
         False,
         "TopologyMissing",
-        f"{len(outside)} Slurm nodes are in no {default.unit} of {default.name}, the default of "
-        f"{FILE}, so no job can use them: {list_some(sorted(outside))}. Annotate their Kubernetes "
-        f"nodes, such as: kubectl annotate node {outside[first]} {place}",
+        f"{len(unplaced)} Slurm nodes are in no {default.unit} of {default.name}, the default of "
+        f"{FILE}, so no job can use them: {list_some(sorted(unplaced))}. Annotate their Kubernetes "
+        f"nodes, such as: kubectl annotate node {unplaced[first]} {place}",
     )
 
 
@@ -128,16 +128,16 @@ def _units(value: Any, many: str, one: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _default(found: Iterable[Topology]) -> Topology | None:
-    """The one that partitions without a topology use; None where the file does not decide it."""
+    """Return the topology of partitions that name none; None when the file does not define it."""
     every = list(found)
     marked = next((one for one in every if one.default), None)
     return marked or (every[0] if len(every) == 1 else None)
 
 
 def _has(one: Topology, node: Node) -> bool:
-    """Whether a node is in a unit, by its record or by the file.
+    """Return whether a node is in a unit, by its Slurm node or by the file.
 
-    A slurmrestd whose parser has no topologies says nothing of it.
+    True when slurmrestd's data parser has no topologies, since the unit is unknown then.
     """
     if node.topology is None:
         return True

@@ -1,8 +1,7 @@
-"""Features and weight that somebody changed in Slurm of a NodeSet's nodes.
+"""Drift of Slurm nodes: features and weight that somebody changed in Slurm.
 
-What a node should have is what it was last given (`decide.slurm_node.parameters`). Features of
-other owners are no drift: those by which nodes belong to a Partition, and those of Kubernetes
-Nodes.
+The desired values are those last written (`decide.slurm_node.parameters`). Features of other owners
+are no drift: those by which nodes belong to a Partition, and those of Kubernetes nodes.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def drift(
 ) -> NodeDrift:
     """Compare the nodes of pods; `confs` are the extraConf of revisions by hash.
 
-    Left out are nodes that are on their way: without a comment of ours, as a slurmd has just
-    registered, about to be given what is declared, or of a pod with another template.
+    Nodes that are about to change are left out: without a comment of ours because slurmd has just
+    registered, with an update on its way, or of a pod with another template.
     """
     declared = parameters.wanted(workers)
     wanted = (_own(declared.features), declared.weight)
@@ -68,8 +67,8 @@ def drift(
     return NodeDrift(found, frozenset(compared))
 
 
-def told(found: Found) -> str:
-    """Differences in words, nodes with the same ones together."""
+def describe_drift(found: Found) -> str:
+    """Return the differences as text for a message; nodes with the same ones are grouped."""
     groups: defaultdict[tuple[Difference, ...], list[str]] = defaultdict(list)
     for name, differences in found.items():
         groups[differences].append(name)
@@ -81,15 +80,15 @@ def told(found: Found) -> str:
     return f"changed in Slurm: {list_some(parts, '; ')}"
 
 
-def put_back(workers: WorkerSet, node: Node) -> parameters.NodeParameters:
-    """What a node is to have again; features of other owners stay."""
+def desired_parameters(workers: WorkerSet, node: Node) -> parameters.NodeParameters:
+    """Return the parameters that revert a node's drift; features of other owners stay."""
     declared = parameters.wanted(workers)
     others = frozenset(one for one in node.features if one.startswith(_OTHERS))
     return replace(declared, features=declared.features | others)
 
 
 def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
-    """The extraConf that declares what all nodes show, or why there is none."""
+    """Return the extraConf that declares the values of all nodes, or why there is none."""
     kinds = set(drifted.found.values())
     if len(kinds) != 1 or drifted.compared - drifted.found.keys():
         return "", "the nodes of the set differ from each other"
@@ -108,7 +107,7 @@ def adopted(workers: WorkerSet, drifted: NodeDrift) -> tuple[str, str]:
 
 
 def _settled(workers: WorkerSet, pod: Pod, node: Node, confs: Mapping[str, str]) -> bool:
-    """Whether a node was given what is declared, and nothing is on its way to it."""
+    """Return whether a node has the desired parameters and no update is on its way to it."""
     record = node_comment.read(workers.marks.comment, node.comment)
     if record is None or not node_comment.is_owned_by(record, workers):
         return False

@@ -31,8 +31,8 @@ def step(marks: WorkerMarks, worker: Worker) -> SetNodeFeatures | None:
     want = wanted(marks, worker.kubernetes_node)
     if _ours(node.features) == want == _ours(node.active_features):
         return None
-    told = ", ".join(sorted(want)) or "none"
-    message = f"Node {node.name} has of its machine now: {told}"
+    features = ", ".join(sorted(want)) or "none"
+    message = f"Node {node.name} now has the features of its Kubernetes node: {features}"
     return SetNodeFeatures(node.name, want, EventReason("SlurmFeaturesChanged", message))
 
 

@@ -1,9 +1,9 @@
-"""Which parameters of a worker set's nodes change in Slurm itself, with no new pod.
+"""Parameters of Slurm nodes that change by an update in Slurm, without a new pod.
 
-These are features, weight, comment and extra, and counts of generic resources up to what the pod's
-slurmd has: a node whose slurmd reports less than slurmctld expects is drained by it. slurmd sends
-the other parameters when it registers, so they need another slurmd. What a node was last given
-stands in its comment; what somebody gave it by hand since then is left alone.
+These are features, weight, comment and extra, and counts of generic resources up to those that the
+pod's slurmd has: slurmctld drains a node whose slurmd reports less than expected. slurmd sends the
+other parameters when it registers, so they need another slurmd. The node's comment records the
+values last written; later changes by hand stay.
 Source: scontrol(1), "update" of nodes (AvailableFeatures, ActiveFeatures, Weight, Extra, Gres).
 """
 
@@ -21,20 +21,20 @@ from penstock.slurm.node_parameters import FEATURES, GRES, WEIGHT, is_weight
 from penstock.slurm.state import Node
 
 USUAL_WEIGHT = 1
-"""That of a node for which nobody says otherwise. Source: slurm.conf(5), Weight."""
+"""Weight of a node for which none is set. Source: slurm.conf(5), Weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterChange:
-    """`given` is what a node gets, `told` what its comment is to say that it was given."""
+    """`given` are the new values of a node, `recorded` those that its comment must record."""
 
     given: NodeParameters
-    told: NodeParameters
+    recorded: NodeParameters
 
 
 @dataclass(frozen=True, slots=True)
 class NodeParameters:
-    """What a node is to be called for jobs, how readily it is taken, and what it has to give."""
+    """Parameters of one Slurm node that an update can change."""
 
     features: frozenset[str] = frozenset()
     weight: int = USUAL_WEIGHT
@@ -42,19 +42,19 @@ class NodeParameters:
     """Counts of generic resources, in the form of `penstock.slurm.gres.text`."""
     extra: str = ""
     comment: str = ""
-    """A word of the user's; it stands among what the node was given, in the operator's comment."""
+    """A word of the user's; the operator's comment has it among the recorded values."""
 
     @property
     def text(self) -> str:
-        """As words of slurm.conf, always the same for the same."""
+        """The parameters as words of slurm.conf, in a fixed order."""
         words = (("Gres", self.gres), ("Extra", self.extra), ("Comment", self.comment))
         given = "".join(f" {key}={value}" for key, value in words if value)
         return f"Features={','.join(sorted(self.features))} Weight={self.weight}{given}"
 
     def on(self, node: Node, before: NodeParameters) -> NodeParameters:
-        """What becomes of a node that was given `before`; what it has besides stays.
+        """Return the values for a node whose last ones were `before`; its other values stay.
 
-        Its `gres` is empty when that stays.
+        `gres` is empty when it does not change.
         """
         features = frozenset(node.features) - before.features | self.features
         weight = node.weight if self.weight == before.weight else self.weight
@@ -63,11 +63,11 @@ class NodeParameters:
 
 
 def read(text: str) -> NodeParameters:
-    """The words of a worker set's parameters, or of a comment, as far as they are live."""
+    """Read the parameters of a worker set, or of a comment, that an update can change."""
     features: set[str] = set()
     weight = USUAL_WEIGHT
     resources: list[str] = []
-    told: dict[str, str] = dict.fromkeys(NOT_FOR_SLURMD, "")
+    texts: dict[str, str] = dict.fromkeys(NOT_FOR_SLURMD, "")
     for word in text.replace("'", "").replace('"', "").split():
         key, _, value = word.partition("=")
         if key.lower() in FEATURES:
@@ -76,14 +76,14 @@ def read(text: str) -> NodeParameters:
             weight = int(value)
         elif key.lower() == GRES:
             resources.append(value)
-        elif key.lower() in told:
-            told[key.lower()] = value
+        elif key.lower() in texts:
+            texts[key.lower()] = value
     counts = gres.text(gres.counts(",".join(resources)))
-    return NodeParameters(frozenset(features), weight, counts, told["extra"], told["comment"])
+    return NodeParameters(frozenset(features), weight, counts, texts["extra"], texts["comment"])
 
 
 def wanted(workers: WorkerSet, parameters: str | None = None) -> NodeParameters:
-    """What the nodes of a set are given, by its own parameters or by those of a revision."""
+    """Return the parameters for the nodes of a set, from its spec or from a revision's."""
     found = read(workers.parameters if parameters is None else parameters)
     return replace(found, features=found.features | {workers.names.feature})
 
@@ -91,9 +91,9 @@ def wanted(workers: WorkerSet, parameters: str | None = None) -> NodeParameters:
 def equal_revisions(
     wanted: RecordedRevision, records: Iterable[RecordedRevision], fixed: Collection[str] = ()
 ) -> dict[str, str]:
-    """By hash, the parameters of recorded revisions that differ from `wanted` in live words only.
+    """Return, by hash, parameters of revisions from which an update alone leads to `wanted`.
 
-    `fixed` are the counts of generic resources that slurmctld did not take: they need another pod.
+    `fixed` are counts of generic resources that slurmctld rejected: they need another pod.
     """
     most = read(wanted.parameters).gres
     return {
@@ -108,27 +108,27 @@ def equal_revisions(
 def change(
     workers: WorkerSet, pod: Pod, node: Node, last: str | None, confs: Mapping[str, str]
 ) -> ParameterChange | None:
-    """What a node is to be given now, None when it has it.
+    """Return the update that a node needs now; None for none.
 
     Counts of resources that jobs use wait for these jobs: slurmctld would drain the node for it.
 
-    `last` is what its comment says that it was given, `confs` the parameters of revisions by hash.
-    A pod of a revision that nobody knows is left alone.
+    `last` are the values that its comment records, `confs` the parameters of revisions by hash. A
+    pod of an unknown revision gets no update.
     """
     own = confs.get(workers.marks.revision_of(pod.metadata.labels) or "")
     if last is None and own is None:
         return None
     after = wanted(workers)
-    # No slurmd says extra and comment.
+    # slurmd does not send extra and comment.
     before = read(last) if last is not None else replace(wanted(workers, own), extra="", comment="")
     if not before.gres:
-        # Comments of earlier versions do not tell it; slurmd did, then.
+        # Comments of earlier versions do not record gres; slurmd sent it then.
         before = replace(before, gres=after.gres if own is None else read(own).gres)
     if not gres.unused(node.gres_used, node.gres, after.gres):
         after = replace(after, gres=before.gres)
     if after == before and own is not None:
-        # A slurmctld that starts or is reconfigured gives its nodes the weight anew that they
-        # registered with, and leaves their features. Seen with Slurm 26.05.
+        # A slurmctld that starts or is reconfigured resets the weight of its nodes to that of their
+        # registration, and keeps their features. Seen with Slurm 26.05.
         registered = read(own).weight
         if node.weight == registered:
             before = replace(before, weight=registered)

@@ -74,7 +74,7 @@ def comment_action(
     given = change.given
     return SetNodeComment(
         node.name,
-        replace(new, live=change.told.text).text(keys),
+        replace(new, live=change.recorded.text).text(keys),
         tuple(sorted(given.features)),
         given.weight,
         given.gres or None,

@@ -78,7 +78,7 @@ def release_finding(pod: str, slurmctld: Version | None, slurmd: Json) -> Findin
 
     Its slurmd runs and Slurm does not have its node, so the operator does not delete the pod.
     """
-    told = f"slurmd of {pod} ({_image(slurmd)}) cannot register, slurmctld says: {INCOMPATIBLE}"
+    told = f"slurmd of {pod} ({_image(slurmd)}) cannot register, slurmctld reports: {INCOMPATIBLE}"
     return Finding(False, REASON, f"{told}. {_range(slurmctld)}, and delete pod {pod}")
 
 

@@ -68,9 +68,9 @@ def step(
     rejection = rejections.get(worker.slurm_node)
     if rejection is not None and rejection.topology == place and now < rejection.again_at:
         return None
-    told = f"is at {place} now, as its machine says" if place else "has no place of its own now"
+    change = f"now has topology {place} of its Kubernetes node" if place else "now has no topology"
     return SetNodeTopology(
-        node.name, place, EventReason("SlurmTopologyChanged", f"Node {node.name} {told}")
+        node.name, place, EventReason("SlurmTopologyChanged", f"Node {node.name} {change}")
     )
 
 
@@ -94,15 +94,15 @@ def current_rejections(
 
 
 def finding(marks: WorkerMarks, rejections: Mapping[str, TopologyRejection]) -> Finding | None:
-    """The finding about them."""
+    """Return the condition about topologies that slurmctld rejects."""
     if not rejections:
         return None
     shown = [f"{name}: {one.topology} ({one.words})" for name, one in sorted(rejections.items())]
     return Finding(
         False,
         "TopologyRefused",
-        f"Slurm refuses the annotation {marks.topology} of {len(shown)} machines; their nodes "
-        f"stay where they were: {list_some(shown, '; ')}",
+        f"Slurm rejects the annotation {marks.topology} of {len(shown)} Kubernetes nodes; their "
+        f"Slurm nodes stay where they were: {list_some(shown, '; ')}",
     )
 
 

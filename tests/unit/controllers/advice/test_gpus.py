@@ -32,8 +32,8 @@ def test_gpus_that_are_declared_differently_are_a_condition_until_they_agree() -
         lab.patch(f"{GROUP}/nodesets/compute", {"spec": nodeset})
         await lab.until(lambda: lab.says("nodesets", "compute", CONDITION)[1] == "GresDiffers")
         said = lab.says("nodesets", "compute", CONDITION)[2]
-        assert "2 nvidia.com/gpu, and Gres in spec.extraConf says 4" in said
-        words = "gres.conf has 2 for compute-0, and Gres says 4"
+        assert "2 nvidia.com/gpu, and Gres in spec.extraConf has 4" in said
+        words = "gres.conf has 2 for compute-0, and Gres has 4"
         await lab.until(lambda: words in lab.says("nodesets", "compute", CONDITION)[2])
         lab.patch(f"{GROUP}/nodesets/compute", {"spec": {"extraConf": "Gres=gpu:2"}})
         await lab.until(lambda: lab.says("nodesets", "compute", CONDITION)[0] == "False")

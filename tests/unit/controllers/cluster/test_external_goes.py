@@ -109,7 +109,7 @@ def test_an_external_slurmctld_that_cannot_be_asked_is_waited_for_but_not_for_ev
             delete(lab, *HELM)
             await asyncio.sleep(PATIENCE_S)
             lab.world.slurm_fault(Fault.CONTROLLER_DOWN, SPACE)
-            await lab.until(lambda: "cannot be asked since" in lab.says("nodesets", "compute")[2])
+            await lab.until(lambda: "has not answered since" in lab.says("nodesets", "compute")[2])
             told = lab.says("nodesets", "compute")[2]
             assert f"kubectl delete pods -n {SPACE} -l " in told
             await asyncio.sleep(PATIENCE_S / 2)

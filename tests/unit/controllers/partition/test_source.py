@@ -167,11 +167,11 @@ async def test_a_removed_partition_of_any_kind_of_cluster_goes_once_it_is_empty(
         changes, events = changes_of(source, lab.link)
         await changes.apply(CREW, events)
         assert set(lab.slurm.partitions) == {"a", "b"}
-        assert (finding := changes.held(CREW)) is not None
+        assert (finding := changes.draining_finding(CREW)) is not None
         assert "b" in finding.message
         lab.slurm.finish(job)
         await lab.link.mirror.poll()
         found = await changes.apply(CREW, events)
         assert set(lab.slurm.partitions) == {"a"}
         assert source.slurm_conf(found.cluster) == SHORT
-        assert changes.held(CREW) is None
+        assert changes.draining_finding(CREW) is None

@@ -61,7 +61,7 @@ def test_a_missing_registration_is_not_ready_and_says_that_nothing_is_recorded()
 
 def test_after_two_reconfigures_it_says_where_to_look() -> None:
     view = replace(MISSING, attempts=2)
-    assert "the logs of slurmctld and slurmdbd say why" in registration.finding(view).message
+    assert "see the logs of slurmctld and slurmdbd" in registration.finding(view).message
 
 
 def test_an_external_slurmctld_is_left_to_its_owner() -> None:

@@ -28,8 +28,8 @@ FOUR = "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n"
     [
         (declared({"nvidia.com/gpu": 2}), "2 nvidia.com/gpu and spec.extraConf has no Gres=gpu:2"),
         (declared({"nvidia.com/gpu": "2"}, "gpu:a100:4"), "2 nvidia.com/gpu, and Gres in"),
-        (declared(gres="gpu:8", gres_conf=FOUR), "gres.conf has 4 for compute-0, and Gres says 8"),
-        (declared(gres="gpu:2", gres_conf=FOUR), "gres.conf has 4 for compute-0, and Gres says 2"),
+        (declared(gres="gpu:8", gres_conf=FOUR), "gres.conf has 4 for compute-0, and Gres has 8"),
+        (declared(gres="gpu:2", gres_conf=FOUR), "gres.conf has 4 for compute-0, and Gres has 2"),
         (declared(gres="gpu:2", types="tmpdisk"), "GresTypes in the Controller's extraConf lacks"),
     ],
 )

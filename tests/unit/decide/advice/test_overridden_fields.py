@@ -34,7 +34,7 @@ def test_what_a_release_sets_over_a_patch_is_named_with_both_values_and_both_own
         OverriddenField("spec.replicas", 3, PATCH, 2, HELM),
     )
     assert describe(found) == (
-        "helm has set what others had set: "
+        "helm overwrote fields of other managers: "
         'spec.partition.config="State=DOWN" (set by kubectl-patch) is now "State=UP"; '
         "spec.replicas=3 (set by kubectl-patch) is now 2"
     )

@@ -52,7 +52,7 @@ def test_the_condition_names_the_secret_and_the_event_is_sent_once() -> None:
     assert shown["Ready"].status == "True"
     failing = shown[directory.FAILING]
     assert failing.status == "True"
-    assert f"sssd of login-a says: {BIND}" in failing.message
+    assert f"sssd of login-a reports: {BIND}" in failing.message
     assert "login-b" not in failing.message
     assert "Secret sssd" in failing.message
     assert directory.news(told, ()) == failing.message

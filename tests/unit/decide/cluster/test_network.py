@@ -42,7 +42,7 @@ def test_what_begins_in_a_pod_is_what_was_tried_there() -> None:
 def test_of_hosts_outside_slurmctlds_word_counts_and_else_the_command_is_told() -> None:
     nodes = {**IDLE, "metal-1": SlurmNode("metal-1", "10.9.0.2", "idle*")}
     ways = {(w.source.role, w.source.name, w.target.address): w for w in table(ALL, {}, nodes)}
-    assert ways["slurmctld", "", "10.1.0.4:6818"].found == "yes, slurmctld says (idle)"
+    assert ways["slurmctld", "", "10.1.0.4:6818"].found == "yes, slurmctld reports idle"
     assert ways["slurmctld", "", "10.9.0.2:6818"].closed
     assert "nc -vz -w 3 10.1.0.4 6818" in ways["slurmd", "metal-1", "10.1.0.4:6818"].found
 

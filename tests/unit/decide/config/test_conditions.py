@@ -106,8 +106,8 @@ def test_a_refusal_says_that_a_removed_partition_still_has_its_line(words: str, 
         ("SlurmctldPort=7000", True, True, "is restarted: SlurmctldPort needs it"),
         ("SlurmctldPort=7000", False, False, "restart of slurmctld, which is left to you"),
         ("SlurmdPort=7000", False, True, "needs a restart of slurmd, which is left to you"),
-        ("Strange=1", False, True, "Not known, taken for a reconfigure: strange"),
-        ("SelectType=select/linear", False, True, "Beware: a changed SelectType loses"),
+        ("Strange=1", False, True, "Unknown options, applied by reconfigure: strange"),
+        ("SelectType=select/linear", False, True, "Warning: a changed SelectType loses"),
     ],
 )
 def test_an_event_names_the_step_and_the_keys(line: str, live: bool, persistent: bool, words: str):

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.api.cluster.marks import CONFIG_CANDIDATE, CONFIG_HASH, CONFIG_LIVE, CONFIG_RESTART
 from penstock.api.slinky.controller import ControllerStatus
-from penstock.controllers.config.transaction import refused_before
+from penstock.controllers.config.transaction import rejected_before
 from penstock.decide.config.acknowledgement import Acknowledgements, read
 from penstock.decide.config.transaction import (
     ConfigStep,
@@ -108,7 +108,7 @@ def test_what_the_trial_refuses_never_gets_to_where_slurmctld_reads():
 
 def test_a_refusal_that_only_the_status_remembers_counts_until_another_one_is_declared():
     status = ControllerStatus(config_hash=BAD.hash, last_error="error: BogusKey")
-    words = refused_before(status, BAD.hash)
+    words = rejected_before(status, BAD.hash)
     found = next_step(replace(asked(BAD), acks=Acknowledgements(tried={BAD.hash: words})))
     assert (found.stage, found.startup, found.words) == (
         Stage.REJECTED,
@@ -116,7 +116,7 @@ def test_a_refusal_that_only_the_status_remembers_counts_until_another_one_is_de
         "error: BogusKey",
     )
     assert found.active == OLD.hash
-    assert not refused_before(status, NEW.hash)
+    assert not rejected_before(status, NEW.hash)
 
 
 def test_what_the_reconfigure_refuses_is_put_back():

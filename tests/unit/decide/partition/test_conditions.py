@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.decide.partition.conditions import Live, PartitionView, findings, refusal
+from penstock.decide.partition.conditions import Live, PartitionView, describe_rejection, findings
 from penstock.slurm.known import Known, Unknown
 from penstock.slurm.partition.declaration import Difference
 
@@ -26,7 +26,7 @@ VIEW = PartitionView("p", live=Known(Live("UP", "n[0-1]", 2), 1.0))
             "MaxTime is 5, declared 6",
         ),
         ({"live": Unknown("gone"), "by_file": "gone"}, None, "SlurmUnknown", "slurm.conf alone"),
-        ({"refused": "no such QOS"}, False, "PartitionRefused", "no such QOS"),
+        ({"rejected": "no such QOS"}, False, "PartitionRefused", "no such QOS"),
         ({"conflict": "NodeSet p"}, False, "NameTaken", "NodeSet p already"),
     ],
 )
@@ -46,5 +46,5 @@ def test_a_missing_nodeset_is_told_first_and_the_rest_as_well():
 
 
 def test_a_refusal_quotes_the_line_or_the_delete():
-    assert "`PartitionName=p Nodes=x`" in refusal("p", "PartitionName=p Nodes=x", "no")
-    assert "to delete partition p" in refusal("p", "", "in use")
+    assert "`PartitionName=p Nodes=x`" in describe_rejection("p", "PartitionName=p Nodes=x", "no")
+    assert "to delete partition p" in describe_rejection("p", "", "in use")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.api.penstock.partition import PartitionSpec
-from penstock.decide.partition.drift import told
+from penstock.decide.partition.drift import describe_drift
 from penstock.slurm.partition.declaration import Difference
 from penstock.translate.penstock.adopted_spec import into_partition
 
@@ -15,9 +15,9 @@ GONE = (Difference("PartitionName", "", "p"),)
 
 
 def test_partitions_that_come_and_go_by_hand_are_named() -> None:
-    assert "made in Slurm" in told("p", MADE)
-    assert "deleted in Slurm" in told("p", GONE)
-    assert told("p", TIME) == "partition p was changed in Slurm: MaxTime is 5, declared 6"
+    assert "made in Slurm" in describe_drift("p", MADE)
+    assert "deleted in Slurm" in describe_drift("p", GONE)
+    assert describe_drift("p", TIME) == "partition p was changed in Slurm: MaxTime is 5, declared 6"
 
 
 def test_what_a_partition_adopts_is_a_spec() -> None:

@@ -194,7 +194,7 @@ class TestBudget:
         assert marked(found) == []
         assert drains(found) + deletes(found) == []
         assert told(found) == (
-            "0 of 2 pods have the new template, 1 may be out: compute-1 since "
+            "0 of 2 pods have the new template, 1 may be updated at a time: compute-1 since "
             "2027-01-15T08:00:00Z: "
             "job 18 (since 2027-01-15T07:50:00Z, until 2027-01-15T08:50:00Z)"
         )

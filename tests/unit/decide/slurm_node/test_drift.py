@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.decide.observed import node_comment
-from penstock.decide.slurm_node.drift import NodeDrift, adopted, drift, put_back, told
+from penstock.decide.slurm_node.drift import (
+    NodeDrift,
+    adopted,
+    describe_drift,
+    desired_parameters,
+    drift,
+)
 from penstock.decide.slurm_node.parameters import NodeParameters, read
 from penstock.slurm.state import Node
 from penstock.translate.slinky.worker_set import MARKS, worker_set
@@ -34,9 +40,9 @@ def look(*nodes: Node, of: NodeSet | None = None, confs: dict[str, str] | None =
 
 def test_a_change_by_hand_is_told_by_field_with_both_values_and_few_words() -> None:
     found = look(seen(0, "fast", weight=5), seen(1, "fast", weight=5)).found
-    assert told(found) == "changed in Slurm: nodes compute-[0-1]: Weight is 5, declared 2"
+    assert describe_drift(found) == "changed in Slurm: nodes compute-[0-1]: Weight is 5, declared 2"
     found = look(seen(0, "fast", "mine"), seen(1, "fast", weight=5)).found
-    assert told(found) == (
+    assert describe_drift(found) == (
         "changed in Slurm: node compute-0: Features is compute,fast,mine, declared compute,fast; "
         "node compute-1: Weight is 5, declared 2"
     )
@@ -72,7 +78,7 @@ def test_a_weight_that_slurmctld_forgot_is_no_drift() -> None:
 
 
 def test_put_back_leaves_features_of_others() -> None:
-    found = put_back(worker_set(declared()), seen(0, "mine", "penstock/part", weight=9))
+    found = desired_parameters(worker_set(declared()), seen(0, "mine", "penstock/part", weight=9))
     assert found == NodeParameters(frozenset({"compute", "fast", "penstock/part"}), 2)
 
 

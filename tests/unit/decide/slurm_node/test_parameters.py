@@ -206,7 +206,7 @@ def test_a_count_that_jobs_use_waits_for_them_and_the_rest_does_not() -> None:
     found = live_conf.change(worker_set(declared(confs["new"])), looked, used, None, confs)
     assert found is not None
     assert (found.given.gres, found.given.weight) == ("", 2)
-    assert found.told.gres == "a:4,b:4"
+    assert found.recorded.gres == "a:4,b:4"
     other = declared("Gres=a:2,b:4")
     found = live_conf.change(
         worker_set(other), looked, used, None, {**confs, "new": "Gres=a:2,b:4"}
