@@ -1,4 +1,4 @@
-"""State of one Controller that differs from what is declared, for those who render its cluster."""
+"""State of one cluster that differs from what is declared, for those who render its cluster."""
 
 from __future__ import annotations
 
