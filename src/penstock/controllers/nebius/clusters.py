@@ -55,7 +55,7 @@ class NebiusClusters:
             prefix=self.prefix(cluster),
             version=self.release(cluster),
             published=self.published(cluster),
-            in_effect=self.partitions_in_effect(cluster),
+            in_effect=overrides.sent or self.partitions_in_effect(cluster),
             freed=overrides.freed,
             rejected_partitions=overrides.kept,
             slurm_conf=overrides.slurm_conf if overrides.kept else "",

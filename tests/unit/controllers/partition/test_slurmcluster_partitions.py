@@ -150,6 +150,21 @@ async def test_a_removed_partition_is_drained_and_freed_once_its_job_ended() -> 
         assert partition_lines(resolved(files(inputs))).keys() == {"main"}
 
 
+async def test_a_partition_that_goes_before_a_file_has_it_is_drained_for_its_job() -> None:
+    async with stage(nodesets.nodeset(1), "worker-cpu-0") as lab:
+        led = Led(lab, declared(MAIN))
+        await led.apply(declared(MAIN, CPU))
+        job = lab.slurm.run("worker-cpu-0", partition="cpu")
+        inputs, _ = await led.apply(declared(MAIN))
+        assert lab.slurm.partitions["cpu"]["partition"]["state"] == ["DRAIN"]
+        assert partition_lines(resolved(files(inputs)))["cpu"].keys["state"] == "DRAIN"
+        assert not [one for one in calls(lab) if one.startswith("DELETE")]
+        led.publish(files(inputs))
+        lab.slurm.finish(job)
+        await led.apply(declared(MAIN))
+        assert lab.slurm.partitions.keys() == {"main"}
+
+
 async def test_workers_named_one_by_one_join_beside_whole_node_sets() -> None:
     async with stage(nodesets.nodeset(1), "worker-cpu-0", "other-0") as lab:
         led = Led(lab, declared(MAIN))
