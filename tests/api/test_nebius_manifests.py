@@ -101,6 +101,7 @@ def priorities(value: Any) -> set[str]:
 def test_an_api_server_takes_each_object_and_then_it_does_not_differ(
     space: Space,
 ):
+    """S085: objects of both shapes, with those of their NodeSets."""
     kubectl, namespace, found = space
     different: dict[str, tuple[str, ...]] = {}
     for one in objects(found, namespace):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from e2e_kit.api import Json, condition
@@ -17,10 +17,25 @@ START_S = 180.0
 class SlurmClusterSite:
     """The objects of a YAML text, with other images."""
 
-    def __init__(self, site: Site, namespace: str, text: str, images: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        site: Site,
+        namespace: str,
+        text: str,
+        images: Mapping[str, str],
+        *,
+        workers: Collection[str] = ("worker-0", "worker-1"),
+        prefix: str = "",
+    ) -> None:
         for role, image in images.items():
             text = text.replace(f"localhost/penstock/{role}:26.05-0.1.0", image)
+            repository, _, tag = image.rpartition(":")
+            given = f"repository: localhost/penstock/{role}, tag: 26.05-0.1.0"
+            text = text.replace(given, f"repository: {repository}, tag: {tag}")
         self.namespace, self._text, self._site = namespace, text, site
+        self._workers = frozenset(workers)
+        self.slurmctld = f"{prefix}controller-0"
+        """The pod of slurmctld."""
         self.start_s = 0.0
         """Seconds from the objects to idle workers."""
         self.custom = ""
@@ -31,13 +46,13 @@ class SlurmClusterSite:
         if beside:
             self.kubectl("apply", "-f", "-", stdin=beside)
         self.kubectl("apply", "-f", "-", stdin=self._text)
-        self.custom = self.get()["spec"]["customSlurmConfig"]
+        self.custom = self.get()["spec"].get("customSlurmConfig", "")
 
     def up(self, beside: str = "") -> None:
         """Create the objects, and wait until all workers are idle."""
         began = time.monotonic()
         self.create(beside)
-        self.until_idle(2)
+        self.until_workers(self._workers)
         self.start_s = time.monotonic() - began
 
     def down(self) -> None:
@@ -75,15 +90,19 @@ class SlurmClusterSite:
 
     def scontrol(self, *words: str) -> str:
         """Output of scontrol beside slurmctld."""
-        return self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", "scontrol", *words)
+        return self.kubectl("exec", self.slurmctld, "-c", "slurmctld", "--", "scontrol", *words)
 
     def nodes(self) -> dict[str, str]:
         """States of Slurm nodes by name."""
         command = ("sinfo", "-h", "-N", "-o", "%N %t")
-        said = self.kubectl("exec", "controller-0", "-c", "slurmctld", "--", *command)
+        said = self.kubectl("exec", self.slurmctld, "-c", "slurmctld", "--", *command)
         return dict(line.split()[:2] for line in said.splitlines())
 
     def until_idle(self, count: int) -> None:
         """Wait until so many workers are idle, and no others are there."""
-        wanted = {f"worker-{ordinal}": "idle" for ordinal in range(count)}
-        eventually(f"{count} workers are idle", lambda: self.nodes() == wanted, START_S)
+        self.until_workers({f"worker-{ordinal}" for ordinal in range(count)})
+
+    def until_workers(self, names: Collection[str]) -> None:
+        """Wait until these Slurm nodes are idle, and no others are there."""
+        wanted = dict.fromkeys(names, "idle")
+        eventually(f"idle are {sorted(names)}", lambda: self.nodes() == wanted, START_S)

@@ -147,6 +147,7 @@ def _mount(folder: Path, plan: Plan) -> None:
         Path(root + inside).mkdir(parents=True, exist_ok=True)
         linux.mount(source, root + inside, flags=linux.MS_BIND)
     _hide_sysctls(folder / "sysctl", Path(root))
+    _allow_user_namespaces(folder, root)
     linux.enter_root(root)
     # Pods may ask for mounts that come and go while they run.
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_SHARED)
@@ -158,6 +159,21 @@ def _hide_sysctls(folder: Path, root: Path) -> None:
         target = root / "proc/sys" / source.name.replace(".", "/")
         if target.exists():
             linux.mount(str(source), str(target), flags=linux.MS_BIND)
+
+
+def _allow_user_namespaces(folder: Path, root: str) -> None:
+    """Let pods have a user namespace of their own (`hostUsers: false`).
+
+    The kernel permits a new /proc there only beside one that nothing covers, as sysctls cover the
+    node's. Volumes are id-mapped, and overlay cannot be: workers of a SlurmCluster mount /boot.
+    Sources: mount_too_revealing() of the kernel, mount_setattr(2).
+    """
+    proc, boot = Path(root, "run/proc"), folder / "boot"
+    proc.mkdir()
+    linux.mount("proc", str(proc), "proc")
+    boot.mkdir(exist_ok=True)
+    Path(root, "boot").mkdir(exist_ok=True)
+    linux.mount(str(boot), f"{root}/boot", flags=linux.MS_BIND)
 
 
 def _pidfd(owner: tuple[int, int]) -> int:

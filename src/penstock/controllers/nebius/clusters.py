@@ -8,8 +8,10 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.observed.cluster_state import PartitionOverrides
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
 from penstock.decide.config.conditions import has_worked
+from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.inputs import ClusterInputs, Images
@@ -21,10 +23,14 @@ from penstock.translate.nebius.worker_set import node_set_workers
 
 
 class NebiusClusters:
-    """Builds the inputs of all SlurmClusters. Reading is synchronous and sends nothing."""
+    """Builds the inputs of all SlurmClusters. Reading is synchronous and sends nothing.
+
+    `overrides` are state that changes of partitions write, and only read here.
+    """
 
     def __init__(self, caches: NebiusCaches, images: Images, cluster_domain: str) -> None:
         self.caches = caches
+        self.overrides = StateByUid(caches.clusters, PartitionOverrides)
         self._images = images
         self._cluster_domain = cluster_domain
 
@@ -42,13 +48,17 @@ class NebiusClusters:
 
     def config(self, cluster: SlurmCluster) -> ConfigInputs:
         """What configuration files are rendered from."""
+        overrides = self.overrides.of(cluster)
         return ConfigInputs(
             cluster=cluster,
             node_sets=self.node_sets(cluster),
             prefix=self.prefix(cluster),
             version=self.release(cluster),
             published=self.published(cluster),
-            in_effect=self.partitions_in_effect(cluster),
+            in_effect=overrides.sent or self.partitions_in_effect(cluster),
+            freed=overrides.freed,
+            rejected_partitions=overrides.kept,
+            slurm_conf=overrides.slurm_conf if overrides.kept else "",
         )
 
     def worker_set(self, node_set: NodeSet) -> WorkerSet:

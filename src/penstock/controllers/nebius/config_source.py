@@ -12,19 +12,21 @@ from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.decide.config.transaction import Version
 from penstock.render.config.content import content_hash
 from penstock.render.nebius.config.files import files, own_hash
+from penstock.render.nebius.config.inputs import ConfigInputs
 from penstock.render.nebius.volumes import cluster_volume
 from penstock.slurm import versions
 from penstock.translate.nebius.cluster import MARKS
 
 
 class ClusterConfig(ConfigSource):
-    """That of one version of a SlurmCluster."""
+    """That of one version of a SlurmCluster; `inputs` are what its files are rendered from."""
 
-    def __init__(self, cluster: SlurmCluster, clusters: NebiusClusters) -> None:
+    def __init__(
+        self, cluster: SlurmCluster, inputs: ConfigInputs, clusters: NebiusClusters
+    ) -> None:
         self._cluster = cluster
         self._clusters = clusters
-        self.inputs = clusters.config(cluster)
-        """What the files are rendered from."""
+        self.inputs = inputs
         self.object = cluster
         self.marks = MARKS
         self.status = cluster.status

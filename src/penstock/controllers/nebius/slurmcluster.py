@@ -51,7 +51,7 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.runtime.reconciler import Reconciler, soonest
-from penstock.controllers.runtime.signals import SLURM
+from penstock.controllers.runtime.signals import PARTITIONS_PENDING, SLURM
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.render.nebius.cluster import (
@@ -129,7 +129,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         Watch(CLAIMS, cluster_of_worker),
         Watch(NODES, clusters_on_node, node_matters),
     )
-    signals = (Signal(SLURM, same_key),)
+    signals = (Signal(SLURM, same_key), Signal(PARTITIONS_PENDING, same_key))
 
     def __init__(self, context: NebiusContext) -> None:
         super().__init__(context)
@@ -211,6 +211,10 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             self._slurmctld.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
+
+    def outdated(self, obj: SlurmCluster) -> frozenset[str]:
+        """That of partitions which are gone by now."""
+        return self._slurmctld.outdated(obj)
 
     def status(self, obj: SlurmCluster) -> Status:
         """Phase, counts, and what is known of slurmctld."""

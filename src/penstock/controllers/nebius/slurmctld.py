@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
@@ -15,17 +15,22 @@ from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.nebius.config_source import ClusterConfig
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.partition_source import ClusterPartitions
+from penstock.controllers.partition.changes import PartitionChanges
+from penstock.controllers.partition.state import State as PartitionState
 from penstock.controllers.runtime.report import Events
 from penstock.decide.config import conditions as config_findings
 from penstock.decide.config.conditions import has_worked
 from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
 from penstock.decide.config.triggers import TriggerStep, is_pending
+from penstock.decide.partition.retention import DRAINING
 from penstock.decide.pod.workload import workload
 from penstock.render.nebius.cluster import slurmctld as render
 from penstock.render.nebius.config import config_maps
 from penstock.render.nebius.config.left_out import left_out
 from penstock.render.nebius.config.slurm_conf import retained_partitions
 from penstock.render.nebius.inputs import ClusterInputs
+from penstock.slurm.conf.includes import SLURM_CONF, resolved
 from penstock.translate.nebius.cluster import MARKS
 
 _VOLUMES = "spec.slurmNodes.controller.volumes"
@@ -51,6 +56,14 @@ class ClusterSlurmctld:
         self._configuration = ConfigTransaction(context, SLURM_CLUSTERS)
         self._triggers = Triggers(context.client)
         self._releases = Releases(context, SLURM_CLUSTERS, context.connections, self._configuration)
+        self._partitions = PartitionChanges(
+            ClusterPartitions(context.clusters),
+            context.states(SLURM_CLUSTERS, PartitionState),
+            context.connections,
+            context.client.clock,
+            context.signals,
+        )
+        self._partitions.reads = self._configuration.reads
 
     def begin(self, obj: SlurmCluster) -> None:
         """Forget the decision of the last reconcile."""
@@ -65,7 +78,8 @@ class ClusterSlurmctld:
         `runs` is about its pod. A StatefulSet that does not exist is created once it `may_start`.
         Raises KubeError.
         """
-        source, state = ClusterConfig(obj, self._clusters), self._states.of(obj)
+        brought = await self._partitions.apply(obj, self._events)
+        source, state = ClusterConfig(obj, brought.cluster, self._clusters), self._states.of(obj)
         worked = has_worked(obj.status.conditions)
         noted = self._triggers.noted(source, worked=worked)
         if noted != obj.status.triggers:
@@ -76,11 +90,12 @@ class ClusterSlurmctld:
             worked=worked,
             runs=runs,
             ask=asked,
-            live=False,
+            live=brought.live,
             parser=self._releases.parser(obj.metadata.key),
         )
         self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
         state.decision, state.wanted = decision, view.candidate.hash
+        await self._verify(obj, source, view, decision)
         await self._write(obj, source, view, decision)
         manifest, refused = render.stateful_set(cluster), list[Finding]()
         live = self._objects.live(manifest)
@@ -98,11 +113,32 @@ class ClusterSlurmctld:
         held = (
             retained_partitions(source.inputs) if decision.stage in _REJECTED else frozenset[str]()
         )
+        draining = filter(None, [self._partitions.held(obj)])
         return [
             *refused,
             *config_findings.findings(decision, view.candidate.data, held),
+            *self._partitions.findings(obj),
+            *draining,
             *left_out(source.inputs),
         ]
+
+    async def _verify(
+        self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
+    ) -> None:
+        """Compare slurmctld's partitions with its file before that is the last known good one."""
+        if view.startup is not None and view.last_known_good is not None:
+            startup, good = (
+                replace(one, data={SLURM_CONF: resolved(one.data)})
+                for one in (view.startup, view.last_known_good)
+            )
+            self._partitions.expect(obj, startup, good)
+        if decision.stage is Stage.EFFECTIVE or decision.stage in _REJECTED:
+            await self._partitions.prove(obj, source.inputs, self._events)
+
+    def outdated(self, obj: SlurmCluster) -> frozenset[str]:
+        """Types of conditions that describe the cluster no longer."""
+        held = self._partitions.held(obj) is not None
+        return frozenset[str]() if held else frozenset({DRAINING})
 
     async def _write(
         self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep

@@ -1,4 +1,4 @@
-"""Temporary overrides of one Controller's declaration that rendering its cluster must respect."""
+"""Temporary overrides of one cluster's declaration that rendering it must respect."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ class PartitionOverrides:
     slurm_conf: str = ""
     freed: frozenset[str] = frozenset()
     """Partitions that may leave slurm.conf, as no job is in them."""
+    sent: str = ""
+    """A slurm.conf with the partitions that slurmctld was sent since its file; empty for none."""
 
 
 @dataclass(slots=True)

@@ -130,7 +130,7 @@ class SlinkyClusters:
             partitions=self.caches.partitions_of.get(controller.metadata.key),
             rejected_partitions=overrides.kept,
             slurm_conf=overrides.slurm_conf if overrides.kept else "",
-            in_effect=self.partitions_in_effect(controller),
+            in_effect=overrides.sent or self.partitions_in_effect(controller),
             freed=overrides.freed,
         )
 

@@ -127,15 +127,20 @@ class PartitionChanges(Generic[K, C]):
         key, source = obj.metadata.key, self._source
         state, overrides = self._states.of(obj), source.overrides(obj)
         overrides.freed = state.freed
+        old = source.startup_conf(obj)
+        overrides.sent = _in_no_file(state, old)
         cluster = source.keeping(source.cluster(obj), frozenset())
         invalid = render.invalid(source.model(cluster))
-        old = source.startup_conf(obj)
         if old is None or source.is_external(obj):
             overrides.kept, overrides.slurm_conf = frozenset(), ""
             return AppliedPartitions(cluster)
         wanted = self._wanted(cluster, state, old, invalid)
         self._tidy(state, old, wanted)
         overrides.freed = state.freed
+        if overrides.sent and not state.sent:
+            overrides.sent = ""
+            cluster = source.keeping(source.cluster(obj), frozenset())
+            wanted = self._wanted(cluster, state, old, invalid)
         link = self._connections.get(key)
         accepted, text = cluster, wanted
         if (found := source.accepted(obj)) is not None:
@@ -265,6 +270,11 @@ class PartitionChanges(Generic[K, C]):
             # slurmctld reads the declaration with the file, even if it rejected a REST call.
             if one.declared != now.get(name) or one.declared == before.get(name):
                 del state.rejected[name]
+
+
+def _in_no_file(state: State, old: str | None) -> str:
+    """What slurmctld was sent since its file: a job may be in a partition that no file has yet."""
+    return state.base(old) if old is not None and state.sent else ""
 
 
 def _conf(version: Version) -> str:

@@ -223,6 +223,23 @@ def test_a_rejected_partition_stays_as_it_is_in_its_file(current: Any):
     assert "MaxTime=1" in files(new)["slurm_k8s_extra.conf.noedit"]
 
 
+def test_a_rejected_partition_is_as_slurmctld_has_it_wherever_it_is_declared(current: Any):
+    old = current({**raw("PartitionName=a Nodes=ALL MaxTime=1"), CUSTOM: ""})
+    new = current(
+        {**raw("PartitionName=b Nodes=ALL MaxTime=x"), CUSTOM: "PartitionName=a MaxTime=y"},
+        published=files(old),
+        rejected_partitions=frozenset({"a", "b"}),
+        slurm_conf="PartitionName=a Nodes=ALL MaxTime=2\nPartitionName=b Nodes=ALL MaxTime=3\n",
+    )
+    found = files(new)
+    assert {name: one.keys["maxtime"] for name, one in declared_in(resolved(found)).items()} == {
+        "a": "2",
+        "b": "3",
+    }
+    assert declared_in(found["slurm_base.conf.noedit"]).keys() == {"a", "b"}
+    assert "PartitionName" not in found["slurm_k8s_extra.conf.noedit"]
+
+
 def test_the_users_lines_count_last_and_the_key_for_slurmrestd_stays(current: Any):
     """D49: slurmrestd is off and there is no accounting."""
     custom = "KillWait=9\nAuthAltParameters=disable_token_creation\nSlurmUser=root\n"

@@ -26,9 +26,10 @@ class ConfigInputs:
     topology.conf, empty without one.
 
     `published` are the files in force, empty before the first ones: numbers that must not shrink
-    are read from them, and partitions in `rejected_partitions` stay as they are there. `in_effect`
-    is a slurm.conf with all partitions in which jobs may be, with its includes resolved. Those that
-    it has and nobody declares stay, drained, unless they are in `freed`.
+    are read from them. Partitions in `rejected_partitions` stay as they are in `slurm_conf`, or as
+    they are published when that is empty. `in_effect` is a slurm.conf with all partitions in which
+    jobs may be. Those that it has and nobody declares stay, drained, unless they are in `freed`.
+    Both texts have their includes resolved.
     """
 
     cluster: SlurmCluster
@@ -41,6 +42,7 @@ class ConfigInputs:
     in_effect: str = ""
     freed: frozenset[str] = frozenset()
     rejected_partitions: frozenset[str] = frozenset()
+    slurm_conf: str = ""
 
     @property
     def name(self) -> str:

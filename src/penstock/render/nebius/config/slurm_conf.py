@@ -7,6 +7,7 @@ them in the jail. slurm.conf(5): of a key given twice the last value counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +20,7 @@ from penstock.slurm.conf.document import Document, joined
 from penstock.slurm.conf.includes import FOLDER, SLURM_CONF, resolved
 from penstock.slurm.daemons import SLURMD_PORT
 from penstock.slurm.partition.declaration import copy_partitions
+from penstock.slurm.partition.declaration import partition_lines as partition_lines_of
 from penstock.slurm.partition.retention import removed_partitions, retained_lines
 
 _PARTITIONS: Final = "PARTITIONS"
@@ -50,10 +52,26 @@ def slurm_conf_files(inputs: ConfigInputs) -> dict[str, str]:
     found = _files(inputs, ())
     if retained := retained_lines(inputs.in_effect, resolved(found), inputs.freed):
         found = _files(inputs, retained)
-    if inputs.rejected_partitions:
-        for file in found:
-            old = inputs.published.get(file, "")
-            found[file] = copy_partitions(old, found[file], inputs.rejected_partitions)
+    return _with_rejected(inputs, found) if inputs.rejected_partitions else found
+
+
+def _with_rejected(inputs: ConfigInputs, files: Mapping[str, str]) -> dict[str, str]:
+    """The files with rejected partitions as slurmctld has them, each in the file where it was.
+
+    One that was in no file is where it is declared now.
+    """
+    text = inputs.slurm_conf or resolved(inputs.published)
+    before = {file: partition_lines_of(inputs.published.get(file, "")) for file in files}
+    now = {file: partition_lines_of(one) for file, one in files.items()}
+    homes = {
+        name: next((file for at in (before, now) for file in files if name in at[file]), "")
+        for name in inputs.rejected_partitions
+    }
+    found: dict[str, str] = {}
+    for file, one in files.items():
+        here = {name for name, home in homes.items() if home == file}
+        rest = copy_partitions("", one, homes.keys() - here)
+        found[file] = copy_partitions(text, rest, here)
     return found
 
 

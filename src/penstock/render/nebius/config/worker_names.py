@@ -56,7 +56,10 @@ def feature_lines(inputs: ConfigInputs, text: str) -> list[str]:
 
 
 def partition_specs(inputs: ConfigInputs, text: str) -> tuple[PartitionSpec, ...]:
-    """Partitions of a text with workers one by one, for who gives these nodes their feature."""
+    """Partitions of a text with workers one by one, for who gives these nodes their feature.
+
+    Their other node sets and nodes are in `nodes` as well.
+    """
     meta = inputs.cluster.metadata
     return tuple(
         PartitionSpec(
@@ -65,7 +68,7 @@ def partition_specs(inputs: ConfigInputs, text: str) -> tuple[PartitionSpec, ...
             created=meta.creation_timestamp or "",
             is_deleting=False,
             is_valid=True,
-            nodes=found.workers,
+            nodes=(*_others(name, found.nodes), *found.workers),
             worker_sets=(),
             selector=None,
             settings={},
@@ -73,6 +76,10 @@ def partition_specs(inputs: ConfigInputs, text: str) -> tuple[PartitionSpec, ...
         for name, found in _named(text, _dynamic_sets(inputs))
         if found.workers
     )
+
+
+def _others(partition: str, nodes: str) -> list[str]:
+    return [word for word in hostlist.split(nodes) if word != node_set(partition)]
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,234 @@
+"""A SlurmCluster of the current shape, whose workers NodeSets declare, on a real kubelet."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e_kit.images import give_all
+from e2e_kit.site import Site, eventually
+from e2e_kit.slurmcluster import SlurmClusterSite
+from penstock.local.errors import LocalError
+from penstock.local.images import build_jail
+
+EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster-nodesets.yaml"
+BOTH = frozenset({"small-0", "large-0"})
+MAIN = {"name": "main", "isAll": True, "config": "Default=YES"}
+SMALL = {"name": "small", "nodeSetRefs": ["small"], "config": "MaxTime=INFINITE"}
+LARGE = {"name": "large", "nodeSetRefs": ["large"], "config": "MaxTime=INFINITE"}
+
+
+@pytest.fixture(scope="module")
+def cluster(site: Site) -> Generator[SlurmClusterSite]:
+    images = give_all(site.node, build_jail().values())
+    name = f"nodesets-{secrets.token_hex(2)}"
+    made = SlurmClusterSite(site, name, EXAMPLE.read_text(), images, workers=BOTH, prefix="cpu-")
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+def scale(cluster: SlurmClusterSite, name: str, count: int) -> None:
+    """Set the size of a NodeSet by its scale subresource."""
+    cluster.kubectl("scale", f"nodesets.slurm.nebius.ai/{name}", f"--replicas={count}")
+
+
+def patch(cluster: SlurmClusterSite, name: str, spec: dict[str, Any]) -> None:
+    """Merge into the spec of a NodeSet."""
+    cluster.kubectl(
+        "patch",
+        f"nodesets.slurm.nebius.ai/{name}",
+        "--type=merge",
+        "-p",
+        json.dumps({"spec": spec}),
+    )
+
+
+def job(cluster: SlurmClusterSite, *words: str) -> str:
+    """Output of srun in the jail, from the login pod."""
+    return cluster.run("cpu-login-0", "sshd", f"chroot /mnt/jail srun {' '.join(words)}")
+
+
+def partition(cluster: SlurmClusterSite, name: str) -> str:
+    """A partition in one line, as slurmctld has it; empty when it has none."""
+    try:
+        return cluster.scontrol("show", "partition", name, "-o")
+    except LocalError:
+        return ""
+
+
+def partitions(cluster: SlurmClusterSite, *wanted: dict[str, Any]) -> None:
+    """Declare these partitions, all others go."""
+    cluster.patch({"partitionConfiguration": {"configType": "structured", "partitions": wanted}})
+
+
+def test_it_comes_up_and_jobs_run_in_each_partition(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S085."""
+    figure(f"from objects to two idle workers of two NodeSets: {cluster.start_s:.1f} s")
+    assert job(cluster, "-p", "small", "hostname").split() == ["small-0"]
+    assert job(cluster, "-p", "large", "hostname").split() == ["large-0"]
+    assert len(job(cluster, "-p", "main", "-N2", "hostname").split()) == 2
+    assert job(cluster, "-C", "large", "hostname").split() == ["large-0"]
+
+
+def test_one_nodeset_is_scaled_out_and_in_and_its_partition_follows(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S085, S086."""
+    kept = {pod: cluster.uid(pod) for pod in BOTH}
+    began = time.monotonic()
+    scale(cluster, "large", 2)
+    cluster.until_workers(BOTH | {"large-1"})
+    figure(f"one worker more, until it is idle: {time.monotonic() - began:.1f} s")
+    assert sorted(job(cluster, "-p", "large", "-N2", "hostname").split()) == ["large-0", "large-1"]
+    scale(cluster, "large", 1)
+    eventually("its record is gone", lambda: cluster.nodes().keys() == BOTH, 120)
+    assert "TotalNodes=1 " in partition(cluster, "large")
+    assert {pod: cluster.uid(pod) for pod in BOTH} == kept
+
+
+def test_a_changed_partition_is_in_slurmctld_within_a_second(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S086."""
+    restarts = cluster.uid("cpu-controller-0")
+    spans: list[float] = []
+    for limit in ("5", "6", "7"):
+        partitions(cluster, MAIN, {**SMALL, "config": f"MaxTime={limit}"}, LARGE)
+        began = time.monotonic()
+        eventually(
+            "it is changed",
+            lambda m=limit: f"MaxTime=00:0{m}:00" in partition(cluster, "small"),
+            60,
+            0,
+        )
+        spans.append(time.monotonic() - began)
+    partitions(cluster, MAIN, SMALL, LARGE, {"name": "new", "nodeSetRefs": ["large"], "config": ""})
+    began = time.monotonic()
+    eventually("it is there", lambda: "Nodes=large-0" in partition(cluster, "new"), 60, 0)
+    spans.append(time.monotonic() - began)
+    figure("from a patch's end to a partition in scontrol: " + ", ".join(f"{s:.2f}" for s in spans))
+    assert cluster.uid("cpu-controller-0") == restarts
+
+
+def test_a_removed_partition_is_drained_and_gone_once_its_job_ended(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S086."""
+    number = cluster.run(
+        "cpu-login-0", "sshd", "chroot /mnt/jail sbatch --parsable -p new --wrap 'sleep 1000'"
+    ).strip()
+    eventually("it runs", lambda: "JobState=RUNNING" in cluster.scontrol("show", "job", number), 60)
+    partitions(cluster, MAIN, SMALL, LARGE)
+    eventually("it is drained", lambda: "State=DRAIN" in partition(cluster, "new"), 60)
+    eventually(
+        "the condition names it", lambda: number in cluster.condition("PartitionsDraining"), 60
+    )
+    assert "JobState=RUNNING" in cluster.scontrol("show", "job", number)
+    cluster.run("cpu-login-0", "sshd", f"chroot /mnt/jail scancel {number}")
+    eventually("it is gone", lambda: not partition(cluster, "new"), 60)
+    eventually("the condition is gone", lambda: not cluster.status("PartitionsDraining"), 60)
+
+
+def test_a_rejected_partition_is_reported_and_others_are_changed(cluster: SlurmClusterSite) -> None:
+    """S086."""
+    wrong = {**SMALL, "config": "MaxTime=6 QOS=nosuch"}
+    partitions(cluster, MAIN, wrong, {**LARGE, "config": "MaxTime=8"})
+    eventually(
+        "the reason is reported", lambda: "QOS=nosuch" in cluster.condition("ConfigApplied"), 60
+    )
+    eventually("others are changed", lambda: "MaxTime=00:08:00" in partition(cluster, "large"), 60)
+    partitions(cluster, MAIN, SMALL, LARGE)
+    eventually("it recovers", lambda: cluster.status("ConfigApplied") == "True", 60)
+    assert job(cluster, "-p", "small", "hostname").split() == ["small-0"]
+
+
+def test_a_changed_pod_field_replaces_the_pods_of_its_nodeset_alone(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S086."""
+    before = {pod: cluster.uid(pod) for pod in BOTH}
+    number = cluster.run(
+        "cpu-login-0", "sshd", "chroot /mnt/jail sbatch --parsable -p small --wrap 'sleep 1000'"
+    ).strip()
+    eventually("it runs", lambda: "JobState=RUNNING" in cluster.scontrol("show", "job", number), 60)
+    patch(cluster, "small", {"slurmd": {"customEnv": [{"name": "COLOUR", "value": "blue"}]}})
+    eventually("it is drained", lambda: cluster.nodes().get("small-0") in {"drng", "drain"}, 60)
+    assert cluster.uid("small-0") == before["small-0"]
+    cluster.run("cpu-login-0", "sshd", f"chroot /mnt/jail scancel {number}")
+    eventually("its pod is replaced", lambda: cluster.uid("small-0") != before["small-0"], 120)
+    cluster.until_workers(BOTH)
+    assert job(cluster, "-p", "small", "hostname").split() == ["small-0"]
+    assert cluster.uid("large-0") == before["large-0"]
+
+
+def test_workers_named_one_by_one_and_features_are_found_by_partitions(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S085."""
+    lines = [
+        "PartitionName=main Nodes=ALL Default=YES",
+        "PartitionName=single Nodes=large-0,small-0",
+        "PartitionName=late Nodes=large-[0,1]",
+        "PartitionName=sized Nodes=bigones",
+    ]
+    custom = f"{cluster.custom}NodeSet=bigones Feature=large\n"
+    cluster.patch(
+        {
+            "customSlurmConfig": custom,
+            "partitionConfiguration": {"configType": "custom", "rawConfig": lines},
+        }
+    )
+    eventually("both are in it", lambda: "TotalNodes=2 " in partition(cluster, "single"), 90)
+    eventually("one is in it", lambda: "TotalNodes=1 " in partition(cluster, "late"), 90)
+    assert "TotalNodes=1 " in partition(cluster, "sized")
+    assert job(cluster, "-p", "sized", "hostname").split() == ["large-0"]
+    scale(cluster, "large", 2)
+    eventually("the other joins", lambda: "TotalNodes=2 " in partition(cluster, "late"), 120)
+    scale(cluster, "large", 1)
+    eventually("it leaves", lambda: "TotalNodes=1 " in partition(cluster, "late"), 120)
+
+
+def test_the_default_partitions_have_all_workers(cluster: SlurmClusterSite) -> None:
+    """S085."""
+    cluster.patch(
+        {
+            "customSlurmConfig": cluster.custom,
+            "partitionConfiguration": {"configType": "default", "rawConfig": None},
+        }
+    )
+    eventually("main has both", lambda: "TotalNodes=2 " in partition(cluster, "main"), 60)
+    eventually("hidden has both", lambda: "TotalNodes=2 " in partition(cluster, "hidden"), 60)
+    assert len(job(cluster, "-N2", "hostname").split()) == 2
+    partitions(cluster, MAIN, SMALL, LARGE)
+    eventually("it is structured again", lambda: bool(partition(cluster, "large")), 60)
+
+
+def test_a_deleted_nodeset_is_drained_and_its_partition_is_empty(cluster: SlurmClusterSite) -> None:
+    """S085, S086."""
+    number = cluster.run(
+        "cpu-login-0", "sshd", "chroot /mnt/jail sbatch --parsable -p small --wrap 'sleep 1000'"
+    ).strip()
+    eventually("it runs", lambda: "JobState=RUNNING" in cluster.scontrol("show", "job", number), 60)
+    kept = cluster.uid("large-0")
+    cluster.kubectl("delete", "nodesets.slurm.nebius.ai/small", "--wait=false")
+    eventually("it is drained", lambda: cluster.nodes().get("small-0") in {"drng", "drain"}, 60)
+    assert "JobState=RUNNING" in cluster.scontrol("show", "job", number)
+    cluster.run("cpu-login-0", "sshd", f"chroot /mnt/jail scancel {number}")
+    eventually("its record is gone", lambda: cluster.nodes() == {"large-0": "idle"}, 120)
+    eventually("it is empty", lambda: "TotalNodes=0 " in partition(cluster, "small"), 60)
+    eventually(
+        "the condition names it", lambda: "small" in cluster.condition("NodeSetRefsResolved"), 60
+    )
+    assert job(cluster, "-p", "large", "hostname").split() == ["large-0"]
+    assert cluster.uid("large-0") == kept
