@@ -28,7 +28,8 @@ LARGE = {"name": "large", "nodeSetRefs": ["large"], "config": "MaxTime=INFINITE"
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
     images = give_all(site.node, build_jail().values())
     name = f"nodesets-{secrets.token_hex(2)}"
-    made = SlurmClusterSite(site, name, EXAMPLE.read_text(), images, workers=BOTH, prefix="cpu-")
+    text = EXAMPLE.read_text()
+    made = SlurmClusterSite(site, name, text, images, workers=BOTH, prefix="cpu-", name="cpu")
     try:
         made.up()
         yield made

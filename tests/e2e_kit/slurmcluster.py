@@ -26,6 +26,7 @@ class SlurmClusterSite:
         *,
         workers: Collection[str] = ("worker-0", "worker-1"),
         prefix: str = "",
+        name: str = NAME,
     ) -> None:
         for role, image in images.items():
             text = text.replace(f"localhost/penstock/{role}:26.05-0.1.0", image)
@@ -34,6 +35,7 @@ class SlurmClusterSite:
             text = text.replace(given, f"repository: {repository}, tag: {tag}")
         self.namespace, self._text, self._site = namespace, text, site
         self._workers = frozenset(workers)
+        self.name = name
         self.slurmctld = f"{prefix}controller-0"
         """The pod of slurmctld."""
         self.start_s = 0.0
@@ -65,12 +67,12 @@ class SlurmClusterSite:
 
     def get(self) -> Json:
         """The SlurmCluster."""
-        return json.loads(self.kubectl("get", "slurmcluster", NAME, "-o", "json"))
+        return json.loads(self.kubectl("get", "slurmcluster", self.name, "-o", "json"))
 
     def patch(self, spec: Mapping[str, Any]) -> None:
         """Merge into its spec."""
         body = json.dumps({"spec": spec})
-        self.kubectl("patch", "slurmcluster", NAME, "--type=merge", "-p", body)
+        self.kubectl("patch", "slurmcluster", self.name, "--type=merge", "-p", body)
 
     def status(self, type_: str) -> str:
         """The status of one of its conditions."""
