@@ -193,15 +193,20 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
 
         One that exists follows its spec whatever is done about the jail.
         """
-        logins = login.stateful_set(cluster)
-        logins, kept = claim_templates.keep(logins, self.objects.live(logins), _LOGIN_VOLUMES)
+        kept: list[Finding] = []
         for manifest in (
             *sconfigcontroller.objects(cluster),
             slurmrestd.deployment(cluster),
-            logins,
+            login.stateful_set(cluster),
         ):
-            if may_start or self.objects.live(manifest) is not None:
-                await self.objects.apply(obj, self.events, [manifest])
+            live = self.objects.live(manifest)
+            if live is None and not may_start:
+                continue
+            if manifest["kind"] == "StatefulSet":
+                # Right before it is applied: the claim templates of one that is deleted meanwhile
+                # must not come back with the next one.
+                manifest, kept = claim_templates.keep(manifest, live, _LOGIN_VOLUMES)
+            await self.objects.apply(obj, self.events, [manifest])
         return kept
 
     def requeue_after(self, obj: SlurmCluster) -> float | None:
