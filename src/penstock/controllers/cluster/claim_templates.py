@@ -46,7 +46,8 @@ def keep(
         words = (
             f"{field}: StatefulSet {live['metadata']['name']} lacks the claim templates "
             f"{list_some(lacking)}, which Kubernetes does not add to it, so its pods stay as they "
-            f"are. Run kubectl delete statefulset {live['metadata']['name']} --cascade=orphan"
+            f"are. Run kubectl delete statefulset {live['metadata']['name']}: the operator "
+            "recreates it with its pods"
         )
         findings = [Finding(False, "ClaimTemplateMissing", words)]
     elif differing:
