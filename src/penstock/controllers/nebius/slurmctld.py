@@ -113,7 +113,7 @@ class ClusterSlurmctld:
         held = (
             retained_partitions(source.inputs) if decision.stage in _REJECTED else frozenset[str]()
         )
-        draining = filter(None, [self._partitions.held(obj)])
+        draining = filter(None, [self._partitions.draining_finding(obj)])
         return [
             *refused,
             *config_findings.findings(decision, view.candidate.data, held),
@@ -137,7 +137,7 @@ class ClusterSlurmctld:
 
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
         """Types of conditions that describe the cluster no longer."""
-        held = self._partitions.held(obj) is not None
+        held = self._partitions.draining_finding(obj) is not None
         return frozenset[str]() if held else frozenset({DRAINING})
 
     async def _write(
