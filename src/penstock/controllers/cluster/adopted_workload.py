@@ -56,13 +56,13 @@ class WorkloadAdoption:
         if not self.is_foreign:
             return []
         if not self.keeps_pods:
-            told = "The pods are made as Penstock makes them"
-            return [Finding(True, "PodsReplaced", told, type=ADOPTED, inverted=True)]
-        told = (
-            "The pods stay as slurm-operator made them. They are replaced when what is declared of "
-            f"them changes, or when {marks.ADOPTED_PODS} is {marks.REPLACE}"
+            message = "The pods have Penstock's template"
+            return [Finding(True, "PodsReplaced", message, type=ADOPTED, inverted=True)]
+        message = (
+            "The pods stay as slurm-operator made them. They are replaced when their spec changes, "
+            f"or when {marks.ADOPTED_PODS} is {marks.REPLACE}"
         )
-        return [Finding(True, "PodsAsTheyWere", told, type=ADOPTED)]
+        return [Finding(True, "PodsAsTheyWere", message, type=ADOPTED)]
 
 
 def inspect(

@@ -75,7 +75,7 @@ class Backups:
         hash_, since = status.effective_config_hash, status.config_since
         stale = backups.outdated(MARKS, pods, hash_, since, self._client.clock.time())
         for pod in stale[:1]:
-            note = f"{pod.metadata.name} is made anew: a standby reads its files at its start only"
+            note = f"Recreating pod {pod.metadata.name}: a standby reads files only at start"
             await self._restarter.restart(controller, events, pod, note)
 
     async def retire(self, controller: Controller, events: Events) -> None:
@@ -116,7 +116,7 @@ class Backups:
         if SHARED in modes:
             return []
         told = (
-            f"spec.persistence.existingClaim: claim {name} is {', '.join(modes)}. slurmctld and "
+            f"spec.persistence.existingClaim: PVC {name} is {', '.join(modes)}. slurmctld and "
             f"its backups share their state: name one that is {SHARED}"
         )
         return [Finding(False, "ClaimNotShared", told)]

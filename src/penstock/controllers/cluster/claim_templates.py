@@ -51,12 +51,12 @@ def keep(
         )
         findings = [Finding(False, "ClaimTemplateMissing", words)]
     elif differing:
-        told = (
-            f"{field}: the claim stays as it was made ({', '.join(differing)}): Kubernetes "
-            "does not change claims of a StatefulSet. To enlarge one, edit the "
-            "PersistentVolumeClaim; for another one, delete the StatefulSet and the claim"
+        message = (
+            f"{field}: the PVC stays as it was made ({', '.join(differing)}): Kubernetes does "
+            "not change PVCs of a StatefulSet. To enlarge it, edit the PVC; for another one, "
+            "delete the StatefulSet and the PVC"
         )
-        findings = [Finding(True, "ClaimKept", told)]
+        findings = [Finding(True, "ClaimKept", message)]
     return {**manifest, "spec": spec}, findings
 
 

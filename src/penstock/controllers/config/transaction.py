@@ -176,7 +176,7 @@ class ConfigTransaction:
         for pod in source.slurmctld_pods():
             meta = pod.metadata
             if not meta.deleting and stuck(pod, SLURMCTLD, revision):
-                note = f"{meta.name} could not start; it is made anew as it is declared now"
+                note = f"Recreating pod {meta.name} with the current template: it could not start"
                 await self._restarter.restart(source.object, events, pod, note)
                 return
             if handed and (source.persistent or not worked):
@@ -241,7 +241,7 @@ class ConfigTransaction:
                 note = f"Recreating pod {name}: {decision.recreate}"
             else:
                 named = ", ".join(str(one) for one in decision.plan.items) or "its configuration"
-                note = f"{name} is made anew: slurmctld has to restart for {named}"
+                note = f"Recreating pod {name}: slurmctld has to restart for {named}"
             await self._restarter.restart(source.object, events, pod, note)
 
     def requeue_after(self, obj: KubeObject, stage: Stage) -> float | None:

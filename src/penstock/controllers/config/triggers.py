@@ -62,7 +62,7 @@ class Triggers:
             await self._mark(pods[0], found.mark)
         for pod in pods:
             if pod.metadata.uid in found.delete and not pod.metadata.deleting:
-                note = f"{pod.metadata.name} is made anew: a restart was asked for by an annotation"
+                note = f"Recreating pod {pod.metadata.name}: an annotation requests a restart"
                 await self._restarter.restart(obj, events, pod, note)
         emit_results(obj, before, events, found)
         return found

@@ -129,7 +129,7 @@ class WorkerSetEngine:
                 findings += await source.findings(view, connection)
         except REFUSED as error:
             rejected = error
-            other = Finding(False, "Refused", f"The API server refused it: {error}")
+            other = Finding(False, "Refused", f"The API server rejected it: {error}")
             findings.insert(0, pod_security.finding(str(error)) or other)
         delays = [
             planned.requeue_after,

@@ -33,7 +33,7 @@ class PvcWriter:
             # A PVC of that name that somebody created beforehand serves as well.
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(CLAIMS, manifest)
-                note = f"Created claim {meta['name']}"
+                note = f"Created PVC {meta['name']}"
                 self._events.normal(source.object, "SuccessfulCreate", note, "Create")
 
     async def own(self, source: WorkerSource, action: SetPvcOwners) -> None:

@@ -78,7 +78,7 @@ class PartitionCalls(Generic[C]):
             state.lines[change.name] = context.text
             done.append(change.name)
             if over:
-                words = f"Put back with what was declared: {describe_drift(change.name, over)}"
+                words = f"Reverted with a declared change: {describe_drift(change.name, over)}"
                 context.events.warning(context.obj, "PartitionReverted", words, "Configure")
         if done:
             context.events.normal(

@@ -108,7 +108,7 @@ class PartitionChanges(Generic[K, C]):
         members = self.calls.members(cluster, link)
         back = await verifier.verify(text, link, members, revert)
         if back:
-            words = f"slurmctld had read its files meanwhile: told again of {', '.join(back)}"
+            words = f"slurmctld had read older files: changed again partition {', '.join(back)}"
             events.normal(obj, "PartitionUpdated", words, "Configure")
         if verifier.waiting:
             self._requeue(key, SOON_S)

@@ -64,7 +64,9 @@ class Rollbacks:
             except (ConflictError, NotFoundError):
                 return True
             except (BadRequestError, InvalidError, ForbiddenError) as error:
-                back = Rollback(value, back.number, back.name, why=f"it was refused: {error}")
+                back = Rollback(
+                    value, back.number, back.name, why=f"the API server rejected it: {error}"
+                )
         if back.why:
             try:
                 await self._write(source, Rollback(value))

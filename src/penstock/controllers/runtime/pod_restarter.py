@@ -59,7 +59,7 @@ class PodRestarter:
         had = meta.annotations.get(marks.CONFIG_HASH)
         if meta.deleting or had in (None, wanted) or not crashed(pod, container):
             return False
-        note = f"{container} of {meta.name} had ended; its pod is made anew with the changed files"
+        note = f"Recreating pod {meta.name} with the changed files: {container} had ended"
         await self.restart(of, events, pod, note)
         return True
 

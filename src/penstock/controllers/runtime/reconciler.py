@@ -159,7 +159,7 @@ class Reconciler(StatusWriter[T]):
                 findings = await self.reconcile_object(obj)
             except REFUSED as error:
                 rejection = error
-                findings = [Finding(False, "Refused", f"The API server refused it: {error}")]
+                findings = [Finding(False, "Refused", f"The API server rejected it: {error}")]
         await self.write(obj, findings, self.status(obj))
         if rejection is not None:
             raise rejection

@@ -128,7 +128,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         "--propagated-node-conditions",
         default="",
         metavar="TYPES",
-        help="comma-separated; conditions of Kubernetes nodes that are told as a drain's reason",
+        help="comma-separated; conditions of Kubernetes nodes that a drain's reason names",
     )
     _add_webhooks(parser, environment)
     add("--log-level", "--zap-log-level", default="info", type=_level, choices=LEVELS)

@@ -142,7 +142,7 @@ class AccountingReconciler(Reconciler[Accounting]):
         end = await self._port_probe.probe(obj.metadata.namespace, host, port)
         found = closed(end, "slurmdbd", host, port)
         self._states.of(obj).requeue_s = SELDOM_S if found is None else AGAIN_S
-        return [found or Finding(True, "External", f"slurmdbd is outside, at {host}:{port}")]
+        return [found or Finding(True, "External", f"slurmdbd is external, at {host}:{port}")]
 
     async def _check(self, obj: Accounting, pod: Pod, runs: Finding, wanted: str) -> list[Finding]:
         """Return findings from slurmdbd's log, which is read only while a state is unknown."""
@@ -178,8 +178,8 @@ class AccountingReconciler(Reconciler[Accounting]):
             return []
         if report.rejected == wanted:
             state.requeue_s = AGAIN_S
-            told = f"slurmdbd refuses its slurmdbd.conf and keeps the one it has: {report.words}"
-            return [Finding(False, "ConfigRefused", told)]
+            message = f"slurmdbd rejects its slurmdbd.conf and keeps the one it has: {report.words}"
+            return [Finding(False, "ConfigRefused", message)]
         state.requeue_s = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
         if not report.effective and waited < REFRESH_S:
             # Its container has only just started, and will print its file's hash in a moment.

@@ -69,5 +69,5 @@ def _external_key_missing(path: str, ref: SecretKeySelector, space: str) -> str:
     """Return why a key is not generated: the external slurmctld has one already."""
     return (
         f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace {space}. "
-        "Put the key of the outside slurmctld there, or name the Secret that has it"
+        "Put the key of the external slurmctld there, or name the Secret that has it"
     )

@@ -33,7 +33,8 @@ def require_cluster(clusters: SlinkyClusters, member: ClusterMember) -> ClusterI
         return Finding(
             None,
             "ControllerInvalid",
-            f"Controller {name} is wrong as it is declared ({wrong[0]}): nothing is changed for it",
+            f"Controller {name} is invalid ({wrong[0]}); reconciliation is paused until it is "
+            "fixed",
         )
     cluster = clusters.cluster(controller)
     if not (cluster.slurm_key_hash and cluster.jwt_key_hash):

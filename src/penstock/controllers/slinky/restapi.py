@@ -102,7 +102,7 @@ class RestApiReconciler(Reconciler[RestApi]):
         seconds, names = kept
         if names and not self._states.of(obj).is_kept:
             self._states.of(obj).is_kept = True
-            note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is outside"
+            note = f"Kept until the workers of NodeSet {names} are drained: slurmctld is external"
             self.events.normal(obj, "DeletionWaits", note, "Finalize")
         return Result(requeue_after=seconds)
 

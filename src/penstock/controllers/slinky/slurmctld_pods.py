@@ -50,7 +50,7 @@ class SlurmctldPods:
             return []
         pod = accounting.in_vain(found, pods, self._client.clock.time())
         if pod is not None and not _has_state_in_pod(controller):
-            note = f"{pod.metadata.name} is made anew: slurmdbd, for which it waited, is there"
+            note = f"Recreating pod {pod.metadata.name}: slurmdbd, for which it waited, is up"
             await self._restarter.restart(controller, self._events, pod, note)
         return accounting.waits(found)
 

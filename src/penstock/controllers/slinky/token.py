@@ -95,7 +95,7 @@ class TokenReconciler(Reconciler[Token]):
         if secret is not None and secret.immutable and (obj.spec.refresh or wanted != text):
             await self.objects.remove(obj, self.events, "Secret", ref.name)
             if _ours(obj, secret):
-                return [Finding(None, "TokenMissing", f"Secret {ref.name} is being made anew")]
+                return [Finding(None, "TokenMissing", f"Secret {ref.name} is being recreated")]
         await self.objects.apply(obj, self.events, [render.secret(obj, wanted)])
         if wanted != text and verdict.reason not in _SHOWN_BY_THE_SECRET:
             note = f"A new token of {obj.spec.username} is in Secret {ref.name}: {verdict.words}"

@@ -88,7 +88,7 @@ def test_a_larger_claim_is_told_and_the_rest_of_the_declaration_acts() -> None:
         spec = {"persistence": larger, "extraConf": "MinJobAge=3\n"}
         lab.patch(f"{GROUP}/controllers/slurm", {"spec": spec})
         await lab.until(lambda: "MinJobAge=3\n" in lab.slurm_conf())
-        await lab.until(lambda: "the claim stays" in lab.says("controllers", "slurm")[2])
+        await lab.until(lambda: "the PVC stays" in lab.says("controllers", "slurm")[2])
         await lab.ready("controllers", "slurm")
         found = lab.world.find("apps/statefulsets", "slurm-controller")
         assert found is not None

@@ -71,7 +71,7 @@ def test_workers_and_slurmrestd_are_led_to_an_outside_slurmctld_and_nothing_is_m
         process = lab.world.operator()
         try:
             await lab.until(lambda: lab.says("controllers", "slurm")[1] == "SecretNotFound")
-            assert "key of the outside slurmctld" in lab.says("controllers", "slurm")[2]
+            assert "key of the external slurmctld" in lab.says("controllers", "slurm")[2]
             assert lab.world.server.objects("/secrets", SPACE) == []
             keys(lab)
             await lab.ready("controllers", "slurm")

@@ -72,7 +72,7 @@ def test_a_job_of_an_external_slurmctld_ends_before_its_worker_goes(order: tuple
         await lab.until(lambda: "DRAIN" in lab.world.slurm.ctld.nodes["compute-0"].flags)
         await asyncio.sleep(2 * PATIENCE_S)
         assert lab.uid("compute-0") == worker
-        assert "goes on" in lab.says("nodesets", "compute")[2]
+        assert "keeps running" in lab.says("nodesets", "compute")[2]
         lab.world.slurm.finish(job)
         await lab.until(lambda: not lab.uid("compute-0") and gone(lab))
         assert "compute-0" not in lab.world.slurm.ctld.nodes
