@@ -73,8 +73,10 @@ storm: venv ## kill and freeze everything at random while jobs flow (MINUTES=30 
 cert-manager: venv ## the chart's certificate by a real cert-manager, which is compiled for it (some ten minutes)
 	.venv/bin/pytest -s tests/e2e/cert_manager.py
 
-plans: venv ## play fault plans on all cores, for as long as you like (COUNT=10000 SEED=1)
-	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going
+plans: venv ## play fault plans on all cores, also of SlurmClusters (COUNT=10000 SEED=1)
+	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going; kept=$$?; \
+	PYTHONPATH=tests $(PY) -m fault_plans --nebius --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 3) / 4)) \
+		--keep-going && exit $$kept
 
 demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEXT=name for a cluster of yours, RESET=1)
 	.venv/bin/penstock demo up $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CONTEXT),--context $(CONTEXT)) $(if $(REGISTRY),--registry $(REGISTRY)) \

@@ -36,6 +36,13 @@ def main() -> int:
         const="tiny",
         help="plans of clusters with workers of a second, tiny API",
     )
+    add(
+        "--nebius",
+        dest="kind",
+        action="store_const",
+        const="nebius",
+        help="plans of SlurmClusters",
+    )
     add("--keep-going", action="store_true", help="play on after a broken promise")
     add("--logs", action="store_true", help="show each plan and the operator's logs, in order")
     args = parser.parse_args()

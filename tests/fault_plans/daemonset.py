@@ -44,8 +44,7 @@ def wanted(server: ApiServer, nodeset: Json) -> int:
     """How many workers a NodeSet shall have; of machines of one name only one has one."""
     if is_daemon(nodeset):
         return len(set(places(server).values()))
-    replicas: int = nodeset["spec"]["replicas"]
-    return replicas
+    return worker_sets.replicas(server, nodeset)
 
 
 def workers(server: ApiServer, nodeset: Json) -> list[Json]:
@@ -63,7 +62,7 @@ def workers(server: ApiServer, nodeset: Json) -> list[Json]:
 
 def of_mode(pods: list[Json], nodeset: Json) -> list[Json]:
     """Those pods that were made in the mode that a NodeSet has now."""
-    if worker_sets.is_crew(nodeset):
+    if worker_sets.is_crew(nodeset) or worker_sets.is_nebius(nodeset):
         return pods
     mode = nodeset["spec"].get("scalingMode") or "StatefulSet"
     return [pod for pod in pods if pod["metadata"]["labels"].get(SCALING_MODE) == mode]

@@ -17,8 +17,10 @@ from fault_plans.actions import adopted_cluster as left
 from fault_plans.actions import key_rotation as rotation
 from fault_plans.actions import scheduled_updates as upkeep
 from fault_plans.actions.faults import MISHAPS
+from fault_plans.actions.nebius import NEBIUS_ACTS
 from fault_plans.actions.users import ACTS
 from fault_plans.hybrid import HYBRID
+from fault_plans.nebius import OF_NEBIUS
 
 DRAWN = {**ACTS, **MISHAPS}
 """What all plans are drawn from; one more would make each of them another one."""
@@ -41,7 +43,8 @@ HAPPENINGS = {
     **DRAWN,
     **{name: one for family in FAMILIES for name, one in family.happenings.items()},
     **HYBRID,
+    **OF_NEBIUS,
 }
 """All that happens in plans, by name."""
-USERS = frozenset((*ACTS, *HYBRID)).union(*(family.users for family in FAMILIES))
+USERS = frozenset((*ACTS, *HYBRID, *NEBIUS_ACTS)).union(*(family.users for family in FAMILIES))
 """Happenings that are left where nothing goes wrong."""

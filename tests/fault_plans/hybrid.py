@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from fault_plans.actions.faults import MISHAPS
 from fault_plans.actions.users import ACTS, again
+from fault_plans.kinds import path_of
 from fault_plans.plan import Happening, Plan, draw
 from fault_plans.random_source import Dice
-from fault_plans.world import World, path_of
+from fault_plans.world import World
 
 APART = 16 << 40
 """Added to a seed for dice of its own."""

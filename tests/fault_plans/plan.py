@@ -59,6 +59,8 @@ class Layout:
     """Whether each slurmctld is external."""
     tiny: bool = False
     """Whether the workers are of the tiny API, instead of NodeSets."""
+    nebius: str = ""
+    """Shape of the SlurmClusters that there are instead of Controllers; empty for none."""
 
 
 LAYOUTS = (

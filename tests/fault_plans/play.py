@@ -17,9 +17,11 @@ from fault_plans.actions import key_rotation as rotation
 from fault_plans.actions import partitioned
 from fault_plans.actions.adopted_cluster import RUNS_S
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS, USERS
+from fault_plans.nebius_world import NebiusWorld
 from fault_plans.plan import Layout, Plan, Step, draw
 from fault_plans.promises import accounting_and_tokens as served
 from fault_plans.promises import final_state as expected
+from fault_plans.promises import nebius_state
 from fault_plans.promises.auth_keys import Lockouts
 from fault_plans.world import Declared, World
 from penstock.simulation.event_loop import StuckError, simulate
@@ -131,15 +133,25 @@ def reference(declared: bytes) -> Mapping[str, str]:
 
 async def _reference(declared: bytes) -> Mapping[str, str]:
     layout, found = msgspec.json.decode(declared, type=tuple[Layout, list[Declared]])
-    world = World(0, replace(layout, leased=False))
+    world = _world(0, replace(layout, leased=False))
     world.declare_all(found)
     process = world.operator()
     for _ in range(60):
-        if not expected.missing(world):
+        if not _missing(world):
             break
         await asyncio.sleep(2.0)
     await world.crash(process)
     return expected.owned(world)
+
+
+def _world(seed: int, layout: Layout) -> World:
+    return NebiusWorld(seed, layout) if layout.nebius else World(seed, layout)
+
+
+def _missing(world: World) -> list[str]:
+    if isinstance(world, NebiusWorld):
+        return nebius_state.missing(world)
+    return expected.missing(world)
 
 
 @contextmanager
@@ -155,7 +167,7 @@ def _without_gc() -> Generator[None]:
 
 
 async def _play(plan: Plan, silence: float, patience: float, until: float) -> Outcome:
-    world = World(plan.seed, plan.layout)
+    world = _world(plan.seed, plan.layout)
     outcome = Outcome(plan, world.promises.broken, world.writes, world.summary, made=world.made)
     if all(step.name in USERS for step in plan.steps):
         for slurm in world.slurms.values():
@@ -177,10 +189,10 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     await asyncio.sleep(max(0.0, until - loop.time()))
     world.heal()
     healed = outcome.healed_at = loop.time()
-    wrong = expected.missing(world)
+    wrong = _missing(world)
     while wrong and loop.time() < healed + patience:
         await asyncio.sleep(2.0)
-        wrong = expected.missing(world)
+        wrong = _missing(world)
     outcome.healed_after = loop.time() - healed
     outcome.broken += [f"at the end: {one}" for one in wrong]
     # What is under way now, such as the last event, may end.
@@ -189,7 +201,7 @@ async def _play(plan: Plan, silence: float, patience: float, until: float) -> Ou
     await asyncio.sleep(silence)
     loud = served.unasked(world, world.writes[written:], silence)
     outcome.broken += [f"not silent: {one}" for one in loud][:3]
-    outcome.broken += [f"after silence: {one}" for one in expected.missing(world) if not wrong]
+    outcome.broken += [f"after silence: {one}" for one in _missing(world) if not wrong]
     if watching is not None:
         watching.cancel()
     outcome.broken += lockouts.broken

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from fault_plans import tiny_reconciler as tiny_api
 from fault_plans import worker_sets
 from fault_plans.actions import files
-from penstock.api.slinky.restapi import RestApi
+from fault_plans.api_names import OF_NEBIUS, OF_SLINKY, ApiNames
+from penstock.api.kubernetes.meta import KubeObject
 from penstock.controllers.operator import REPORTER, Operator
 from penstock.controllers.registry import SERVED_APIS
 from penstock.controllers.runtime.connectivity import Connect
@@ -28,12 +29,11 @@ from penstock.simulation.slurm.cluster import SlurmLine
 from penstock.slurm.rest.http import Answer, unfenced
 
 OPERATOR = "operator"
-LEASE = SERVED_APIS[0].lease
 LEASE_SPACE = "penstock"
 listed_at: ContextVar[Mapping[str, float]] = ContextVar("listed_at", default=MappingProxyType({}))
-"""By namespace, when the sender of a request was last told of all Slurm nodes, in loop seconds."""
+"""By namespace, when the sender of a request last received all Slurm nodes, in loop seconds."""
 shown_at: ContextVar[float] = ContextVar("shown_at", default=float("-inf"))
-"""Up to when the sender of a request to Slurm was shown what is declared, in loop seconds."""
+"""Up to when the sender of a request to Slurm was shown declared objects, in loop seconds."""
 
 
 class Process:
@@ -58,6 +58,7 @@ class Process:
         wrote: Callable[[Request, Response], None],
         dial: Connect,
         tiny: bool = False,
+        names: ApiNames = OF_SLINKY,
     ) -> None:
         self.connection = Connection(
             server, OPERATOR, latency=latency, lag=lag, sending=self._sending, wrote=self._count
@@ -74,7 +75,11 @@ class Process:
         self._clock = PausableClock(clock)
         self._dial = dial
         self._apis = tiny_api.WITH_CREWS if tiny else SERVED_APIS
-        self._declared = (worker_sets.CREWS if tiny else worker_sets.NODESETS, NODES)
+        self._names = names
+        if names is OF_NEBIUS:
+            self._declared = (worker_sets.NEBIUS_NODESETS, worker_sets.CLUSTERS, NODES)
+        else:
+            self._declared = (worker_sets.CREWS if tiny else worker_sets.NODESETS, NODES)
         """What defines how many workers there are to be."""
         self._task: asyncio.Task[None] | None = None
         self._manager: Manager | None = None
@@ -86,13 +91,13 @@ class Process:
         lease = None
         if self.leased:
             own = Client(self.connection, clock=self._clock, metrics=client.metrics)
-            lease = Lease(own, LEASE_SPACE, LEASE, self.identity)
+            lease = Lease(own, LEASE_SPACE, self._names.lease, self.identity)
         self._manager = Manager(client, lease=lease, recorder=recorder)
         Operator(
             client,
             self._manager,
             recorder,
-            Settings(),
+            Settings(apis=(self._names.group,)) if self._names is OF_NEBIUS else Settings(),
             url_of=_url,
             exchange=self._exchange,
             connect=self._dial,
@@ -164,7 +169,7 @@ class Process:
         return await self.lines[space].exchange(url, method, headers, body, fence)
 
     def _sending(self, request: Request) -> None:
-        files.shown_at.set(self.connection.shown(files.CONTROLLERS))
+        files.shown_at.set(self.connection.shown(self._names.clusters))
         listed_at.set({space: line.rest.listed_at for space, line in self.lines.items()})
         if self.leased and "/leases" not in request.path:
             self._acts(self.identity, f"{request.method} {request.path}")
@@ -185,8 +190,8 @@ class Process:
         self.crashed.set()
 
 
-def _url(restapi: RestApi) -> str:
-    return f"http://slurmrestd.{restapi.metadata.namespace}"
+def _url(declared_by: KubeObject) -> str:
+    return f"http://slurmrestd.{declared_by.metadata.namespace}"
 
 
 def _all(error: BaseException | None, kind: type[Exception]) -> bool:

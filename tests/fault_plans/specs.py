@@ -1,8 +1,11 @@
-"""What users declare of an Accounting and of a Token in plans."""
+"""What users declare in plans."""
 
 from __future__ import annotations
 
+import base64
+
 from penstock.api.kubernetes.meta import Json
+from penstock.simulation.kubelet.kubelet import LABELS
 
 RECORDS = "records"
 """Name of the Accounting."""
@@ -20,3 +23,20 @@ ACCOUNTING: Json = {
     "storageConfig": {"host": "db", "passwordKeyRef": {"name": DATABASE, "key": "password"}},
 }
 TOKEN: Json = {"jwtKeyRef": JWT_REF, "username": USER, "lifetime": "15m"}
+DAEMON: Json = {
+    "pruneSlurmNodeRecords": "NodeNotFound",
+    "template": {"spec": {"nodeSelector": LABELS}},
+}
+"""What matters in DaemonSet mode; a NodeSet may be switched to it."""
+PERSISTENT: Json = {"persistence": {"enabled": True}}
+EXTERNAL: Json = {
+    "external": True,
+    "externalConfig": {"host": "slurm.example.com", "port": 6817},
+    "slurmKeyRef": SLURM_REF,
+    "jwtKeyRef": JWT_REF,
+}
+CLAIM: Json = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+HOST_KEYS = {"ssh_host_ed25519_key": base64.b64encode(b"key").decode()}

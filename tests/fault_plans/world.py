@@ -13,21 +13,26 @@ import msgspec
 from fault_plans import tiny_reconciler, worker_sets
 from fault_plans.actions.adopted_cluster import LeftPromises, activate, leave
 from fault_plans.actions.files import FilePromises
+from fault_plans.api_names import OF_SLINKY
 from fault_plans.daemonset import MODE, is_daemon, machine_of, workers
+from fault_plans.kinds import KINDS, path_of, resource_of, usual
 from fault_plans.plan import LARGEST, Layout
 from fault_plans.process import Process
 from fault_plans.promises.every_state import STALE_S, Promises
 from fault_plans.promises.node_pins import PinPromises
-from fault_plans.promises.pvc import POLICY, ClaimPromises
+from fault_plans.promises.pvc import ClaimPromises
 from fault_plans.promises.restarts import RestartPromises
 from fault_plans.random_source import Dice
 from fault_plans.specs import (
     ACCOUNTING,
+    CLAIM,
+    DAEMON,
     DATABASE,
-    JWT_REF,
+    EXTERNAL,
+    HOST_KEYS,
     JWT_SECRET,
+    PERSISTENT,
     RECORDS,
-    SLURM_REF,
     SLURM_SECRET,
     TOKEN,
     USER,
@@ -35,11 +40,12 @@ from fault_plans.specs import (
 from penstock.api.kubernetes.meta import Json
 from penstock.kube.client.backoff import JITTER
 from penstock.kube.client.transport import Request, Response
+from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.address import parse
 from penstock.simulation.event_loop import EPOCH, LoopClock
 from penstock.simulation.faults import Fault
-from penstock.simulation.kubelet.kubelet import LABELS, SimulatedNodes
+from penstock.simulation.kubelet.kubelet import SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import node_name
 from penstock.simulation.kubelet.pvc import Volumes
 from penstock.simulation.kubelet.workload_controllers import WorkloadControllers
@@ -52,15 +58,6 @@ SPACE = "slurm"
 NODESET = "compute"
 GROUP = f"/apis/slinky.slurm.net/v1beta1/namespaces/{SPACE}"
 CORE = f"/api/v1/namespaces/{SPACE}"
-KINDS = (
-    ("controllers", "Controller"),
-    ("restapis", "RestApi"),
-    ("nodesets", "NodeSet"),
-    ("crews", "Crew"),
-    ("loginsets", "LoginSet"),
-    ("accountings", "Accounting"),
-    ("tokens", "Token"),
-)
 REF: Json = {"controllerRef": {"name": "slurm"}}
 MADE = frozenset(
     {
@@ -83,11 +80,19 @@ RESTART_S = 1.0
 class World:
     """Everything but the plan. Make it inside a simulated loop."""
 
+    api = OF_SLINKY
+    kinds = KINDS
+    """Kinds that users declare: plural and kind."""
+    shared_pvcs: frozenset[str] = frozenset()
+    """PVCs of users that several pods mount."""
+    unsettled: frozenset[str] = frozenset()
+    """Names of objects whose content depends on more than what is declared in the end."""
+
     def __init__(self, seed: int, layout: Layout | None = None) -> None:
         self.dice = Dice(seed)
         self.layout = layout = layout or Layout()
-        self.places = ((SPACE, NODESET), *layout.others)
-        """The NodeSets: namespace and name."""
+        self.places = self._places(layout)
+        """What declares workers: namespace and name."""
         self.spaces = tuple(dict.fromkeys(space for space, _ in self.places))
         JITTER.set(self.dice.random)
         loop = asyncio.get_running_loop()
@@ -99,15 +104,16 @@ class World:
         self.machines = SimulatedNodes(self.server, self.slurms, random_source=self.dice.between)
         self.workloads = WorkloadControllers(self.server)
         self.volumes = Volumes(self.server, partial(self.dice.between, 0.1, 2.0))
-        self.plural = "crews" if layout.tiny else "nodesets"
+        self.plural = self._plural(layout)
         """Of the objects that declare workers."""
-        self.marks = tiny_api.MARKS if layout.tiny else MARKS
+        self.marks = self._marks(layout)
         if layout.tiny:
             tiny_reconciler.install()
-        self.promises = Promises(self.server, self.slurms, self.machines, self.marks)
-        self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S)
+        self.promises = Promises(self.server, self.slurms, self.machines, self.marks, self.api)
+        self.claims = ClaimPromises(self.server, self.promises.broken, STALE_S, self.shared_pvcs)
         self.pins = PinPromises(self.server, self.promises.broken)
-        self._files = FilePromises(self.server, self.machines.mounts, self.promises.broken)
+        mounts = self.machines.mounts
+        self._files = FilePromises(self.server, mounts, self.promises.broken, self.api)
         self._files.left = layout.left
         self._restarts = RestartPromises(self.server, self.promises.broken, STALE_S)
         self.left: LeftPromises | None = None
@@ -134,6 +140,34 @@ class World:
         self._coming: dict[Callable[[], None], asyncio.TimerHandle] = {}
         for space in self.spaces if layout.external else ():
             self._begin_outside(space)
+
+    # What differs for each API
+
+    def _places(self, layout: Layout) -> tuple[tuple[str, str], ...]:
+        return ((SPACE, NODESET), *layout.others)
+
+    def _plural(self, layout: Layout) -> str:
+        return "crews" if layout.tiny else "nodesets"
+
+    def _marks(self, layout: Layout) -> WorkerMarks:
+        return tiny_api.MARKS if layout.tiny else MARKS
+
+    def _edit(self, body: Json) -> Json:
+        """What a change of a NodeSet is for whatever declares workers."""
+        return {"spec": worker_sets.for_crew(body["spec"])} if self.layout.tiny else body
+
+    def _size(self, replicas: int) -> Json:
+        return {"spec": {"replicas": replicas}}
+
+    def _usual(self, plural: str, spec: Json) -> Json:
+        return usual(plural, spec)
+
+    def prepare(self, space: str) -> None:
+        """Make what belongs to users and lasts."""
+
+    def in_urls(self, plural: str) -> str:
+        """The plural in URLs of a kind that Slinky's API has."""
+        return self.plural if plural == "nodesets" else plural
 
     def true_time(self) -> float:
         """Unix seconds, as everybody but a jumping operator has them."""
@@ -209,27 +243,29 @@ class World:
         themselves, and what else there is need not be worked out for each of it.
         """
         found = [
-            (space, plural, kind, obj["metadata"]["name"], _usual(plural, obj["spec"]))
+            (space, plural, kind, obj["metadata"]["name"], self._usual(plural, obj["spec"]))
             for space in self.spaces
-            for plural, kind in KINDS
+            for plural, kind in self.kinds
             for obj in self.server.objects(resource_of(plural), space)
         ]
         return msgspec.json.encode((self.layout, found), order="deterministic")
 
     def declare_all(self, found: list[Declared]) -> None:
         """Declare what is declared in another world."""
+        for space in self.spaces:
+            self.prepare(space)
         for space, plural, kind, name, spec in found:
             if plural == "loginsets":
-                self._host_keys(space)
+                self.host_keys(space)
             if plural == "accountings":
                 self._password(space)
-            self._make(space, plural, kind, name, spec)
+            self.make(space, plural, kind, name, spec)
 
     def declare_controller(self, space: str) -> None:
         """Make a Controller."""
         spec: Json = {"accountingRef": {"name": RECORDS}} if self.layout.accounted else {}
         kind = EXTERNAL if self.layout.external else PERSISTENT
-        self._make(space, "controllers", "Controller", "slurm", kind | spec)
+        self.make(space, "controllers", "Controller", "slurm", kind | spec)
 
     def _begin_outside(self, space: str) -> None:
         """A slurmctld that runs somewhere else, with the keys that it was given."""
@@ -247,12 +283,12 @@ class World:
     def declare_accounting(self, space: str) -> None:
         """Make an Accounting, as it was declared last."""
         spec = self._specs.setdefault((space, "accountings"), dict(ACCOUNTING))
-        self._make(space, "accountings", "Accounting", RECORDS, spec)
+        self.make(space, "accountings", "Accounting", RECORDS, spec)
 
     def declare_token(self, space: str) -> None:
         """Make a Token, as it was declared last."""
         spec = self._specs.setdefault((space, "tokens"), dict(TOKEN))
-        self._make(space, "tokens", "Token", USER, spec)
+        self.make(space, "tokens", "Token", USER, spec)
 
     def edit(self, space: str, plural: str, name: str, spec: Json) -> None:
         """`kubectl patch` of an Accounting or a Token, also of the one that is made next."""
@@ -264,8 +300,8 @@ class World:
         space, name = self.place(number)
         if self.layout.tiny:
             crew: Json = {"cluster": "slurm", "replicas": replicas}
-            self._make(space, "crews", "Crew", name, crew)
-            self._make_edits(space, name)
+            self.make(space, "crews", "Crew", name, crew)
+            self.make_edits(space, name)
             return
         spec: Json = {**REF, "replicas": replicas, "partition": {"enabled": True}, **DAEMON}
         if (space, name) in self.layout.daemons:
@@ -273,13 +309,14 @@ class World:
         if self.layout.claims is not None:
             scaled, deleted = self.layout.claims
             spec["volumeClaimTemplates"] = [{"metadata": {"name": "cache"}, "spec": CLAIM}]
-            spec[POLICY] = {"whenScaled": scaled, "whenDeleted": deleted}
+            spec[worker_sets.POLICY] = {"whenScaled": scaled, "whenDeleted": deleted}
         if self.layout.pinned:
             spec["pinToNode"] = True
-        self._make(space, "nodesets", "NodeSet", name, spec)
-        self._make_edits(space, name)
+        self.make(space, "nodesets", "NodeSet", name, spec)
+        self.make_edits(space, name)
 
-    def _make_edits(self, space: str, name: str) -> None:
+    def make_edits(self, space: str, name: str) -> None:
+        """Change what was made, as users wanted to change the one before it."""
         for one in self._edits.pop((space, name), ()):
             self.ask("PATCH", path_of(space, self.plural, name), one)
 
@@ -289,8 +326,7 @@ class World:
         How long it takes to go depends on what goes wrong; what is declared in the end must not.
         """
         space, name = self.place(number)
-        if self.layout.tiny:
-            body = {"spec": worker_sets.for_crew(body["spec"])}
+        body = self._edit(body)
         found = worker_sets.find(self.server, space, name)
         if found is None or "deletionTimestamp" in found["metadata"]:
             self._edits.setdefault((space, name), []).append(body)
@@ -299,17 +335,17 @@ class World:
 
     def declare_restapi(self, space: str) -> None:
         """Make a RestApi."""
-        self._make(space, "restapis", "RestApi", "slurm", REF)
+        self.make(space, "restapis", "RestApi", "slurm", REF)
 
     def declare_login(self, space: str) -> None:
         """Make a LoginSet."""
-        self._host_keys(space)
-        self._make(space, "loginsets", "LoginSet", "login", REF)
+        self.host_keys(space)
+        self.make(space, "loginsets", "LoginSet", "login", REF)
 
     def scale(self, replicas: int, number: int = 0) -> None:
         """`kubectl scale`."""
         space, name = self.place(number)
-        self.ask("PATCH", path_of(space, self.plural, name), {"spec": {"replicas": replicas}})
+        self.ask("PATCH", path_of(space, self.plural, name), self._size(replicas))
 
     def ask(self, method: str, path: str, body: Json) -> Response:
         """What `kubectl` asks; it may be refused."""
@@ -333,11 +369,13 @@ class World:
             timer.cancel()
             callback()
 
-    def _make(self, space: str, plural: str, kind: str, name: str, spec: Json) -> None:
+    def make(self, space: str, plural: str, kind: str, name: str, spec: Json) -> None:
+        """`kubectl create` of one of our kinds."""
         body = {"kind": kind, "metadata": {"name": name}, "spec": spec}
         self.ask("POST", path_of(space, plural), body)
 
-    def _host_keys(self, space: str) -> None:
+    def host_keys(self, space: str) -> None:
+        """The user's Secret with ssh host keys."""
         # Generated ones take a second of true time each.
         secret = {"kind": "Secret", "metadata": {"name": "login-ssh-host-keys"}}
         self.ask("POST", f"/api/v1/namespaces/{space}/secrets", {**secret, "data": HOST_KEYS})
@@ -407,6 +445,7 @@ class World:
             wrote=self._wrote,
             dial=self._dialled,
             tiny=self.layout.tiny,
+            names=self.api,
         )
         for space, line in lines.items():
             line.rest.fault = self._faults[space]
@@ -458,45 +497,3 @@ class World:
             if JWT_KEY in secret.get("data", ()):
                 return base64.b64decode(secret["data"][JWT_KEY])
         return b""
-
-
-DAEMON: Json = {
-    "pruneSlurmNodeRecords": "NodeNotFound",
-    "template": {"spec": {"nodeSelector": LABELS}},
-}
-"""What matters in DaemonSet mode; a NodeSet may be switched to it."""
-PERSISTENT: Json = {"persistence": {"enabled": True}}
-EXTERNAL: Json = {
-    "external": True,
-    "externalConfig": {"host": "slurm.example.com", "port": 6817},
-    "slurmKeyRef": SLURM_REF,
-    "jwtKeyRef": JWT_REF,
-}
-CLAIM: Json = {
-    "accessModes": ["ReadWriteOnce"],
-    "resources": {"requests": {"storage": "1Gi"}},
-}
-HOST_KEYS = {"ssh_host_ed25519_key": base64.b64encode(b"key").decode()}
-
-
-def resource_of(plural: str) -> str:
-    """What the API server calls one of our kinds."""
-    return worker_sets.CREWS if plural == "crews" else f"slinky.slurm.net/{plural}"
-
-
-def path_of(space: str, plural: str, name: str = "") -> str:
-    """The URL path of one of our kinds."""
-    path = f"{worker_sets.group_path(plural)}/namespaces/{space}/{plural}"
-    return f"{path}/{name}" if name else path
-
-
-def _usual(plural: str, spec: Json) -> Json:
-    match plural:
-        case "nodesets" | "crews":
-            return {**spec, "replicas": 1}
-        case "accountings":
-            return {**spec, "extraConf": ""}
-        case "tokens":
-            return {**spec, "lifetime": "15m"}
-        case _:
-            return spec

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import pytest
 
 from fault_plans.logs import logging
+from fault_plans.nebius_specs import CURRENT, OLDER
 from fault_plans.plan import Layout, Plan, Step
 from fault_plans.play import Outcome, focused, plan_of, play
 from fault_plans.pool import play_all
 from fault_plans.world import NODESET, SPACE
 from penstock.simulation.event_loop import StuckError, simulate
 from support.mutations import MUTATIONS, Mutation
+from support.nebius_mutations import OF_NEBIUS, jails_in_use_are_overwritten
 
 pytestmark = pytest.mark.long
 
@@ -122,6 +124,29 @@ HUNTS = {
 }
 
 
+def of_nebius(seed: int, shape: str, *happenings: str) -> Hunt:
+    return Hunt(seed, happenings, Layout(nebius=shape), 0.0, within=20)
+
+
+NEBIUS_HUNTS = {
+    "jobs_are_ignored": of_nebius(1, CURRENT, "scale", "crowd", "suspend"),
+    "unknown_counts_as_drained": of_nebius(1, CURRENT, "scale", "crowd", "slurm"),
+    "every_drain_is_ours": of_nebius(1, CURRENT, "drain", "shrink", "cordon_pod"),
+    "budget_is_dropped": of_nebius(1, OLDER, "template", "scale"),
+    "rejected_configuration_is_delivered": of_nebius(1, CURRENT, "spoil", "restart_slurmctld"),
+    "clusters_go_before_their_workers": of_nebius(1, OLDER, "remake_nodeset", "crowd"),
+    "templates_of_an_older_spec_count_as_equal": of_nebius(
+        1, OLDER, "template", "scale", "customize"
+    ),
+}
+"""By name of a mutation, of all APIs or of this one alone, plans of SlurmClusters."""
+OVERWRITTEN = (
+    Step(165.0, "fill", (200.0,)),
+    Step(166.0, "maintain", ("downscaleAndOverwritePopulateJail", 100.0, 0)),
+    Step(230.0, "resume", (0,)),
+)
+
+
 LATE_DELETE = (Step(12.0, "late", (40.0, 1, "DELETE")), Step(13.0, "scale", (1, 0)))
 SCRIPTS = {
     "deletes_name_no_uid": (
@@ -179,6 +204,14 @@ def test_plans_of_workers_of_a_second_api_keep_every_promise() -> None:
     assert len(played) == COUNT // 4
 
 
+@pytest.mark.timeout(1800)
+def test_plans_of_slurm_clusters_keep_every_promise() -> None:
+    played = list(play_all(range(FIRST, FIRST + COUNT // 4), kind="nebius"))
+    broken = [str(one) for one in played if one.broken]
+    assert not broken, "\n".join(broken)
+    assert len(played) == COUNT // 4
+
+
 def test_a_plan_is_the_same_each_time() -> None:
     first, second = play(plan_of(7), silence=0.0), play(plan_of(7), silence=0.0)
     assert len(first.writes) > 20
@@ -210,6 +243,27 @@ def test_plans_notice_a_guard_that_is_missing(
     silence = hunt.silence if hunt else 0.0
     mutation(monkeypatch)
     assert any(_noticed(play(one, silence=silence, patience=180.0)) for one in plans)
+
+
+@pytest.mark.parametrize("name", NEBIUS_HUNTS)
+def test_plans_of_slurm_clusters_notice_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation = OF_NEBIUS.get(name) or next(one for one in MUTATIONS if one.__name__ == name)
+    one = NEBIUS_HUNTS[name]
+    plans = [
+        focused(one.seed + number, *one.happenings, layout=one.layout)
+        for number in range(one.within)
+    ]
+    mutation(monkeypatch)
+    assert any(_noticed(play(plan, silence=one.silence, patience=180.0)) for plan in plans)
+
+
+def test_plans_of_slurm_clusters_notice_a_jail_that_is_overwritten_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = Plan(1, 2, OVERWRITTEN, Layout(nebius=CURRENT))
+    assert not play(plan, silence=0.0).broken
+    jails_in_use_are_overwritten(monkeypatch)
+    assert _noticed(play(plan, silence=0.0, patience=180.0))
 
 
 def _noticed(outcome: Outcome) -> bool:

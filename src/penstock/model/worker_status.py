@@ -14,7 +14,9 @@ class WorkerSetStatus:
     """Counts of pods and Slurm nodes, and what the next decision needs of this one.
 
     `replicas` are pods that the scheduler or a kubelet reported on, `revision` the hash that pods
-    should have, `ordinal_to_node` the Kubernetes node of each ordinal where pods are pinned.
+    should have. `is_revision_of_spec` is whether it was computed from the present version of all
+    that declares the template. `ordinal_to_node` is the Kubernetes node of each ordinal where pods
+    are pinned.
     """
 
     observed_generation: int = 0
@@ -29,6 +31,7 @@ class WorkerSetStatus:
     slurm_down: int = 0
     slurm_drain: int = 0
     revision: str = ""
+    is_revision_of_spec: bool = True
     selector: str = ""
     ordinal_to_node: Mapping[str, str] = field(default_factory=dict[str, str])
     external: ExternalSlurm | None = None

@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from fault_plans.actions.users import again
+from fault_plans.kinds import path_of
 from fault_plans.plan import Family, Happening, Plan, crowded
 from fault_plans.random_source import Dice
 from fault_plans.specs import DATABASE, RECORDS
-from fault_plans.world import World, path_of
+from fault_plans.world import World
 from penstock.api.kubernetes.meta import Json
 
 WORKLOAD = f"{RECORDS}-accounting"

@@ -11,9 +11,9 @@ from typing import Any
 
 from fault_plans.plan import Family, Happening, Layout, Plan
 from fault_plans.process import OPERATOR
-from fault_plans.promises.pvc import POLICY
 from fault_plans.random_source import Dice
 from fault_plans.specs import DATABASE, RECORDS, TOKEN, USER
+from fault_plans.worker_sets import POLICY
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.kubelet.pod_lifecycle import PODS

@@ -98,7 +98,7 @@ def hold(world: World, seconds: float) -> None:
 
 def skew(world: World, seconds: float, plural: str) -> None:
     """The watch of one resource is late for a while, the others are not: events out of order."""
-    plural = world.plural if plural == "nodesets" else plural
+    plural = world.in_urls(plural)
     for process in world.processes:
         process.connection.delay_events(plural)
         world.later(seconds, process.connection.release_events)

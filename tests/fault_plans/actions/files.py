@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 
+from fault_plans.api_names import OF_SLINKY, ApiNames
 from penstock.api.kubernetes.meta import Json
 from penstock.decide.config.conditions import APPLIED
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.kubelet.mounts import Mounts
+from penstock.simulation.slurm.reconfigure import slurm_conf
 
-CONTROLLERS = "slinky.slurm.net/controllers"
-REAL, ALIAS = "slurm-config", "slurm-config-slurm"
 EDITED = "nonsense"
 """What users write into the alias."""
 shown_at: ContextVar[float] = ContextVar("controllers_shown_at", default=float("-inf"))
-"""Up to when the sender of a request was shown Controllers, in loop seconds."""
+"""Up to when the sender of a request was shown what declares clusters, in loop seconds."""
 
 
 class FilePromises:
@@ -25,8 +25,11 @@ class FilePromises:
     as the operator can know, gets what is declared. Clusters in `left` were made by another one.
     """
 
-    def __init__(self, server: ApiServer, mounts: Mounts, broken: list[str]) -> None:
+    def __init__(
+        self, server: ApiServer, mounts: Mounts, broken: list[str], names: ApiNames = OF_SLINKY
+    ) -> None:
         self.left = False
+        self._names = names
         self._mounts = mounts
         self._broken = broken
         self._worked_at: dict[str, float] = {}
@@ -38,7 +41,7 @@ class FilePromises:
         if change.new is None or self.left:
             return
         space, name = change.key
-        if change.resource == CONTROLLERS:
+        if change.resource == self._names.clusters:
             if change.new.obj["spec"].get("external"):
                 # Its file is for slurmrestd, and no slurmctld of ours reads it.
                 self._external.add(space)
@@ -47,17 +50,22 @@ class FilePromises:
                 self._worked_at.setdefault(space, asyncio.get_running_loop().time())
         elif space in self._external:
             return
-        elif change.resource == "/configmaps" and name in (REAL, ALIAS):
+        elif change.resource == "/configmaps" and name in self._files:
             text = _conf(change.new.obj)
             if change.old is None or text != _conf(change.old.obj):
                 self._look(space, name, text)
 
+    @property
+    def _files(self) -> tuple[str, str]:
+        return self._names.startup, self._names.last_known_good
+
     def _look(self, space: str, name: str, text: str) -> None:
         served = self._mounts.served[space]
-        if name == ALIAS and text not in served and text != EDITED:
+        alias = self._names.last_known_good
+        if name == alias and text not in served and text != EDITED:
             told = "became the last known good one, and slurmctld has not served with it"
             self._broken.append(f"{_short(text)} of {space} {told}")
-        if name == ALIAS:
+        if name == alias:
             return
         known = self._worked_at.get(space, float("inf")) < shown_at.get()
         if known and text not in served | self._mounts.taken[space]:
@@ -65,8 +73,7 @@ class FilePromises:
 
 
 def _conf(obj: Json) -> str:
-    data: dict[str, str] = obj.get("data") or {}
-    return data.get("slurm.conf", "")
+    return slurm_conf(obj.get("data") or {})
 
 
 def _short(text: str) -> str:

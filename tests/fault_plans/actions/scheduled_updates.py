@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from fault_plans.actions.users import ACTS
 from fault_plans.plan import Family, Happening, Plan, Step
-from fault_plans.promises.maintenance import SCHEDULED
 from fault_plans.random_source import Dice
+from fault_plans.worker_sets import SCHEDULED
 from fault_plans.world import World
 from penstock.api.kubernetes.meta import Json
 

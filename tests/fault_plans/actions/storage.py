@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fault_plans.plan import LARGEST, Family, Happening, Plan, Step
-from fault_plans.promises.pvc import DELETE, POLICY, RETAIN
+from fault_plans.promises.pvc import DELETE, RETAIN
 from fault_plans.random_source import Dice
+from fault_plans.worker_sets import POLICY
 from fault_plans.world import World
 from penstock.simulation.kubelet.pvc import PODS, pvcs_of
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from fault_plans.actions.users import again
+from fault_plans.kinds import path_of
 from fault_plans.plan import Family, Happening, Plan, crowded
 from fault_plans.random_source import Dice
 from fault_plans.specs import JWT_SECRET, USER
-from fault_plans.world import World, path_of
+from fault_plans.world import World
 
 SECRET = f"{USER}-jwt-{USER}"
 LIFETIMES = ("90s", "5m", "15m")

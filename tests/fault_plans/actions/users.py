@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from fault_plans.kinds import path_of
 from fault_plans.plan import LARGEST, Happening
 from fault_plans.random_source import Dice
-from fault_plans.world import CORE, GROUP, SPACE, World, path_of
+from fault_plans.world import CORE, GROUP, SPACE, World
 from penstock.api.slinky.labels import HOSTNAME_OVERRIDE, POD_CORDON, POD_CORDON_SHORT
 from penstock.simulation.kubelet.kubelet import LABELS, MISSING
 from penstock.simulation.slurm.cluster import SimulatedSlurm

@@ -121,7 +121,11 @@ class Budget:
             self._forget_machines()
             for nodeset in worker_sets.every(self._server):
                 self._note(nodeset)
-        if change.resource not in worker_sets.RESOURCES:
+        if change.resource == worker_sets.CLUSTERS and change.new is not None:
+            # Its maintenance decides how many workers its NodeSets have.
+            for nodeset in worker_sets.every(self._server, change.key[0]):
+                self._note(nodeset)
+        if change.resource not in worker_sets.RESOURCES or not worker_sets.is_set(change.last.obj):
             return
         if change.new is None:
             self._taken.pop(change.key, None)

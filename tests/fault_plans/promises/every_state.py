@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from fault_plans import worker_sets
+from fault_plans.api_names import CLUSTER, OF_SLINKY, ApiNames
 from fault_plans.daemonset import Unfit, is_daemon, machine_of, workers
-from fault_plans.process import LEASE, LEASE_SPACE, OPERATOR, listed_at, shown_at
+from fault_plans.process import LEASE_SPACE, OPERATOR, listed_at, shown_at
 from fault_plans.promises.budget import Budget
 from fault_plans.promises.maintenance import ReservedPromises
-from penstock.api.cluster.labels import APP_NAME
 from penstock.api.cluster.marks import CONFIG_HASH, CONFIG_RESTART
 from penstock.api.kubernetes.meta import Json
 from penstock.decide.observed.drain_reason import is_own_reason
@@ -21,14 +21,14 @@ from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
 from penstock.simulation.kubelet.kubelet import SimulatedNodes
-from penstock.simulation.kubelet.pod_lifecycle import PODS, node_name
+from penstock.simulation.kubelet.pod_lifecycle import PODS, app_of, node_name
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import rejection
 from penstock.simulation.slurm.rest_replies import RestRequest
 from penstock.slurm.rest.http import Answer
 
-CONTROLLERS = "slinky.slurm.net/controllers"
-REVISIONS = "apps/controllerrevisions"
+EXPENDABLE = frozenset({"apps/controllerrevisions", "batch/jobs"})
+"""What the operator may delete besides pods: records, and a Job that is declared to go."""
 LEASES = "coordination.k8s.io/leases"
 AT_ONCE_S = 0.1
 """How soon after a fresh answer a request must be sent that relies on it."""
@@ -47,8 +47,10 @@ class Promises:
         slurms: Mapping[str, SimulatedSlurm],
         machines: SimulatedNodes,
         marks: WorkerMarks,
+        names: ApiNames = OF_SLINKY,
     ) -> None:
         self._marks = marks
+        self._names = names
         self.broken: list[str] = []
         self._unfit = Unfit(server)
         self.budget = Budget(server, slurms, self.broken)
@@ -70,14 +72,14 @@ class Promises:
 
     def _starts(self, space: str) -> None:
         """Slurmctld never starts where it would read a configuration that it refuses."""
-        real = self._server.find("/configmaps", space, "slurm-config")
+        real = self._server.find("/configmaps", space, self._names.startup)
         words = rejection(real.get("data") or {}) if real is not None else None
         if words is not None:
             self.broken.append(f"slurmctld of {space} started on a bad configuration: {words}")
 
     def acts(self, identity: str, what: str) -> None:
         """Whoever sends something that changes the world holds the Lease when it does."""
-        lease = self._server.find(LEASES, LEASE_SPACE, LEASE)
+        lease = self._server.find(LEASES, LEASE_SPACE, self._names.lease)
         holder = lease["spec"].get("holderIdentity") if lease is not None else None
         if holder != identity:
             self.broken.append(f"{identity} sent {what} while {holder} held the Lease")
@@ -87,13 +89,20 @@ class Promises:
             marked = _notes(change.last.obj).get(CONFIG_RESTART)
             if marked:
                 self._restarts[change.last.obj["metadata"]["uid"]].add(marked)
-        if change.resource not in worker_sets.RESOURCES:
-            return
-        meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
-        gone = change.new is None or "deletionTimestamp" in meta
-        daemon = is_daemon(change.last.obj)
-        self._wanted[meta["uid"]].append((_now(), 0 if gone or daemon else spec["replicas"]))
-        template = {key: value for key, value in spec.items() if key != "replicas"}
+        if change.resource == worker_sets.CLUSTERS:
+            # Its maintenance decides how many workers its NodeSets have.
+            for nodeset in worker_sets.every(self._server, change.key[0]):
+                self._declared(nodeset, gone="deletionTimestamp" in nodeset["metadata"])
+        elif change.resource in worker_sets.RESOURCES:
+            meta = change.last.obj["metadata"]
+            gone = change.new is None or "deletionTimestamp" in meta
+            self._declared(change.last.obj, gone=gone)
+
+    def _declared(self, nodeset: Json, *, gone: bool) -> None:
+        meta, daemon = nodeset["metadata"], is_daemon(nodeset)
+        wanted = 0 if gone or daemon else worker_sets.replicas(self._server, nodeset)
+        self._wanted[meta["uid"]].append((_now(), wanted))
+        template = worker_sets.template(nodeset)
         if self._templates.get(meta["uid"], (0.0, {}))[1] != template:
             self._templates[meta["uid"]] = _now(), template
 
@@ -111,11 +120,11 @@ class Promises:
             return
         space, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         if resource != PODS:
-            if resource != REVISIONS:
+            if resource not in EXPENDABLE:
                 self.broken.append(f"{resource} {name} was deleted")
             return
         if self._machines.runs_daemon(obj) and not self._is_restart(obj):
-            app = obj["metadata"]["labels"][APP_NAME]
+            app = app_of(obj)
             self.broken.append(f"pod {name} was deleted though its {app} runs")
         if not self._machines.runs_slurmd(obj) or self._abandoned(obj):
             return
@@ -143,8 +152,10 @@ class Promises:
         if not self._machines.runs_slurmd(pod) or "deletionTimestamp" in pod["metadata"]:
             return
         slurm, node = self._slurms[pod["metadata"]["namespace"]], node_name(pod)
-        controller = self._server.find(CONTROLLERS, pod["metadata"]["namespace"], "slurm")
-        if controller is not None and (jobs := [job.id for job in slurm.jobs_on(node)]):
+        clusters, space = self._names.clusters, pod["metadata"]["namespace"]
+        controller = self._server.find(clusters, space, CLUSTER)
+        jobs = [job.id for job in slurm.jobs_on(node)]
+        if jobs and (controller is not None or _is_of_cluster(pod)):
             name = pod["metadata"]["name"]
             self.broken.append(f"pod {name} went with its NodeSet while jobs {jobs} ran on it")
 
@@ -257,6 +268,9 @@ class Promises:
     def _abandoned(self, pod: Json) -> bool:
         """Whether its NodeSet goes and its Controller is gone: nothing to ask, nothing to keep."""
         space = pod["metadata"]["namespace"]
+        if _is_of_cluster(pod):
+            # A SlurmCluster stays until its own workers are drained.
+            return False
         if self._slurms[space].external:
             # It goes on, and its jobs with it.
             return False
@@ -266,9 +280,14 @@ class Promises:
             if nodeset is None or "deletionTimestamp" not in nodeset["metadata"]:
                 return False
             controller = worker_sets.cluster(nodeset)
-            found = self._server.find(CONTROLLERS, space, controller)
+            found = self._server.find(self._names.clusters, space, controller)
             return found is None or "deletionTimestamp" in found["metadata"]
         return False
+
+
+def _is_of_cluster(pod: Json) -> bool:
+    owners: list[Json] = pod["metadata"].get("ownerReferences") or []
+    return any(one["kind"] == "SlurmCluster" for one in owners)
 
 
 def _notes(obj: Json) -> Json:

@@ -57,7 +57,7 @@ def missing(world: World) -> list[str]:
     found += rotation.missing(world)
     found += [one for slurm in world.slurms.values() for one in reserved.missing(slurm)]
     found += [one for place in world.places for one in _partition(world, *place)]
-    return [*found, *(one for place in world.places for one in _workers(world, *place))]
+    return [*found, *(one for place in world.places for one in worker_problems(world, *place))]
 
 
 def _daemons(world: World, space: str) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _daemons(world: World, space: str) -> Iterator[str]:
             yield f"the status of {plural} {name} is old"
         ready = condition(found, "Ready")
         waits = (
-            ready is not None and ready["reason"] == "RollingUpdate" and _update_waits(world, space)
+            ready is not None and ready["reason"] == "RollingUpdate" and update_waits(world, space)
         )
         if ready is None or (ready["status"] != "True" and not waits):
             yield f"{plural} {name} is not ready: {ready}"
@@ -143,7 +143,8 @@ def _partition(world: World, space: str, of: str) -> Iterator[str]:
         yield f"partition {of} in {space} has {found['maximums']['time']}, not {wanted} minutes"
 
 
-def _workers(world: World, space: str, of: str) -> Iterator[str]:
+def worker_problems(world: World, space: str, of: str) -> Iterator[str]:
+    """What is not as it was declared of workers, their Slurm nodes and PVCs."""
     nodeset, slurm = worker_sets.find(world.server, space, of), world.slurms[space]
     if nodeset is None:
         return
@@ -158,10 +159,10 @@ def _workers(world: World, space: str, of: str) -> Iterator[str]:
     old = [one for one, pod in pods.items() if worker_sets.is_old(nodeset, pod)]
     if world.left is not None and world.left.unchanged(nodeset):
         old = []
-    if old and not _update_waits(world, space):
+    if old and not update_waits(world, space):
         yield f"pods have an older template: {sorted(old)}"
     # Those of the other scaling mode go as an update goes, beside all that are wanted in this one.
-    if len(own) < len(pods) and not _update_waits(world, space):
+    if len(own) < len(pods) and not update_waits(world, space):
         yield f"pods are of another scaling mode: {sorted(pods)}"
     # Which ones go first is the policy's; a user's cordon may leave gaps.
     if len(own) != replicas:
@@ -205,11 +206,11 @@ def _places(world: World, space: str, pods: list[Json]) -> Iterator[str]:
     machines = places(world.server)
     if found.keys() != machines.keys():
         yield f"workers are on {sorted(found)}, not on {sorted(machines)}"
-    if not found.items() <= machines.items() and not _update_waits(world, space):
+    if not found.items() <= machines.items() and not update_waits(world, space):
         yield f"machines and their nodes are {found}, not {machines}"
 
 
-def _update_waits(world: World, space: str) -> bool:
+def update_waits(world: World, space: str) -> bool:
     """Whether somebody holds a node back for as long as they like, and so an update."""
     cordoned = any(
         world.marks.is_cordoned(notes)
@@ -257,6 +258,8 @@ def owned(world: World) -> dict[str, str]:
             # Whether its pods are ours by now depends on whether a wish that did not last was seen.
             continue
         for obj in world.server.objects(resource):
+            if obj["metadata"]["name"] in world.unsettled:
+                continue
             meta = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE}
             plain = {k: v for k, v in obj.items() if k != "status"} | {"metadata": meta}
             if resource == "/secrets":
@@ -266,5 +269,7 @@ def owned(world: World) -> dict[str, str]:
             name = f"{resource} {meta['namespace']}/{meta['name']}"
             # Keys are random, and hashes and names of them are in annotations of templates.
             text = re.sub(rf'"{SLURM_KEY_HASH}":"[^"]*"', f'"{SLURM_KEY_HASH}":"HASH"', text)
+            # It never shrinks, so it depends on what there was before.
+            text = re.sub(r"MaxNodeCount=\d+", "MaxNodeCount=N", text)
             found[name] = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
     return found

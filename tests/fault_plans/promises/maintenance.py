@@ -13,8 +13,6 @@ from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.kubelet.pod_lifecycle import node_name
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 
-SCHEDULED = "ScheduledUpdate"
-
 
 class ReservedPromises:
     """Notes in `broken` when an update takes a worker before its reservation has begun.
@@ -59,10 +57,9 @@ class ReservedPromises:
             self._broken.append(f"an update took {node}, which is in no reservation that runs")
 
     def _changed(self, change: Change) -> None:
-        if change.resource in worker_sets.RESOURCES:
-            strategy: Json = change.last.obj["spec"].get("updateStrategy") or {}
+        if change.resource in worker_sets.RESOURCES and worker_sets.is_set(change.last.obj):
             now = asyncio.get_running_loop().time()
-            scheduled = strategy.get("type") == SCHEDULED
+            scheduled = worker_sets.is_scheduled(change.last.obj)
             self._declared[change.key].append((now, scheduled, is_daemon(change.last.obj)))
 
 

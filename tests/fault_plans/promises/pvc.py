@@ -6,16 +6,16 @@ import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
 
+from fault_plans import worker_sets
 from fault_plans.daemonset import is_daemon, workers
 from fault_plans.process import OPERATOR
 from penstock.api.cluster.labels import APP_INSTANCE
 from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius.labels import NODE_SET
 from penstock.simulation.apiserver import ApiServer, Change
 from penstock.simulation.apiserver.server import COLLECTOR
 from penstock.simulation.kubelet.pvc import CLAIMS, PODS, pvcs_of
 
-NODESETS = "slinky.slurm.net/nodesets"
-POLICY = "persistentVolumeClaimRetentionPolicy"
 RETAIN, DELETE = "Retain", "Delete"
 REPLACED_S = 10.0
 """For so long a pod that went counts as one that is being replaced."""
@@ -38,10 +38,14 @@ class ClaimPromises:
     """Notes in `broken` when two workers have one claim, or one goes that should stay.
 
     `stale` are the seconds of the oldest view that anybody may act on. A claim that somebody else
-    than the operator and the garbage collector deletes is nobody's promise.
+    than the operator and the garbage collector deletes is nobody's promise. Users made those in
+    `shared`, for several pods.
     """
 
-    def __init__(self, server: ApiServer, broken: list[str], stale: float) -> None:
+    def __init__(
+        self, server: ApiServer, broken: list[str], stale: float, shared: frozenset[str]
+    ) -> None:
+        self._shared = shared
         self.deleted: set[str] = set()
         """Uids of claims that users deleted."""
         self._server = server
@@ -56,8 +60,13 @@ class ClaimPromises:
         server.deleting.append(self._delete)
 
     def _changed(self, change: Change) -> None:
-        if change.resource == NODESETS:
-            self._wishes[change.key].append(_wish(change))
+        if change.resource in worker_sets.RESOURCES and worker_sets.is_set(change.last.obj):
+            self._wishes[change.key].append(self._wish(change.last.obj, gone=change.new is None))
+        elif change.resource == worker_sets.CLUSTERS:
+            # Its maintenance decides how many workers its NodeSets have.
+            for nodeset in worker_sets.every(self._server, change.key[0]):
+                key = change.key[0], nodeset["metadata"]["name"]
+                self._wishes[key].append(self._wish(nodeset, gone=False))
         if change.resource == PODS and change.new is None:
             self._went[change.key] = asyncio.get_running_loop().time()
         elif change.resource == PODS and change.old is None and change.new is not None:
@@ -75,7 +84,7 @@ class ClaimPromises:
             self._unwanted[meta["uid"]] = why
 
     def _made(self, pod: Json) -> None:
-        mine, meta = set(pvcs_of(pod)), pod["metadata"]
+        mine, meta = set(pvcs_of(pod)) - self._shared, pod["metadata"]
         if not mine:
             return
         for other in self._server.objects(PODS, meta["namespace"]):
@@ -117,7 +126,7 @@ class ClaimPromises:
     def _kept(self, meta: Json) -> str | None:
         """Why a claim's place is one that stays."""
         key = _nodeset(meta)
-        lately, nodeset = self._lately(key), self._server.find(NODESETS, *key)
+        lately, nodeset = self._lately(key), worker_sets.find(self._server, *key)
         scaled = [one for one in lately if one.scaled == DELETE and not one.going]
         if nodeset is None or not scaled or any(one.daemon for one in lately):
             return None
@@ -131,6 +140,16 @@ class ClaimPromises:
         }
         fewest = min(one.replicas for one in scaled)
         return f"though all {len(there)} workers are wanted" if len(there) <= fewest else None
+
+    def _wish(self, obj: Json, *, gone: bool) -> _Wish:
+        return _Wish(
+            asyncio.get_running_loop().time(),
+            obj["metadata"]["uid"],
+            gone or "deletionTimestamp" in obj["metadata"],
+            worker_sets.replicas(self._server, obj),
+            is_daemon(obj),
+            *worker_sets.retention(obj),
+        )
 
     def _lately(self, key: tuple[str, str]) -> list[_Wish]:
         history, since = self._wishes[key], asyncio.get_running_loop().time() - self._stale
@@ -162,23 +181,10 @@ def missing(server: ApiServer, pods: list[Json], deleted: set[str]) -> list[str]
 
 def _nodeset(meta: Json) -> tuple[str, str]:
     """Namespace and name of a claim's NodeSet."""
-    return meta["namespace"], meta.get("labels", {}).get(APP_INSTANCE, "")
+    labels: dict[str, str] = meta.get("labels", {})
+    return meta["namespace"], labels.get(NODE_SET) or labels.get(APP_INSTANCE, "")
 
 
 def _pods(meta: Json) -> bool:
     """Whether a pod owns a claim."""
     return any(one["kind"] == "Pod" for one in meta.get("ownerReferences", ()))
-
-
-def _wish(change: Change) -> _Wish:
-    meta, spec = change.last.obj["metadata"], change.last.obj["spec"]
-    policy: Json = spec.get(POLICY) or {}
-    return _Wish(
-        asyncio.get_running_loop().time(),
-        meta["uid"],
-        change.new is None or "deletionTimestamp" in meta,
-        spec["replicas"],
-        is_daemon(change.last.obj),
-        policy.get("whenScaled") or RETAIN,
-        policy.get("whenDeleted") or RETAIN,
-    )

@@ -10,9 +10,10 @@ from typing import cast
 
 import pytest
 
+from fault_plans.kinds import path_of
 from fault_plans.plan import Layout
 from fault_plans.promises import final_state as expected
-from fault_plans.world import CORE, SPACE, World, path_of
+from fault_plans.world import CORE, SPACE, World
 from penstock.api.kubernetes.meta import Json
 from penstock.preview.cluster_copy import ClusterCopy, Key, Slurm
 from penstock.preview.effects import Effects, effects

@@ -6,11 +6,12 @@ from collections import Counter
 
 from fault_plans.families import DRAWN, FAMILIES, HAPPENINGS
 from fault_plans.hybrid import HYBRID
+from fault_plans.nebius import OF_NEBIUS
 
 
 def test_no_two_happenings_have_the_same_name() -> None:
     of_families = (name for family in FAMILIES for name in family.happenings)
-    named = Counter([*DRAWN, *of_families, *HYBRID])
+    named = Counter([*DRAWN, *of_families, *HYBRID, *OF_NEBIUS])
     assert [name for name, times in named.items() if times > 1] == []
     assert len(named) == len(HAPPENINGS)
 

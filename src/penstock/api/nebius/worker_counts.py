@@ -24,6 +24,9 @@ class WorkerCounts(KubeStruct, frozen=True, omit_defaults=False):
     down: Annotated[int, about("Slurm nodes that are down.", INT32)] = 0
     drained: Annotated[int, about("Slurm nodes that are drained or draining.", INT32)] = 0
     revision: Annotated[str, about("Hash of the template that pods should have.")] = ""
+    template_of: Annotated[
+        str, about("Versions of the objects whose fields are in the revision.")
+    ] = ""
     kubernetes_nodes: Annotated[
         dict[str, str], about("Kubernetes node of each worker that returns to its own.")
     ] = field(default_factory=dict[str, str])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
 from penstock.api.nebius.nodeset import NodeSet
-from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.observed.cluster_state import PartitionOverrides
 from penstock.controllers.observed.nebius_caches import NebiusCaches, first_in_namespace
 from penstock.decide.config.conditions import has_worked
@@ -64,7 +64,9 @@ class NebiusClusters:
     def worker_set(self, node_set: NodeSet) -> WorkerSet:
         """The workers of a NodeSet; none while its SlurmCluster is in maintenance."""
         cluster = self.caches.cluster_of(node_set)
-        return node_set_workers(node_set, cluster.spec.maintenance if cluster else "none")
+        if cluster is None:
+            return node_set_workers(node_set)
+        return node_set_workers(node_set, cluster.spec.maintenance, cluster.metadata)
 
     def node_sets(self, cluster: SlurmCluster) -> tuple[NodeSet, ...]:
         """The NodeSets that name a SlurmCluster, by name; deleted ones until they are gone."""
@@ -72,14 +74,20 @@ class NebiusClusters:
         return tuple(sorted(found, key=lambda one: one.metadata.name))
 
     def prefix(self, cluster: SlurmCluster) -> str:
-        """Prefix of its workloads' names: that of a live StatefulSet stays what it is."""
-        meta = cluster.metadata
+        """Prefix of its workloads' names: that of a live StatefulSet stays what it is.
+
+        So does that of another cluster. Two of the same second are both the first for a moment.
+        """
+        meta, is_taken = cluster.metadata, False
         for prefix in ("", f"{meta.name}-"):
             live = self.caches.stateful_sets.get(f"{meta.namespace}/{prefix}controller")
             owner = live.metadata.controller if live is not None else None
             if owner is not None and owner.uid == meta.uid:
                 return prefix
-        second = not first_in_namespace(cluster, self.caches)
+            is_taken |= owner is not None and owner.is_kind(
+                SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind
+            )
+        second = is_taken or not first_in_namespace(cluster, self.caches)
         return names.workload_prefix(cluster, keeps_plain_names=False, is_second=second)
 
     def is_resting(self, cluster: SlurmCluster) -> bool:

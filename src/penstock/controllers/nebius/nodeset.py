@@ -28,6 +28,7 @@ from penstock.controllers.workers.caches import WorkerCaches, own_stems, stems
 from penstock.kube import Index, Result
 from penstock.kube.runtime.declaration import IndexBy, Lookup, Signal, Watch
 from penstock.translate.nebius.availability import node_set_parts
+from penstock.translate.nebius.worker_counts import versions
 from penstock.translate.nebius.worker_set import node_set_status
 
 
@@ -94,7 +95,14 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         if outcome.status is not None:
             deleting = node_set.metadata.deleting
             phase, parts = node_set_parts(outcome.status, deleting=deleting)
-            status = replace(node_set_status(node_set.status, outcome.status), phase=phase)
+            # Without the SlurmCluster the revision is still that of the last status.
+            counts, of = node_set.status.workers, versions(node_set.metadata)
+            if cluster is not None:
+                of = versions(node_set.metadata, cluster.metadata)
+            elif counts is not None:
+                of = counts.template_of
+            found = node_set_status(node_set.status, outcome.status, of)
+            status = replace(found, phase=phase)
             await self.write(node_set, [*outcome.findings, *parts], status)
         if outcome.rejected is not None:
             raise outcome.rejected

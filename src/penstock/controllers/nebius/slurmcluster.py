@@ -64,6 +64,7 @@ from penstock.render.nebius.cluster import (
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.translate.nebius import availability
 from penstock.translate.nebius.availability import Availability
+from penstock.translate.nebius.worker_counts import versions
 from penstock.translate.nebius.worker_set import cluster_status
 
 _LOGIN_VOLUMES = "spec.slurmNodes.login.volumes"
@@ -147,7 +148,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             return await super().reconcile(key)
         outcome = await self._workers.run(obj)
         if outcome.status is not None:
-            await self.write(obj, outcome.findings, cluster_status(obj.status, outcome.status))
+            status = cluster_status(obj.status, outcome.status, versions(obj.metadata))
+            await self.write(obj, outcome.findings, status)
         if outcome.rejected is not None:
             raise outcome.rejected
         return Result(requeue_after=outcome.requeue_after)
@@ -234,4 +236,4 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         workers = state.workers
         if workers is None or workers.status is None:
             return status
-        return cluster_status(status, workers.status)
+        return cluster_status(status, workers.status, versions(obj.metadata))

@@ -15,6 +15,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events, invalid
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
+from penstock.controllers.workers.caches import owner_of
 from penstock.controllers.workers.source import WorkerSource
 from penstock.decide.observed.view import ControllerState
 from penstock.model.recorded_revision import RecordedRevision
@@ -53,6 +54,8 @@ class ClusterWorkers(WorkerSource):
         self.workers = workers
         self.problems = invalid(declared_by)
         self.is_cluster_ready = cluster is not None and not cluster.metadata.deleting
+        # Parts of a template are declared by the SlurmCluster.
+        self.is_template_known = cluster is not None
 
     @cached_property
     def _inputs(self) -> ClusterInputs:
@@ -68,9 +71,14 @@ class ClusterWorkers(WorkerSource):
         return now is not None and (now.metadata.uid, now.metadata.generation) != before
 
     def cluster_state(self) -> ControllerState:
-        """What the API server has of its SlurmCluster."""
+        """What the API server has of its SlurmCluster.
+
+        One that declares workers itself exists with its slurmctld until they are drained.
+        """
         if self._cluster is None:
             return ControllerState.ABSENT
+        if self._declared_by is self._cluster:
+            return ControllerState.PRESENT
         deleting = self._cluster.metadata.deleting
         return ControllerState.DELETING if deleting else ControllerState.PRESENT
 
@@ -109,10 +117,15 @@ class ClusterWorkers(WorkerSource):
 
     @cached_property
     def _revision(self) -> RecordedRevision:
-        return revisions.declared_revision(self._inputs, self.workers)
+        if self._cluster is not None:
+            return revisions.declared_revision(self._inputs, self.workers)
+        last = self.workers.last.revision
+        records = self._context.caches.revisions_of.get(owner_of(self.workers))
+        found = (self.recorded(one) for one in records)
+        return next((one for one in found if one.hash == last), _unrecorded(last))
 
     def revision(self) -> RecordedRevision:
-        """By the declared fields that reach a pod."""
+        """By the declared fields that reach a pod; without a SlurmCluster the last one."""
         return self._revision
 
     def recorded(self, record: ControllerRevision) -> RecordedRevision:
@@ -132,3 +145,17 @@ class ClusterWorkers(WorkerSource):
         """Words of nodes are declared in several fields, so none is written back."""
         del parameters
         return {}
+
+
+def _unrecorded(revision_hash: str) -> RecordedRevision:
+    return RecordedRevision(
+        name="",
+        uid="",
+        number=0,
+        hash=revision_hash,
+        equal_hashes=(),
+        parameters="",
+        fixed_form=b"",
+        read_form=bytes,
+        read_spec=lambda: None,
+    )

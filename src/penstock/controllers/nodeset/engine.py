@@ -104,7 +104,7 @@ class WorkerSetEngine:
         equal = EqualRevisions()
         exists = source.is_cluster_ready or self._caches.pods_of.get(owner_of(workers))
         # An object that waits for its first pod writes nothing yet.
-        if exists and not meta.deleting:
+        if exists and source.is_template_known and not meta.deleting:
             fixed = self._actor.rejections.gres(workers)
             equal = await record_revisions(self._client, self._caches, source, fixed)
         if _is_active(source):

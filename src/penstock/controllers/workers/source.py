@@ -27,7 +27,8 @@ class WorkerSource(Protocol):
 
     `object` is of the kind `resource`: events are about it, finalizers stand on it. `problems` are
     its own faults: nothing that belongs to it changes while there are any. `is_cluster_ready`
-    means that its cluster has all that pods need to start.
+    means that its cluster has all that pods need to start. Unless `is_template_known`, `revision`
+    is that of the last status, and nothing is recorded.
     """
 
     object: KubeObject
@@ -35,6 +36,7 @@ class WorkerSource(Protocol):
     workers: WorkerSet
     problems: Sequence[Finding]
     is_cluster_ready: bool
+    is_template_known: bool = True
 
     # What is known of it and of its cluster
 

@@ -110,18 +110,19 @@ def _no_node_fits(view: WorkerSetView, observed: ObservedWorkers) -> Finding | N
 
 
 def _controller(view: WorkerSetView) -> Finding | None:
-    workers = view.workers
-    of = f"{workers.wording.cluster_kind} {workers.cluster}"
+    workers, kind = view.workers, view.workers.wording.cluster_kind
+    of = f"{kind} {workers.cluster}"
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        return Finding(None, "ControllerGone", f"{of} is gone or going: {_going(view)}")
+        return Finding(None, f"{kind}Gone", f"{of} is gone or going: {_going(view)}")
     if view.controller is ControllerState.DELETING:
-        return Finding(False, "ControllerDeleting", f"{of} is being deleted")
+        return Finding(False, f"{kind}Deleting", f"{of} is being deleted")
+    words = f"there is no {of}" if workers.cluster else f"it names no {kind}"
     return Finding(
         False,
-        "ControllerNotFound",
-        f"{workers.wording.cluster_field}: there is no {of}; no pods are made before it",
+        f"{kind}NotFound",
+        f"{workers.wording.cluster_field}: {words}; no pods are made before it",
     )
 
 

@@ -63,6 +63,7 @@ def history(
 
 def _last_revision(workers: WorkerSet) -> tuple[str, ...]:
     last = workers.last
-    if not last.revision or last.observed_generation != workers.metadata.generation:
+    is_of_spec = last.observed_generation == workers.metadata.generation
+    if not last.revision or not last.is_revision_of_spec or not is_of_spec:
         return ()
     return (last.revision,)

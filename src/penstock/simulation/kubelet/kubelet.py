@@ -30,6 +30,7 @@ from penstock.simulation.kubelet.pod_lifecycle import (
 from penstock.simulation.kubelet.pod_manifests import (
     address,
     fallen,
+    has_hook,
     image_missing,
     node_conf,
     restarts_of,
@@ -192,7 +193,9 @@ class SimulatedNodes:
             running = life.uid in self._ready[namespace, "slurmctld"]
             if not running or not key.startswith(f"{namespace}/"):
                 continue
-            if fatal(self.mounts.files(life)) is not None:
+            pod = self._lifecycles.pod(key, life.uid)
+            waits = pod is not None and self.mounts.waits_for_jail(pod)
+            if waits or fatal(self.mounts.files(life)) is not None:
                 self._fall(key, life)
                 return False
         return self.runs(namespace, "slurmctld")
@@ -215,7 +218,7 @@ class SimulatedNodes:
             return
         pod, life = going_on
         space = pod["metadata"]["namespace"]
-        if pod["spec"]["nodeName"] in self.silent:
+        if pod["spec"]["nodeName"] in self.silent or self.mounts.waits_for_jail(pod):
             self._lifecycles.later(life, self._pace.retry, lambda: self._rise(key, uid))
         elif fatal(self.mounts.files(life)) is not None:
             self._fall(key, life)
@@ -316,8 +319,12 @@ class SimulatedNodes:
         if any(one["image"] == MISSING for one in pod["spec"]["containers"]):
             self._write_status(pod, image_missing(pod))
             return
-        life.started = True
         app = app_of(pod)
+        if self.mounts.waits_for_jail(pod):
+            # Entry points begin once the jail is filled and has a configuration.
+            self._lifecycles.later(life, self._pace.retry, lambda: self._start(key, uid))
+            return
+        life.started = True
         self.mounts.begin(pod, life)
         if app == "slurmd":
             self._slurm(pod).slurmd_starts(
@@ -356,7 +363,7 @@ class SimulatedNodes:
         if machine in self.silent:
             self._lifecycles.later(life, self._pace.retry, lambda: self._end_soon(key, pod, life))
             return
-        if self.runs_slurmd(pod):
+        if self.runs_slurmd(pod) and has_hook(pod):
             self._slurm(pod).pre_stop(node_name(pod), terminating_reason(pod))
         self._lifecycles.later(life, self._pace.end, lambda: self._end(key, life.uid))
 
@@ -372,7 +379,10 @@ class SimulatedNodes:
     def _gone(self, pod: Json, life: PodLifecycle) -> None:
         for timer in life.timers:
             timer.cancel()
-        self._slurm(pod).slurmd_ends(node_name(pod), life.uid)
+        slurm = self._slurm(pod)
+        slurm.slurmd_ends(node_name(pod), life.uid)
+        if app_of(pod) == "slurmd" and not has_hook(pod):
+            self._loop.call_later(self._pace.silent, slurm.give_up_silent_nodes)
         if app_of(pod) in DAEMONS:
             space = pod["metadata"]["namespace"]
             self._ready[space, app_of(pod)].discard(life.uid)

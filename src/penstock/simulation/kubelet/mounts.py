@@ -13,7 +13,14 @@ from typing import Any
 from penstock.api.cluster.marks import KEYS
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import Change
-from penstock.simulation.kubelet.pod_lifecycle import Pace, PodLifecycle, PodLifecycles, node_name
+from penstock.simulation.kubelet.jail import Jail
+from penstock.simulation.kubelet.pod_lifecycle import (
+    Pace,
+    PodLifecycle,
+    PodLifecycles,
+    app_of,
+    node_name,
+)
 from penstock.simulation.slurm.auth_keys import read as keys_in
 from penstock.simulation.slurm.cluster import SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import (
@@ -25,12 +32,15 @@ from penstock.simulation.slurm.reconfigure import (
     data_of,
     mounted,
     release,
+    slurm_conf,
 )
 from penstock.slurm.auth.key_files import SLURM_JWKS
 from penstock.slurm.auth.key_rotation import WORKERS
 
 LOGIN_KEYS = "slurm-config"
 """The volume with a login's keys."""
+_OF_JAIL = frozenset({"slurmctld", "slurmd", "slurmrestd", "login"})
+"""Daemons that read their configuration in the jail of a SlurmCluster."""
 
 
 class Mounts:
@@ -62,6 +72,8 @@ class Mounts:
         """By namespace each slurm.conf that a slurmctld which worked has had."""
         self.unsure: set[str] = set()
         """Namespaces in which trial starts give no verdict."""
+        self.jails: dict[str, Jail] = {}
+        """By namespace the jail of its SlurmCluster."""
         lifecycles.server.store.listeners.append(self._rekeyed)
 
     def begin(self, pod: Json, life: PodLifecycle) -> None:
@@ -72,10 +84,11 @@ class Mounts:
     def begin_slurmctld(self, key: str, pod: Json, life: PodLifecycle) -> None:
         """A pod of slurmctld starts, and its reconfigure container with it."""
         space = pod["metadata"]["namespace"]
-        life.notes = _notes(pod)
+        life.notes, life.space = _notes(pod), space
         slurm = self._slurms[space]
+        jail = self.jails.get(space)
         life.sidecar = Sidecar(
-            mounted(pod, ETC, self._data(space)),
+            mounted(pod, ETC, self._data(space)) if jail is None else jail.present(),
             taken=lambda files: self.taken[space].add(_conf(files)),
             has=lambda files: self.served[space].add(_conf(files)),
             reads=lambda files: self._read(space, files),
@@ -83,7 +96,7 @@ class Mounts:
             release=release(pod),
             spend=lambda end: self._lifecycles.later(life, self._pace.reconfigure, end),
         )
-        life.sidecar.mount(pod, self._data(space))
+        self._mount(life.sidecar, pod)
         self._lifecycles.later(
             life, self._pace.try_, lambda: self._try_configuration(key, life.uid)
         )
@@ -113,13 +126,27 @@ class Mounts:
 
     def files(self, life: PodLifecycle) -> Files:
         """What a slurmctld that starts in a pod now would read."""
-        return life.sidecar.etc if life.sidecar is not None else {}
+        if life.sidecar is None:
+            return {}
+        jail = self.jails.get(life.space)
+        return life.sidecar.etc if jail is None else jail.present()
+
+    def waits_for_jail(self, pod: Json) -> bool:
+        """Whether a daemon cannot start yet, as its jail has no configuration."""
+        jail = self.jails.get(pod["metadata"]["namespace"])
+        return jail is not None and app_of(pod) in _OF_JAIL and not jail.is_usable()
+
+    def jail_changed(self, namespace: str) -> None:
+        """Files of a jail changed: the reconfigure container sees it in the folder itself."""
+        for key, life in list(self._lifecycles.items()):
+            if life.sidecar is not None and not life.ending and key.startswith(f"{namespace}/"):
+                self._refresh(key, life.uid)
 
     def reread(self, namespace: str) -> None:
         """Slurmctld reads the files that its pod has, and drops all changes made by requests."""
         for key, life in self._lifecycles.items():
             if life.sidecar is not None and key.startswith(f"{namespace}/"):
-                self._read(namespace, life.sidecar.etc)
+                self._read(namespace, self.files(life))
 
     def _data(self, space: str) -> Data:
         return data_of(self._lifecycles.server.find, space)
@@ -187,8 +214,15 @@ class Mounts:
         if pod["spec"]["nodeName"] in self._silent:
             self._lifecycles.later(life, self._pace.retry, lambda: self._refresh(key, uid))
             return
-        sidecar.mount(pod, self._data(pod["metadata"]["namespace"]))
+        self._mount(sidecar, pod)
         self._lifecycles.later(life, self._pace.try_, lambda: self._try_configuration(key, uid))
+
+    def _mount(self, sidecar: Sidecar, pod: Json) -> None:
+        """Show a sidecar what is mounted now. A folder of a jail between two states is not read."""
+        space = pod["metadata"]["namespace"]
+        sidecar.mount(pod, self._data(space))
+        if (jail := self.jails.get(space)) is not None and jail.is_complete():
+            sidecar.etc = jail.present()
 
     def _try_configuration(self, key: str, uid: str) -> None:
         """The reconfigure container sees the files; it comes back to a slurmctld that is away.
@@ -212,7 +246,7 @@ class Mounts:
 
 
 def _conf(files: Files) -> str:
-    return files.get("slurm.conf", "")
+    return slurm_conf(files)
 
 
 def _notes(pod: Json) -> dict[str, Any]:

@@ -9,11 +9,19 @@ from typing import Any
 
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius import labels as nebius
 from penstock.simulation.apiserver import ApiServer
 from penstock.simulation.slurm.auth_keys import Keys
 from penstock.simulation.slurm.reconfigure import Files, Sidecar
 
 PODS = "/pods"
+_DAEMONS = {
+    "controller": "slurmctld",
+    "rest": "slurmrestd",
+    "worker": "slurmd",
+    "nodeset": "slurmd",
+}
+"""Slurm daemons by the component of pods of a SlurmCluster; others are called as these are."""
 RandomSource = Callable[[float, float], float]
 """A number between the two."""
 
@@ -49,6 +57,8 @@ class PodLifecycle:
     """How far the kubelet is with one pod."""
 
     uid: str
+    space: str = ""
+    """Namespace, once it has a sidecar."""
     bound: bool = False
     started: bool = False
     ending: bool = False
@@ -95,8 +105,13 @@ def key_of(pod: Json) -> str:
 
 
 def app_of(pod: Json) -> str:
-    """The Slurm daemon of a pod, by its label."""
-    return pod["metadata"].get("labels", {}).get(app_labels.APP_NAME, "")
+    """The Slurm daemon of a pod, by its labels."""
+    labels: dict[str, str] = pod["metadata"].get("labels", {})
+    name = labels.get(app_labels.APP_NAME, "")
+    if name != nebius.NAME:
+        return name
+    component = labels.get(app_labels.APP_COMPONENT, "")
+    return _DAEMONS.get(component, component)
 
 
 def node_name(pod: Json) -> str:

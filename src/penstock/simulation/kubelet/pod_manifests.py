@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.meta import Json
+from penstock.api.nebius import labels as nebius
 from penstock.decide.observed import drain_reason
 from penstock.decide.slurm_node import parameters as live_conf
 from penstock.translate.slinky.worker_set import MARKS
@@ -39,11 +42,20 @@ SILENT = NodeConf()
 def node_conf(pod: Json) -> NodeConf:
     """What the slurmd of a worker pod is given by `--conf`."""
     for container in pod["spec"]["containers"]:
-        words: list[str] = container.get("args") or []
+        words = _slurmd_options(container)
         if "--conf" in words:
             found = live_conf.read(words[words.index("--conf") + 1])
             return NodeConf(tuple(sorted(found.features)), found.weight)
     return SILENT
+
+
+def _slurmd_options(container: Json) -> list[str]:
+    """Its arguments, or for a SlurmCluster's worker the shell text in its environment."""
+    args: list[str] = container.get("args") or []
+    for one in container.get("env") or ():
+        if one["name"] == "SLURMD_OPTIONS":
+            return [*args, *shlex.split(one.get("value", ""))]
+    return args
 
 
 def running(pod: Json, started: str = "2026-01-01T00:00:00Z", *, restarts: int = 0) -> Json:
@@ -82,6 +94,11 @@ def fallen(pod: Json, started: str, *, hangs: bool) -> Json:
                 container["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
     status["conditions"][-1]["status"] = "False"
     return status
+
+
+def has_hook(pod: Json) -> bool:
+    """Whether a worker reports its end to slurmctld. One of a SlurmCluster does not."""
+    return pod["metadata"].get("labels", {}).get(app_labels.APP_NAME) != nebius.NAME
 
 
 def terminating_reason(pod: Json) -> str:

@@ -16,6 +16,7 @@ from penstock.simulation import faults
 from penstock.simulation.faults import Fault
 from penstock.simulation.kubelet.pod_manifests import SILENT, NodeConf
 from penstock.simulation.slurm.auth_keys import Keys, read, understand
+from penstock.simulation.slurm.reconfigure import slurm_conf
 from penstock.simulation.slurm.rest_replies import JSON, RestRequest
 from penstock.simulation.slurm.slurmctld import (
     UNFINISHED,
@@ -135,7 +136,7 @@ class SimulatedSlurm:
 
     def reads(self, files: Mapping[str, str]) -> None:
         """Slurmctld reads its files."""
-        self.ctld.read(files.get("slurm.conf", ""))
+        self.ctld.read(slurm_conf(files))
         self.keys = read(files)
 
     def _asked(self, address: str) -> None:

@@ -18,6 +18,7 @@ from penstock.render.slinky.cluster.release import images
 from penstock.simulation.slurm import slurmdbd
 from penstock.simulation.slurm.auth_keys import decoded
 from penstock.simulation.slurm.slurmdbd import Slurmdbds
+from penstock.slurm.conf.includes import SLURM_CONF, resolved
 from penstock.slurm.versions import of_image
 
 Files = Mapping[str, str]
@@ -29,9 +30,15 @@ Data = Callable[[str, str], "Files | None"]
 """The data of a ConfigMap or Secret by resource and name, None when there is none."""
 
 
+def slurm_conf(files: Files) -> str:
+    """slurm.conf with the files that it includes."""
+    text = files.get(SLURM_CONF, "")
+    return resolved(files) if "include " in text else text
+
+
 def rejection(files: Files) -> str | None:
     """Slurmctld's message about files that it rejects."""
-    for line in files.get("slurm.conf", "").splitlines():
+    for line in slurm_conf(files).splitlines():
         if line.startswith("Bogus"):
             key = line.partition("=")[0]
             return (
@@ -48,7 +55,7 @@ ENDS, HANGS = "Ends", "Hangs"
 
 def fatal(files: Files) -> str | None:
     """Which of `ENDS` and `HANGS` slurmctld does when it is started with these files."""
-    for line in files.get("slurm.conf", "").splitlines():
+    for line in slurm_conf(files).splitlines():
         key, _, values = line.partition("=")
         for one in (ENDS, HANGS):
             if key == "CommunicationParameters" and one in values.split(","):

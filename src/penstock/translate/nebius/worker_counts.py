@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.kubernetes.meta import Condition
+from penstock.api.kubernetes.meta import Condition, ObjectMeta
 from penstock.api.nebius.worker_counts import WorkerCounts
 from penstock.model.worker_status import WorkerSetStatus
 
@@ -13,8 +13,9 @@ def last_status(
     generation: int,
     selector: str,
     conditions: tuple[Condition, ...],
+    template_of: str,
 ) -> WorkerSetStatus:
-    """The status of a worker set as last written."""
+    """The status of a worker set as last written; `template_of` are the `versions` of now."""
     found = counts or WorkerCounts()
     return WorkerSetStatus(
         observed_generation=generation,
@@ -29,14 +30,20 @@ def last_status(
         slurm_down=found.down,
         slurm_drain=found.drained,
         revision=found.revision,
+        is_revision_of_spec=found.template_of == template_of,
         selector=selector,
         ordinal_to_node=found.kubernetes_nodes,
         conditions=conditions,
     )
 
 
-def worker_counts(status: WorkerSetStatus) -> WorkerCounts:
-    """The counts that a status shows."""
+def versions(*declared_by: ObjectMeta | None) -> str:
+    """Identity and generation of each object that exists."""
+    return ",".join(f"{one.uid}:{one.generation}" for one in declared_by if one is not None)
+
+
+def worker_counts(status: WorkerSetStatus, template_of: str) -> WorkerCounts:
+    """The counts that a status shows; `template_of` are the `versions` of its revision."""
     return WorkerCounts(
         desired=status.desired,
         current=status.replicas,
@@ -49,5 +56,6 @@ def worker_counts(status: WorkerSetStatus) -> WorkerCounts:
         down=status.slurm_down,
         drained=status.slurm_drain,
         revision=status.revision,
+        template_of=template_of,
         kubernetes_nodes=dict(status.ordinal_to_node),
     )

@@ -28,7 +28,7 @@ from penstock.model.worker_set import Placement, PvcPolicy, UpdatePolicy, Wordin
 from penstock.model.worker_status import WorkerSetStatus
 from penstock.translate.nebius.jail import maintenance_mode
 from penstock.translate.nebius.node_words import node_words
-from penstock.translate.nebius.worker_counts import last_status, worker_counts
+from penstock.translate.nebius.worker_counts import last_status, versions, worker_counts
 from penstock.translate.placement import placement
 
 _OWN = "nodeset.penstock.dev"
@@ -65,7 +65,11 @@ def marks(kind: str) -> WorkerMarks:
 _MARKS: Final = {kind: marks(kind) for kind in (NODE_SETS.kind, SLURM_CLUSTERS.kind)}
 
 
-def node_set_workers(node_set: NodeSet, maintenance: Maintenance = "none") -> WorkerSet:
+def node_set_workers(
+    node_set: NodeSet,
+    maintenance: Maintenance = "none",
+    of_cluster: ObjectMeta | None = None,
+) -> WorkerSet:
     """The workers that a NodeSet declares; `maintenance` is the mode of its SlurmCluster."""
     meta, spec, status = node_set.metadata, node_set.spec, node_set.status
     cluster, volumes = names.cluster_of(node_set), spec.slurmd.volumes
@@ -96,6 +100,7 @@ def node_set_workers(node_set: NodeSet, maintenance: Maintenance = "none") -> Wo
             generation=status.observed_generation,
             selector=status.label_selector,
             conditions=status.conditions,
+            template_of=versions(meta, of_cluster),
         ),
     )
 
@@ -139,6 +144,7 @@ def cluster_workers(cluster: SlurmCluster, prefix: str = "") -> WorkerSet | None
             generation=status.observed_generation,
             selector=selector_text(selector),
             conditions=status.conditions,
+            template_of=versions(meta),
         ),
     )
 
@@ -148,21 +154,32 @@ def node_filter(cluster: SlurmCluster, name: str) -> NodeFilter | None:
     return next((one for one in cluster.spec.k8s_node_filters if one.name == name), None)
 
 
-def node_set_status(old: NodeSetStatus, status: WorkerSetStatus) -> NodeSetStatus:
-    """A NodeSet's next status; `replicas` are the workers that are available, as users know it."""
+def node_set_status(
+    old: NodeSetStatus, status: WorkerSetStatus, template_of: str = ""
+) -> NodeSetStatus:
+    """A NodeSet's next status; `replicas` are the workers that are available, as users know it.
+
+    `template_of` are the `versions` of what the revision was computed from.
+    """
     return replace(
         old,
         observed_generation=status.observed_generation,
         replicas=status.available_replicas,
         label_selector=status.selector,
-        workers=worker_counts(status),
+        workers=worker_counts(status, template_of),
         conditions=status.conditions,
     )
 
 
-def cluster_status(old: SlurmClusterStatus, status: WorkerSetStatus) -> SlurmClusterStatus:
-    """A SlurmCluster's next status, as far as it is about its own workers."""
-    return replace(old, ready_workers=status.ready_replicas, workers=worker_counts(status))
+def cluster_status(
+    old: SlurmClusterStatus, status: WorkerSetStatus, template_of: str = ""
+) -> SlurmClusterStatus:
+    """A SlurmCluster's next status, as far as it is about its own workers.
+
+    `template_of` are the `versions` of what the revision was computed from.
+    """
+    counts = worker_counts(status, template_of)
+    return replace(old, ready_workers=status.ready_replicas, workers=counts)
 
 
 def _replicas(declared: int, maintenance: Maintenance) -> int:

@@ -1,0 +1,39 @@
+"""Where the two APIs of clusters differ in what plans look for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.api.nebius import names
+from penstock.controllers.registry import SERVED_APIS
+from penstock.controllers.runtime.apis import NEBIUS, SLINKY
+
+_LEASES = {one.group: one.lease for one in SERVED_APIS}
+CLUSTER = "slurm"
+"""Name of the object that declares a cluster, one in each namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiNames:
+    """Names of one API group."""
+
+    group: str
+    clusters: str
+    """Resource of the objects that declare clusters."""
+    startup: str
+    """ConfigMap with the files in force."""
+    last_known_good: str
+
+    @property
+    def lease(self) -> str:
+        """The Lease of whoever leads for it."""
+        return _LEASES[self.group]
+
+
+OF_SLINKY = ApiNames(SLINKY, f"{SLINKY}/controllers", "slurm-config", "slurm-config-slurm")
+OF_NEBIUS = ApiNames(
+    NEBIUS,
+    f"{NEBIUS}/slurmclusters",
+    names.slurm_configs(CLUSTER),
+    names.last_known_good_configs(CLUSTER),
+)

@@ -1,0 +1,58 @@
+"""Plans of SlurmClusters, of the shape with NodeSets and of the older one with its own workers.
+
+`python -m fault_plans --nebius`: the same faults, and what users do to these kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fault_plans.actions import configuration
+from fault_plans.actions.faults import MISHAPS
+from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS
+from fault_plans.actions.users import ACTS
+from fault_plans.nebius_specs import CURRENT, OLDER
+from fault_plans.plan import Plan, draw
+from fault_plans.promises.pvc import DELETE, RETAIN
+from fault_plans.random_source import Dice
+
+APART = 18 << 40
+"""Added to a seed for dice of its own."""
+NOT_OF_IT = frozenset(
+    {
+        "limit",
+        "switch_mode",
+        "rename_node",
+        "label_machine",
+        "remake_restapi",
+        "remake_login",
+        "edit",
+        "delete",
+        "configure",
+        "misconfigure",
+    }
+)
+"""What only Slinky's kinds have."""
+SHARE_OF_CLAIMS = 0.2
+OF_NEBIUS = {**NEBIUS_ACTS, **NEBIUS_FAULTS}
+_USUAL = {**ACTS, **MISHAPS, **configuration.FAMILY.faults}
+DRAWN_OF_NEBIUS = {
+    **{name: one for name, one in _USUAL.items() if name not in NOT_OF_IT},
+    **OF_NEBIUS,
+}
+
+
+def nebius_of(seed: int) -> Plan:
+    """The plan of a seed, of SlurmClusters."""
+    plan, dice = draw(seed + APART, DRAWN_OF_NEBIUS), Dice(seed + APART + 1)
+    shape = dice.choice([OLDER, CURRENT])
+    claims = (dice.choice([RETAIN, DELETE]), dice.choice([RETAIN, DELETE]))
+    has_claims = dice.random() < SHARE_OF_CLAIMS
+    layout = replace(
+        plan.layout,
+        nebius=shape,
+        daemons=(),
+        login=False,
+        claims=claims if has_claims else None,
+    )
+    return replace(plan, layout=layout)

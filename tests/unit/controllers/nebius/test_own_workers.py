@@ -1,0 +1,86 @@
+"""Workers that a SlurmCluster of the older shape declares itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fault_plans import nebius_specs as specs
+from unit.controllers.nebius.lab import CLUSTERS, CORE, OLDER, SPACE, Lab, played
+
+KEYS = f"{CORE}/secrets/{specs.HOST_KEYS}"
+
+
+def images(lab: Lab) -> set[str]:
+    return {
+        container["image"]
+        for pod in lab.world.server.objects("/pods", SPACE)
+        if pod["metadata"]["name"].startswith("worker-")
+        for container in pod["spec"]["containers"]
+    }
+
+
+def test_workers_have_plain_names_and_their_counts_are_in_the_status() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        assert lab.pods("worker-") == ["worker-0", "worker-1"]
+        status = lab.cluster["status"]
+        assert status["readyWorkers"] == 2
+        counts = status["workers"]
+        assert (counts["desired"], counts["ready"], counts["idle"]) == (2, 2, 2)
+        assert sorted(lab.world.slurm.ctld.nodes) == ["worker-0", "worker-1"]
+
+    played(play, OLDER)
+
+
+def test_scale_in_waits_for_the_job_of_the_worker_that_goes() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        job = lab.world.slurm.submit(2)
+        assert job is not None
+        lab.world.scale(1)
+        await asyncio.sleep(60)
+        assert lab.pods("worker-") == ["worker-0", "worker-1"]
+        lab.world.slurm.finish(job)
+        await lab.until(lambda: len(lab.pods("worker-")) == 1)
+        await lab.available()
+
+    played(play, OLDER)
+
+
+def test_a_deleted_cluster_is_kept_until_its_workers_are_drained() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        job = lab.world.slurm.submit(1)
+        assert job is not None
+        lab.delete(CLUSTERS)
+        await asyncio.sleep(60)
+        assert len(lab.pods("worker-")) == 1
+        assert lab.condition()[1] == "Deleting"
+        # Whoever runs a job needs them.
+        assert {"controller-0", "rest-0"} <= set(lab.pods())
+        lab.world.slurm.finish(job)
+        await lab.until(lambda: lab.find("slurm.nebius.ai/slurmclusters", "slurm") is None)
+        assert lab.world.slurm.lost_jobs == []
+        await lab.until(lambda: lab.pods() == [])
+
+    played(play, OLDER)
+
+
+def test_a_new_image_is_rolled_out_though_the_status_was_written_before_workers_were_planned() -> (
+    None
+):
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        secret = lab.get("/secrets", specs.HOST_KEYS)
+        lab.world.objects.forgives.add(specs.HOST_KEYS)
+        lab.world.ask("DELETE", KEYS, {})
+        await lab.until(lambda: lab.condition()[1] == "SecretNotFound")
+        lab.world.edit_nodeset(0, {"spec": {"slurmd": {"image": "slurmd:2"}}})
+        generation = lab.cluster["metadata"]["generation"]
+        await lab.until(lambda: lab.cluster["status"]["observedGeneration"] == generation)
+        body = {"kind": "Secret", "metadata": {"name": specs.HOST_KEYS}, "data": secret["data"]}
+        lab.world.ask("POST", f"{CORE}/secrets", body)
+        await lab.until(lambda: images(lab) == {"slurmd:2"})
+        await lab.available()
+
+    played(play, OLDER)
