@@ -16,8 +16,9 @@ from penstock.api.kubernetes.meta import Json
 from penstock.api.slinky.accounting import Accounting
 from penstock.render.slinky.accounting import slurmdbd as render
 from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
-from penstock.render.slinky.accounting.slurmdbd_conf import password_problem, slurmdbd_conf
+from penstock.render.slinky.accounting.slurmdbd_conf import slurmdbd_conf
 from penstock.slurm.conf.document import Document
+from penstock.slurm.conf.storage_password import password_problem
 from unit.render.test_golden import GOLDEN, dumped
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/slinky/f14-accounting.yaml"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import pwd
 import signal
 import socket
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +24,8 @@ SLURMDBD = """#!/usr/bin/env python3
 # Takes connections on DbdPort unless $HOME/late is there; -u only reads. Notes what it is told.
 import os, signal, socket, sys, time
 home, conf = os.environ["HOME"], os.environ.get("SLURM_CONF", "")
-etc = os.path.dirname(conf) if conf else os.environ["SLURM_ETC"]
+folder = os.environ.get("SLURMDBD_ETC") or os.environ["SLURM_ETC"]
+etc = os.path.dirname(conf) if conf else folder
 text = open(etc + "/slurmdbd.conf").read()
 def note(what):
     with open(home + "/calls", "a") as calls:
@@ -78,7 +81,7 @@ class Pod:
         self.volume.show({"slurmdbd.conf": whole, "jwt.key": "key"})
         return hashlib.sha256(f"key{whole}".encode()).hexdigest()
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
         env = os.environ | {
             "HOME": str(self.root),
             "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
@@ -87,6 +90,7 @@ class Pod:
             "SLURMDBD_STATE": str(self.state),
             "SLURMDBD_TICK": "0.05",
             "SLURMDBD_CALM": "1",
+            **more,
         }
         command = ["bash", "-c", script("slurmdbd"), "slurmdbd", *arguments]
         with self.log.open("ab") as log:
@@ -225,3 +229,26 @@ def test_the_container_ends_with_slurmdbd_and_slurmdbd_with_the_container(
     assert again.wait(timeout=30) == 1
     assert f"effective {bad}" in pod.said()
     assert FATAL in pod.log.read_text()
+
+
+def test_a_slurmdbd_of_another_user_reads_its_own_copies_of_the_files(pod: Pod) -> None:
+    """S169: in a SlurmCluster the script is root's, and the kubelet's files are not slurmdbd's."""
+    copies, user = pod.root / "copies", pwd.getpwuid(os.getuid()).pw_name
+    first = pod.conf("StoragePass=one")
+    process = pod.start(SLURMDBD_ETC=str(copies), SLURMDBD_USER=user, SLURMDBD_AUTH="auth/munge")
+    try:
+        until(lambda: "database ok" in pod.said(), pod)
+        assert pod.said()[0] == f"effective {first}"
+        assert "CredType=cred/munge" in (pod.state / "slurm.conf").read_text()
+        bad = pod.conf("Bogus=1")
+        until(lambda: any(one.startswith(f"refused {bad}: ") for one in pod.said()), pod)
+        assert "Bogus" not in (copies / "slurmdbd.conf").read_text()
+        second = pod.conf("StoragePass=two")
+        until(lambda: f"effective {second}" in pod.said(), pod)
+        assert "two" in (copies / "slurmdbd.conf").read_text()
+        assert {one.name: stat.S_IMODE(one.stat().st_mode) for one in copies.iterdir()} == {
+            "slurmdbd.conf": 0o600,
+            "jwt.key": 0o600,
+        }
+    finally:
+        end(process)

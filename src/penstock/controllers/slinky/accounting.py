@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS, Pod
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES, STATEFUL_SETS
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import names
 from penstock.api.slinky.accounting import ACCOUNTINGS, Accounting
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.controllers.advice.overridden_fields import OverriddenFieldDetector
 from penstock.controllers.cluster import adopted_workload as hold
+from penstock.controllers.cluster.slurmdbd_delivery import AGAIN_S, SlurmdbdDelivery
 from penstock.controllers.observed.references import (
     accountings_in_namespace,
     accountings_using_config_map,
@@ -20,55 +21,31 @@ from penstock.controllers.observed.references import (
     sharing_key,
 )
 from penstock.controllers.observed.watching import instance_of, own_key, owner_of, spec_changed
-from penstock.controllers.runtime.pod_restarter import PodRestarter
-from penstock.controllers.runtime.reconciler import Reconciler
+from penstock.controllers.runtime.reconciler import Reconciler, soonest
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.controllers.slinky import chart_labels
-from penstock.decide.accounting import slurmdbd
-from penstock.decide.accounting.slurmdbd import REACHABLE, SlurmdbdReport
+from penstock.decide.accounting.slurmdbd import REACHABLE
 from penstock.decide.auth.jwks import finding as jwks_finding
 from penstock.decide.cluster.connectivity import closed
 from penstock.decide.pod.workload import workload
-from penstock.kube import KubeError
 from penstock.kube.runtime.declaration import Watch
 from penstock.render.parts.digest import digest
 from penstock.render.slinky.accounting import slurmdbd as render
 from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
-from penstock.render.slinky.accounting.slurmdbd_conf import password_problem, slurmdbd_conf
+from penstock.render.slinky.accounting.slurmdbd_conf import slurmdbd_conf
 from penstock.slurm.auth.key_rotation import Phase
+from penstock.slurm.conf.storage_password import password_problem
 from penstock.translate.slinky.image_sources import image_sources
 
-LINES = 200
-"""Lines of slurmdbd's log to read: more than one change has."""
-DEAF_S = 90.0
-"""Seconds to wait for a line of the container: longer than the kubelet's own refresh takes."""
-REFRESH_S = 3.0
-"""Seconds until the kubelet is made to refresh the files once more; tripled each time."""
-AGAIN_S = 5.0
-"""Seconds between two reads of the log of a slurmdbd that waits for its database."""
 SELDOM_S = 300.0
 """Seconds between two connections to an external slurmdbd that answers: it logs each."""
 _KINDS = ("StatefulSet", "Service", "Secret")
 
 
 @dataclass(slots=True)
-class _Wait:
-    """A changed file on its way to the slurmdbd of one pod."""
-
-    uid: str
-    wanted: str
-    since: float
-    refreshed: int = 0
-    handed: bool = False
-    """Whether the pod was annotated for it; else the pod started with this file."""
-
-
-@dataclass(slots=True)
 class _State:
-    wait: _Wait | None = None
-    has: tuple[str, str] | None = None
-    """The pod's uid and the hash of the file that its slurmdbd runs with, once it is known."""
-    requeue_s: float | None = None
+    probe_s: float | None = None
+    """Seconds until an external slurmdbd is connected to again."""
 
 
 class AccountingReconciler(Reconciler[Accounting]):
@@ -93,13 +70,14 @@ class AccountingReconciler(Reconciler[Accounting]):
         self._secrets = context.secrets
         self._settings = context.settings
         OverriddenFieldDetector(context, self.resource)
-        self._restarter = PodRestarter(context.client)
+        self._delivery = SlurmdbdDelivery(context, self.resource, self.events, "slurmdbd")
         self._port_probe = context.port_probe
         self._states = context.states(ACCOUNTINGS, _State)
 
     async def reconcile_object(self, obj: Accounting) -> list[Finding]:
         """Make slurmdbd's Secret, Service and StatefulSet; hand over what changed."""
-        self._states.of(obj).requeue_s = None
+        self._states.of(obj).probe_s = None
+        self._delivery.begin(obj)
         if obj.spec.external:
             return await self._reconcile_external(obj)
         missing = self._missing(obj)
@@ -123,15 +101,12 @@ class AccountingReconciler(Reconciler[Accounting]):
             return [runs, Finding(runs.ok or None, "NotAsked", type=REACHABLE), *found.findings]
         if not render.has_own_entrypoint(obj):
             return [runs, *found.findings]
-        if pod is None or not _running(pod):
-            if pod is not None:
-                await self._restart_on_change(obj, pod, given.conf_hash)
-            return [runs, Finding(None, "SlurmdbdNotRunning", type=REACHABLE)]
-        return [*await self._check(obj, pod, runs, given.conf_hash), *found.findings]
+        observed = await self._delivery.reconcile(obj, pod, runs, given.conf_hash, _where(obj))
+        return [*observed, *found.findings]
 
     def requeue_after(self, obj: Accounting) -> float | None:
         """Return the seconds until slurmdbd's log is read again; None when that is not needed."""
-        return self._states.of(obj).requeue_s
+        return soonest(self._states.of(obj).probe_s, self._delivery.requeue_after(obj))
 
     async def _reconcile_external(self, obj: Accounting) -> list[Finding]:
         """Probe an external slurmdbd, and delete the objects of a former one in a pod."""
@@ -141,71 +116,8 @@ class AccountingReconciler(Reconciler[Accounting]):
         host, port = names.accounting_host(obj), names.accounting_port(obj)
         end = await self._port_probe.probe(obj.metadata.namespace, host, port)
         found = closed(end, "slurmdbd", host, port)
-        self._states.of(obj).requeue_s = SELDOM_S if found is None else AGAIN_S
+        self._states.of(obj).probe_s = SELDOM_S if found is None else AGAIN_S
         return [found or Finding(True, "External", f"slurmdbd is external, at {host}:{port}")]
-
-    async def _check(self, obj: Accounting, pod: Pod, runs: Finding, wanted: str) -> list[Finding]:
-        """Return findings from slurmdbd's log, which is read only while a state is unknown."""
-        state, now_has = self._states.of(obj), (pod.metadata.uid, wanted)
-        answers = Finding(True, "DatabaseAnswers", type=REACHABLE)
-        if pod.ready and state.has == now_has:
-            return [runs, answers]
-        report, why = await self._report(pod)
-        found = [runs, answers]
-        if not pod.ready:
-            state.requeue_s = AGAIN_S
-            answers = slurmdbd.database(report, _where(obj))
-            found = [runs, answers] if runs.ok is False else [answers]
-        if state.has != now_has:
-            found += await self._deliver(obj, pod, wanted, report, why)
-        return found
-
-    async def _deliver(
-        self, obj: Accounting, pod: Pod, wanted: str, report: SlurmdbdReport, why: str
-    ) -> list[Finding]:
-        """Have slurmdbd take over its file, and return a finding until it has."""
-        state, uid, now = self._states.of(obj), pod.metadata.uid, self.client.clock.monotonic()
-        wait = state.wait
-        if wait is None or (wait.uid, wait.wanted) != (uid, wanted):
-            wait = state.wait = _Wait(uid, wanted, now)
-        waited = now - wait.since
-        if report.effective == wanted or (waited > DEAF_S and not report.effective):
-            state.has = (uid, wanted)
-            state.wait = None
-            if wait.handed:
-                note = f"slurmdbd of {pod.metadata.name} runs on with its changed slurmdbd.conf"
-                self.events.normal(obj, "ConfigDelivered", note, "Configure")
-            return []
-        if report.rejected == wanted:
-            state.requeue_s = AGAIN_S
-            message = f"slurmdbd rejects its slurmdbd.conf and keeps the one it has: {report.words}"
-            return [Finding(False, "ConfigRefused", message)]
-        state.requeue_s = 0.3 if waited < 4 * REFRESH_S else AGAIN_S
-        if not report.effective and waited < REFRESH_S:
-            # Its container has only just started, and will print its file's hash in a moment.
-            return []
-        wait.handed = True
-        if (
-            not await self._restarter.annotate(pod, wanted)
-            and waited >= REFRESH_S * 3**wait.refreshed
-        ):
-            wait.refreshed += 1
-            await self._restarter.refresh(pod, f"{wanted[:12]}-{wait.refreshed}")
-        told = "slurmdbd has not taken over its changed slurmdbd.conf yet"
-        return [Finding(None, "ConfigDelivering", f"{told}: {why}" if why else told)]
-
-    async def _restart_on_change(self, obj: Accounting, pod: Pod, wanted: str) -> None:
-        """Let a slurmdbd that ended on a bad file start at once on the next one."""
-        if not await self._restarter.restart_if_crashed(obj, self.events, pod, "slurmdbd", wanted):
-            await self._restarter.annotate(pod, wanted)
-
-    async def _report(self, pod: Pod) -> tuple[SlurmdbdReport, str]:
-        try:
-            meta = pod.metadata
-            log = await self.client.log(meta.namespace, meta.name, "slurmdbd", LINES)
-        except KubeError as error:
-            return SlurmdbdReport(), f"its log cannot be read: {error}"
-        return slurmdbd.read(log), ""
 
     def _given(self, obj: Accounting) -> SlurmdbdInputs:
         """Everything that slurmdbd is given; asked for only when nothing is missing."""
@@ -281,11 +193,6 @@ class AccountingReconciler(Reconciler[Accounting]):
             f"spec.{path}: there is no Secret {ref.name} with a key {ref.key} in namespace "
             f"{space}. Create it",
         )
-
-
-def _running(pod: Pod) -> bool:
-    every = pod.status.container_statuses or ()
-    return any(one.name == "slurmdbd" and one.state.running is not None for one in every)
 
 
 def _where(obj: Accounting) -> str:

@@ -14,11 +14,17 @@
 # WORDS are cut and made one line of by `plain`. slurmdbd's own output goes through a filter, so that none of
 # its lines, in which names of users stand, begins like these or is long enough to be split.
 # The pod is ready while $state/ready is there.
+#
+# Where this script runs as root, SLURMDBD_USER is the user that slurmdbd becomes. It accepts only files
+# of that user, which files of a Secret never are. So it reads copies in SLURMDBD_ETC.
 set -u
 umask 077
 export LC_ALL=C
 
 etc=${SLURM_ETC:-/etc/slurm}
+read=${SLURMDBD_ETC:-$etc}
+user=${SLURMDBD_USER:-}
+auth=${SLURMDBD_AUTH:-auth/slurm}
 state=${SLURMDBD_STATE:-/run/penstock}
 tick=${SLURMDBD_TICK:-0.2}
 calm=${SLURMDBD_CALM:-15}
@@ -44,7 +50,18 @@ setting() { # the last value of a key in slurmdbd.conf
     "$etc/slurmdbd.conf" | tail -n 1
 }
 
+place() { # copies the files to the folder that slurmdbd reads, each by rename
+  [ "$read" != "$etc" ] || return 0
+  for file in "$etc"/*; do
+    name=${file##*/}
+    install -o "$user" -m 600 "$file" "$read/.$name" && mv -f "$read/.$name" "$read/$name"
+  done
+  # Other users of the image run clients.
+  chmod -f a+r "$read"/*.conf* && chmod 600 "$read/slurmdbd.conf"
+}
+
 run_slurmdbd() {
+  place
   rm -f "$state/ready"
   port=$(setting DbdPort)
   port=${port:-6819}
@@ -62,7 +79,8 @@ attempt() { # starts a slurmdbd that only reads: 1 it refuses the files, 0 it do
   cp -L "$etc"/* "$trial/" 2>/dev/null
   chmod -R u+rw "$trial"
   # The socket by which clients of this pod sign their requests is the real one's.
-  printf '\nAuthInfo=disable_sack\n' >>"$trial/slurmdbd.conf"
+  [ "$auth" != auth/slurm ] || printf '\nAuthInfo=disable_sack\n' >>"$trial/slurmdbd.conf"
+  [ -z "$user" ] || chown -R "$user" "$trial"
   SLURM_CONF=$trial/slurm.conf timeout -k 1 3 slurmdbd -D -u >"$state/said" 2>&1
   code=$?
   rm -rf "$trial"
@@ -82,6 +100,7 @@ take_over() {
     return
   fi
   if listens; then
+    place
     kill -HUP "$child"
   else
     kill -TERM "$child"
@@ -108,9 +127,9 @@ ask() { # has a client asked through slurmdbd what only the database knows
 ClusterName=none
 SlurmctldHost=localhost
 SlurmUser=slurm
-AuthType=auth/slurm
+AuthType=$auth
 AuthInfo=use_client_ids
-CredType=cred/slurm
+CredType=cred/${auth#auth/}
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=$(hostname)
 AccountingStoragePort=$port
@@ -129,7 +148,8 @@ CONF
   database=$answer
 }
 
-mkdir -p "$state"
+mkdir -p "$state" "$read"
+[ -z "$user" ] || chmod 711 "$state"
 rm -f "$state/ready"
 # It outlives a SIGTERM to all of the container, as slurmdbd's last words are to be seen.
 exec {filtered}> >(trap '' TERM INT HUP; exec sed -u -E 's/^penstock:/ &/; s/^(.{8000}).*/\1/')
