@@ -65,6 +65,10 @@ class SlurmClusterSite:
         """Output of kubectl in the namespace."""
         return self._site.kubectl("-n", self.namespace, *arguments, stdin=stdin)
 
+    def apply(self, one: Json) -> None:
+        """Apply an object in the namespace."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(one))
+
     def get(self) -> Json:
         """The SlurmCluster."""
         return json.loads(self.kubectl("get", "slurmcluster", self.name, "-o", "json"))

@@ -11,6 +11,7 @@ from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
+from penstock.render.nebius import accounting
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
@@ -72,6 +73,7 @@ class Rendered:
             login.stateful_set(self.inputs),
             slurmrestd.deployment(self.inputs),
             *sconfigcontroller.objects(self.inputs),
+            *accounting.objects(self.inputs, "slurmdbd.conf", "hash"),
             populate_jail.job(self.inputs, overwrite=False),
         ]
         for one in self.inputs.node_sets:

@@ -21,13 +21,13 @@ class Difference:
 
 
 _POD = r"(StatefulSet|Deployment|Job|Worker) .*"
-_LATER = "comes with accounting and the exporter"
+_LATER = "comes with the exporter"
 
 OBJECTS: Final = (
     Difference(
-        "accounting",
-        r"(Deployment|Service|Secret) .*(accounting(-svc)?|slurmdbd-configs|mariadb-.*)",
-        _LATER,
+        "passwords of MariaDB",
+        r"Secret .*mariadb-(password|root)",
+        "mariadb-operator creates them; the operator's own database is not served yet",
     ),
     Difference(
         "exporter", r"(Deployment|Role|RoleBinding|ServiceAccount) .*slurm-exporter.*", _LATER
@@ -108,7 +108,7 @@ PATHS: Final = (
     ),
     Difference(
         "munge answers",
-        r"(StatefulSet .*|Worker )spec\.initContainers\[munge\]"
+        r"((StatefulSet|Deployment) .*|Worker )spec\.initContainers\[munge\]"
         r"\.(startup|liveness|readiness)Probe.*",
         "the next container starts once munged answers; then a socket needs no further probe",
     ),
@@ -140,6 +140,38 @@ PATHS: Final = (
         "slurmctld waits for nobody",
         r"StatefulSet .*initContainers\[wait-for-accounting\]",
         "slurmctld is created once its accounting exists, and retries by itself",
+    ),
+    Difference(
+        "slurmdbd waits by itself",
+        r"Deployment .*initContainers\[wait-for-database\]|Secret data\.storage.*",
+        "the original gives up after 300 s, and its client knows no TLS",
+    ),
+    Difference(
+        "slurmdbd's script",
+        r"Deployment .*containers\[accounting\]\.(command|env)",
+        "slurmdbd takes over a changed file, and tells how its database is, in any image",
+    ),
+    Difference(
+        "the database answers",
+        r"Deployment .*containers\[accounting\]\.readinessProbe\.(exec|tcpSocket"
+        r"|(period|timeout|initialDelay)Seconds|failureThreshold)",
+        "slurmdbd keeps its port while its database is away",
+    ),
+    Difference(
+        "rights of slurmdbd",
+        r"Deployment .*containers\[accounting\]\.securityContext"
+        r"\.(capabilities|runAs(User|Group))",
+        "slurmdbd mounts nothing; its script starts as root in any image",
+    ),
+    Difference(
+        "files of slurmdbd",
+        r"Deployment .*volumes\[(slurm-configs\]\.projected\.sources|jail\])",
+        "the JWT key and certificates are beside slurmdbd.conf, and nothing of the jail is read",
+    ),
+    Difference(
+        "archive of records",
+        r"Deployment .*volumes\[spool\]\.emptyDir\.sizeLimit",
+        "a limit of 0 means none",
     ),
     Difference(
         "slurmd waits by itself",

@@ -530,7 +530,8 @@ UNSUPPORTED: list[tuple[str, dict[str, Any], str]] = [
     (CURRENT, {f"{CONTROLLER}.sssd": {"image": "i"}}, f"{CONTROLLER}.sssd: not served yet"),
     (CURRENT, {f"{LOGIN}.sssd": {"image": "i"}}, f"{LOGIN}.sssd: not served yet"),
     (CURRENT, {}, f"{LOGIN}.userIsolation: not served yet"),
-    (CURRENT, {}, f"{ACCOUNTING}.enabled: not served yet"),
+    (CURRENT, {}, f"{ACCOUNTING}.mariadbOperator.enabled: not served yet"),
+    (CURRENT, {f"{ACCOUNTING}.size": 2}, f"{ACCOUNTING}.size: not used"),
     (CURRENT, {}, "spec.slurmNodes.exporter.enabled: not served yet"),
     (CURRENT, {"spec.slurmNodes.exporter.size": 2}, "spec.slurmNodes.exporter.size: not used"),
     (
@@ -633,7 +634,7 @@ def test_fields_that_are_served_are_not_reported():
     found = [one.split(":")[0] for one in unsupported(nebius.made(OLDER))]
     assert found == [
         "spec.plugStackConfig.ncclDebug.enabled",
-        f"{ACCOUNTING}.enabled",
+        f"{ACCOUNTING}.mariadbOperator.enabled",
         "spec.slurmNodes.exporter.enabled",
     ]
     assert unsupported(nebius.made(NODES)) == []

@@ -40,6 +40,8 @@ which it did not come up, a blank, and its words."""
 CONFIG_DELIVERED_TO: Final = "controller.penstock.dev/config-delivered-to"
 """On slurmctld's pod: restart count of its container when CONFIG_HASH was changed. A process of
 that count, or a lower one, was started with other files."""
+SLURMDBD: Final = "controller.penstock.dev/slurmdbd"
+"""On slurmrestd's pod: host and port of slurmdbd, which it reads only at its start."""
 CONFIG_REFRESH: Final = "controller.penstock.dev/config-refresh"
 """On slurmctld's pod: changed when the kubelet is to look at the mounted files once more."""
 TRIES_CONFIG: Final = "controller.penstock.dev/tries-config"

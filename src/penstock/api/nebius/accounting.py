@@ -151,3 +151,8 @@ class AccountingNode(SlurmNode, frozen=True, kw_only=True):
     slurm_config: Annotated[AccountingSlurmConfig, about("Keys of slurm.conf.")] = field(
         default_factory=AccountingSlurmConfig
     )
+
+
+def has_slurmdbd(accounting: AccountingNode) -> bool:
+    """Whether the operator runs slurmdbd: accounting is on, and its database is an external one."""
+    return accounting.enabled and accounting.external_db.enabled

@@ -81,6 +81,10 @@ def _of_cluster(spec: SlurmClusterSpec) -> Iterator[tuple[str, NodeContainer]]:
     if nodes.worker is not None:
         yield f"{_NODES}.worker.slurmd", nodes.worker.slurmd
         yield f"{_NODES}.worker.munge", nodes.worker.munge
+    accounting = nodes.accounting
+    for field, one in (("slurmdbd", accounting.slurmdbd), ("munge", accounting.munge)):
+        if accounting.enabled and one is not None:
+            yield f"{_NODES}.accounting.{field}", one
     yield "spec.sConfigController.container", spec.sconfig_controller.container
 
 

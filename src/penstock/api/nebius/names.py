@@ -135,6 +135,11 @@ def jwt_secret(cluster: str) -> str:
     return f"{cluster}-rest-jwt-key"
 
 
+def slurmdbd_configs(cluster: str) -> str:
+    """The Secret with slurmdbd.conf, and the password of the database in it."""
+    return f"{cluster}-slurmdbd-configs"
+
+
 def last_known_good_configs(cluster: str) -> str:
     """The ConfigMap with the files that slurmctld was seen to run with."""
     return f"{slurm_configs(cluster)}-last-known-good"

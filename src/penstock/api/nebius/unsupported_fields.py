@@ -34,6 +34,12 @@ _SHARED_USERS: Final = "users come from the jail's /etc/passwd"
 _OWN_PROC: Final = "not used: /proc is unmasked where the pods have a user namespace, only there"
 _NODE: Final = "spec.slurmNodes"
 
+
+def _has_own_database(spec: SlurmClusterSpec) -> bool:
+    database = spec.slurm_nodes.accounting.mariadb_operator
+    return database is not None and database.enabled
+
+
 CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
     Row("spec.pause", lambda s: bool(s.pause), "not used: spec.maintenance is"),
     Row(
@@ -121,9 +127,14 @@ CLUSTER: tuple[Row[SlurmClusterSpec], ...] = (
         f"{_NOT_YET}, users of a login pod share its memory",
     ),
     Row(
-        f"{_NODE}.accounting.enabled",
-        lambda s: s.slurm_nodes.accounting.enabled,
-        f"{_NOT_YET}, jobs run without records in a database",
+        f"{_NODE}.accounting.mariadbOperator.enabled",
+        lambda s: s.slurm_nodes.accounting.enabled and _has_own_database(s),
+        f"{_NOT_YET}, jobs run without records in a database; externalDB is served",
+    ),
+    Row(
+        f"{_NODE}.accounting.size",
+        lambda s: s.slurm_nodes.accounting.enabled and (s.slurm_nodes.accounting.size or 1) != 1,
+        "not used: a SlurmCluster has one slurmdbd",
     ),
     Row(
         f"{_NODE}.exporter.enabled",
@@ -281,6 +292,9 @@ def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
     munges = [("controller", nodes.controller.munge), ("login", nodes.login.munge)]
     if nodes.worker is not None:
         munges.append(("worker", nodes.worker.munge))
+    accounting = nodes.accounting
+    if accounting.enabled and accounting.munge is not None:
+        munges.append(("accounting", accounting.munge))
     for name, container in munges:
         path = f"{_NODE}.{name}.munge"
         if container.port:
@@ -296,6 +310,8 @@ def _containers(spec: SlurmClusterSpec) -> Iterator[str]:
     daemons = [("spec.sConfigController.container", writer)]
     if nodes.rest.rest is not None:
         daemons.append((f"{_NODE}.rest.rest", nodes.rest.rest))
+    if accounting.enabled and accounting.slurmdbd is not None:
+        daemons.append((f"{_NODE}.accounting.slurmdbd", accounting.slurmdbd))
     for path, container in daemons:
         if container.security_limits_config:
             yield f"{path}.securityLimitsConfig: not used, it starts no processes of users"

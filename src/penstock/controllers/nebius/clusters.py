@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
+from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.observed.cluster_state import PartitionOverrides
@@ -14,10 +15,12 @@ from penstock.decide.config.conditions import has_worked
 from penstock.kube.runtime.state import StateByUid
 from penstock.model.worker_set import WorkerSet
 from penstock.render.nebius.config.inputs import ConfigInputs
+from penstock.render.nebius.config.slurm_conf import slurmdbd_in
 from penstock.render.nebius.inputs import ClusterInputs, Images
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method import SLURM_CONF
 from penstock.slurm.conf.includes import resolved
+from penstock.translate.nebius.cluster import accounting_link
 from penstock.translate.nebius.jail import maintenance_mode
 from penstock.translate.nebius.worker_set import node_set_workers
 
@@ -42,6 +45,7 @@ class NebiusClusters:
             prefix=self.prefix(cluster),
             node_sets=self.node_sets(cluster),
             cluster_domain=self._cluster_domain,
+            slurmdbd=slurmdbd_in(self.published(cluster)),
             scaled_down=self.is_resting(cluster) and not self.worker_pods(cluster),
             has_user_namespaces=self.has_user_namespaces(),
         )
@@ -54,12 +58,21 @@ class NebiusClusters:
             node_sets=self.node_sets(cluster),
             prefix=self.prefix(cluster),
             version=self.release(cluster),
+            accounting=accounting_link(cluster) if self.has_slurmdbd(cluster) else None,
             published=self.published(cluster),
             in_effect=overrides.sent or self.partitions_in_effect(cluster),
             freed=overrides.freed,
             rejected_partitions=overrides.kept,
             slurm_conf=overrides.slurm_conf if overrides.kept else "",
         )
+
+    def has_slurmdbd(self, cluster: SlurmCluster) -> bool:
+        """Whether slurmctld is to write records."""
+        return has_slurmdbd(cluster.spec.slurm_nodes.accounting)
+
+    def slurmdbd_in_force(self, cluster: SlurmCluster) -> bool:
+        """Whether the files in force name slurmdbd."""
+        return bool(slurmdbd_in(self.published(cluster)))
 
     def worker_set(self, node_set: NodeSet) -> WorkerSet:
         """The workers of a NodeSet; none while its SlurmCluster is in maintenance."""

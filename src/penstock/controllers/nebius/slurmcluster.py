@@ -30,6 +30,7 @@ from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
+from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.jail import JailPopulation
 from penstock.controllers.nebius.nodeset import cluster_of_worker
@@ -51,7 +52,7 @@ from penstock.controllers.observed.watching import (
     spec_changed,
 )
 from penstock.controllers.runtime.reconciler import Reconciler, soonest
-from penstock.controllers.runtime.signals import PARTITIONS_PENDING, SLURM
+from penstock.controllers.runtime.signals import PARTITIONS_PENDING, REGISTRATION, SLURM
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 from penstock.render.nebius.cluster import (
@@ -130,7 +131,11 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         Watch(CLAIMS, cluster_of_worker),
         Watch(NODES, clusters_on_node, node_matters),
     )
-    signals = (Signal(SLURM, same_key), Signal(PARTITIONS_PENDING, same_key))
+    signals = (
+        Signal(SLURM, same_key),
+        Signal(PARTITIONS_PENDING, same_key),
+        Signal(REGISTRATION, same_key),
+    )
 
     def __init__(self, context: NebiusContext) -> None:
         super().__init__(context)
@@ -139,6 +144,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._secrets = ClusterSecrets(context)
         self._jail = JailPopulation(context)
         self._slurmctld = ClusterSlurmctld(context, self.events)
+        self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
 
     async def reconcile(self, key: str) -> Result:
@@ -166,9 +172,12 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         jail = await self._jail.advance(obj, self.events)
-        parts = state.parts = workloads.availability(self._clusters, obj, jail.finding)
+        slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj))
+        whole = next(iter(slurmdbd), None)
+        parts = state.parts = workloads.availability(self._clusters, obj, jail.finding, whole)
         usable = jail.can_use_jail
         of_config = await self._slurmctld.reconcile(obj, cluster, parts.slurmctld, may_start=usable)
+        of_records = await self._slurmctld.follow_accounting(obj, self._accounting)
         of_logins = await self._apply_daemons(obj, cluster, may_start=usable)
         state.workers = await self._workers.run(obj)
         resolved = availability.node_sets_resolved(
@@ -180,6 +189,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             availability.common(resting=resting, waiting=()),
             *of_config,
             *of_logins,
+            *slurmdbd[1:],
+            *of_records,
             *([resolved] if resolved is not None else []),
             *state.workers.findings,
         ]
@@ -216,12 +227,13 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         workers = self._states.of(obj).workers
         return soonest(
             self._slurmctld.requeue_after(obj),
+            self._accounting.requeue_after(obj),
             workers.requeue_after if workers is not None else None,
         )
 
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
-        """That of partitions which are gone by now."""
-        return self._slurmctld.outdated(obj)
+        """Those of partitions which are gone by now, and of accounting once it is off."""
+        return self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
 
     def status(self, obj: SlurmCluster) -> Status:
         """Phase, counts, and what is known of slurmctld."""

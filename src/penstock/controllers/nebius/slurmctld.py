@@ -13,6 +13,7 @@ from penstock.controllers.cluster.release import Releases
 from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
+from penstock.controllers.nebius.accounting import ClusterAccounting
 from penstock.controllers.nebius.config_source import ClusterConfig
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.partition_source import ClusterPartitions
@@ -139,6 +140,19 @@ class ClusterSlurmctld:
         """Types of conditions that describe the cluster no longer."""
         held = self._partitions.draining_finding(obj) is not None
         return frozenset[str]() if held else frozenset({DRAINING})
+
+    async def follow_accounting(
+        self, obj: SlurmCluster, accounting: ClusterAccounting
+    ) -> list[Finding]:
+        """Have slurmctld registered with slurmdbd, and restarted where it waited in vain."""
+        decision, pods = self._states.of(obj).decision, self._clusters.slurmctld_pods(obj)
+        serves = bool(workload("slurmctld", 1, pods).ok)
+        settled = serves and decision is not None and decision.stage is Stage.EFFECTIVE
+        persistent = ClusterConfig(obj, self._clusters).persistent
+        return [
+            *await accounting.release_slurmctld(obj, pods, persistent=persistent),
+            *await accounting.registration(obj, settled=settled),
+        ]
 
     async def _write(
         self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep

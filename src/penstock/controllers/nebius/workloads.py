@@ -11,31 +11,40 @@ from penstock.model.image_sources import ImageSources
 from penstock.translate.nebius.availability import Availability
 
 
-def availability(clusters: NebiusClusters, cluster: SlurmCluster, jail: Finding) -> Availability:
-    """The parts of a SlurmCluster as the cache has their pods; `jail` is about its content."""
+def availability(
+    clusters: NebiusClusters, cluster: SlurmCluster, jail: Finding, accounting: Finding | None
+) -> Availability:
+    """The parts of a SlurmCluster as the cache has their pods.
+
+    `jail` is about its content, `accounting` about slurmdbd and its database.
+    """
     nodes = cluster.spec.slurm_nodes
 
     def part(name: str, component: str, wanted: int | None) -> Finding:
         pods = clusters.pods(cluster, component)
-        return workload(name, 1 if wanted is None else wanted, pods, _images(cluster))
+        return workload(name, 1 if wanted is None else wanted, pods, images(cluster))
 
     return Availability(
         jail=jail,
-        slurmctld=workload("slurmctld", 1, clusters.slurmctld_pods(cluster), _images(cluster)),
+        slurmctld=workload("slurmctld", 1, clusters.slurmctld_pods(cluster), images(cluster)),
         login=part("sshd", "login", nodes.login.size),
         sconfigcontroller=part(
             "sconfigctrl", "sconfigcontroller", cluster.spec.sconfig_controller.node.size
         ),
         rest=part("slurmrestd", "rest", 1),
+        accounting=accounting,
     )
 
 
-def _images(cluster: SlurmCluster) -> ImageSources:
+def images(cluster: SlurmCluster) -> ImageSources:
+    """Where the SlurmCluster declares the image of each container."""
     nodes = cluster.spec.slurm_nodes
     declared = {
         "slurmctld": {"image": nodes.controller.slurmctld.image},
         "munge": {"image": nodes.controller.munge.image},
         "sshd": {"image": nodes.login.sshd.image},
     }
+    if nodes.accounting.slurmdbd is not None:
+        declared["accounting"] = {"image": nodes.accounting.slurmdbd.image}
     chart = is_from_chart(cluster.metadata.labels)
     return ImageSources(cluster.metadata.namespace, {}, declared, chart)

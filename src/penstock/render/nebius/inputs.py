@@ -30,6 +30,8 @@ class ClusterInputs:
     cluster_domain: str = "cluster.local"
     scaled_down: bool = False
     """Whether the daemons and logins have no pods: maintenance, once the workers are gone."""
+    slurmdbd: str = ""
+    """Host and port of the slurmdbd in slurm.conf in force; empty without one."""
     has_user_namespaces: bool = True
     """Whether pods may have a user namespace of their own on the Kubernetes nodes."""
 

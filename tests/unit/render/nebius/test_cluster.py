@@ -81,7 +81,14 @@ def test_custom_init_containers_come_first(shape: str):
     node = "spec.slurmNodes.worker" if shape == OLDER else "spec.slurmNodes.rest"
     changes = {
         f"{path}.customInitContainers": first
-        for path in (CONTROLLER, LOGIN, "spec.slurmNodes.rest", "spec.sConfigController.node", node)
+        for path in (
+            CONTROLLER,
+            LOGIN,
+            "spec.slurmNodes.rest",
+            "spec.slurmNodes.accounting",
+            "spec.sConfigController.node",
+            node,
+        )
     }
     found = of_shape(shape, changes, {"spec.customInitContainers": first})
     pods = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import labels, names
 from penstock.api.nebius.common import NodeContainer
@@ -42,6 +43,9 @@ def deployment(cluster: ClusterInputs) -> Json:
         host_users=declared.host_users,
         pull_secrets=pull_secrets(given),
     )
+    pods = template(selector, {**spec, "hostname": "rest"})
+    if cluster.slurmdbd:
+        pods["metadata"]["annotations"][marks.SLURMDBD] = cluster.slurmdbd
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -55,7 +59,7 @@ def deployment(cluster: ClusterInputs) -> Json:
             "replicas": cluster.replicas(max(declared.size or 1, 1)),
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": selector},
-            "template": template(selector, {**spec, "hostname": "rest"}),
+            "template": pods,
         },
     }
 
@@ -107,6 +111,7 @@ def _own_image(cluster: ClusterInputs, given: NodeContainer) -> Json:
     )
     threads, connections = str(rest.thread_count), str(rest.max_connections)
     # Without slurmdbd its part of the API would only fail.
-    options = ["-s", "openapi/slurmctld", "-t", threads, "--max-connections", connections]
+    parts = "openapi/slurmctld,openapi/slurmdbd" if cluster.slurmdbd else "openapi/slurmctld"
+    options = ["-s", parts, "-t", threads, "--max-connections", connections]
     args = [*options, *made.get("args", ()), f"0.0.0.0:{daemons.SLURMRESTD_PORT}"]
     return {**made, "image": cluster.images.slurmrestd, "args": args}

@@ -85,6 +85,15 @@ def retained_partitions(inputs: ConfigInputs) -> frozenset[str]:
     return gone - inputs.freed - inputs.rejected_partitions
 
 
+def slurmdbd_in(published: Mapping[str, str]) -> str:
+    """Host and port of slurmdbd in these files; empty where slurmctld writes no records."""
+    lines = (line.partition("=") for line in resolved(published).splitlines())
+    found = {key: value for key, _, value in lines}
+    if found.get("AccountingStorageType") != "accounting_storage/slurmdbd":
+        return ""
+    return f"{found.get('AccountingStorageHost', '')}:{found.get('AccountingStoragePort', '')}"
+
+
 def partition_text(inputs: ConfigInputs) -> str:
     """The PartitionName lines that the user declared, before names of workers are replaced."""
     lines = "".join(f"{line}\n" for line in partition_lines.lines(inputs))

@@ -1,0 +1,213 @@
+"""Accounting of a SlurmCluster: its database, slurmdbd's objects and a slurmctld that waits."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import Pod, Secret
+from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.controllers.caches.secrets import SecretReader
+from penstock.controllers.caches.store import CacheStore
+from penstock.controllers.nebius.accounting import ClusterAccounting
+from penstock.controllers.nebius.clusters import NebiusClusters
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.observed.nebius_caches import NebiusCaches
+from penstock.controllers.runtime.connectivity import PortProbe
+from penstock.controllers.runtime.object_store import ObjectStore
+from penstock.controllers.runtime.report import Events
+from penstock.controllers.runtime.settings import Settings
+from penstock.controllers.runtime.slurm_connections import SlurmConnections
+from penstock.decide.accounting.slurmdbd import IN_VAIN, REACHABLE
+from penstock.kube import Client, Manager, Recorder
+from penstock.kube.runtime.declaration import Signals
+from penstock.model.image_sources import ImageSources
+from penstock.render.nebius.inputs import Images
+from penstock.render.parts.digest import digest
+from support.nebius import made
+from unit.controllers.stage import put
+from unit.kube.fake_api import FakeApi
+
+SPACE, NAME = "soperator", "soperator"
+PATH = "spec.slurmNodes.accounting"
+DATABASE: Json = {
+    "enabled": True,
+    "host": "db",
+    "user": "books",
+    "passwordSecretKeyRef": {"name": "database", "key": "password"},
+}
+JWT = b"k" * 64
+
+
+class _NoConnections:
+    def get(self, key: str) -> None:
+        del key
+
+
+class Stage:
+    """The accounting of one SlurmCluster, with caches that show what a test puts there."""
+
+    def __init__(self, **database: Any) -> None:
+        self.api = FakeApi()
+        client = Client(self.api)
+        self.caches = caches = NebiusCaches(CacheStore(Manager(client)))
+        self.clusters = NebiusClusters(caches, Images("operator", "slurmrestd"), "cluster.local")
+        self.log = ""
+        recorder = Recorder(client, "test", "test")
+        context = NebiusContext(
+            client,
+            Settings(),
+            caches,
+            SecretReader(caches.secrets),
+            ObjectStore(client, caches),
+            PortProbe(client.clock),
+            recorder,
+            Signals(),
+            self.clusters,
+            cast("SlurmConnections", _NoConnections()),
+        )
+        self.accounting = ClusterAccounting(context, Events(recorder, SLURM_CLUSTERS))
+        self.secret(f"{NAME}-rest-jwt-key", **{"rest_jwt.key": JWT})
+        self.declare({f"{PATH}.externalDB": {**DATABASE, **database}})
+
+    def declare(self, changes: dict[str, Any], *, external: bool = True) -> None:
+        every = {
+            "metadata.name": NAME,
+            "metadata.namespace": SPACE,
+            "metadata.uid": "c",
+            f"{PATH}.mariadbOperator.enabled": not external,
+            **changes,
+        }
+        self.cluster = cast("SlurmCluster", made("slurmcluster-5.0-0", every))
+        put(self.caches.clusters, self.cluster)
+
+    def secret(self, name: str, **data: bytes) -> None:
+        meta = ObjectMeta(name=name, namespace=SPACE, uid=name, resource_version=digest(str(data)))
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        put(self.caches.secrets, Secret(metadata=meta, data=encoded))
+
+    def pod(self, name: str, component: str, container: str, state: Json, ready: str) -> Pod:
+        labels = {
+            "app.kubernetes.io/name": "slurmcluster",
+            "app.kubernetes.io/instance": NAME,
+            "app.kubernetes.io/component": component,
+        }
+        one = {"name": container, "ready": ready == "True", "restartCount": 3, **state}
+        body = {
+            "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels},
+            "status": {
+                "conditions": [{"type": "Ready", "status": ready}],
+                "containerStatuses": [one],
+            },
+        }
+        found = msgspec.convert(body, Pod)
+        put(self.caches.pods, found)
+        self.api.put(f"/api/v1/namespaces/{SPACE}/pods/{name}", **body)
+        return found
+
+    def slurmdbd(self, ready: str = "True") -> Pod:
+        running = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+        return self.pod("slurmdbd-1", "accounting", "accounting", running, ready)
+
+    async def reconcile(self) -> list[Finding]:
+        inputs = self.clusters.inputs(self.cluster)
+        images = ImageSources(SPACE, {}, {})
+        return await self.accounting.reconcile(self.cluster, inputs, images)
+
+
+async def test_without_its_secret_nothing_is_made_and_the_condition_names_it() -> None:
+    stage = Stage()
+    (found,) = await stage.reconcile()
+    assert (found.ok, found.reason) == (False, "SecretNotFound")
+    assert "Secret database with a key password does not exist" in found.message
+
+
+@pytest.mark.parametrize(
+    ("database", "password", "reason"),
+    [
+        ({}, b'a"b', "PasswordUnusable"),
+        ({}, b"", "PasswordUnusable"),
+        ({"user": ""}, b"p", "UserMissing"),
+        ({"user": 'a"b'}, b"p", "Invalid"),
+        ({"passwordSecretKeyRef": None}, b"p", "SecretNotFound"),
+        ({"tls": {"serverCASecretRef": "ca"}}, b"p", "SecretNotFound"),
+    ],
+)
+async def test_values_that_slurmdbd_cannot_have_are_named(
+    database: dict[str, Any], password: bytes, reason: str
+) -> None:
+    stage = Stage(**database)
+    stage.secret("database", password=password)
+    (found,) = await stage.reconcile()
+    assert (found.ok, found.reason) == (False, reason)
+    assert "externalDB" in found.message
+    if password == b'a"b':
+        assert 'a"b' not in found.message
+
+
+async def test_slurmdbd_is_made_and_waits_for_its_pod() -> None:
+    stage = Stage()
+    stage.secret("database", password=b"geheim\n")
+    found = await stage.reconcile()
+    assert found[0].ok is None
+    names = [path.rpartition("/")[2] for path in stage.api.objects]
+    for name in ("soperator-slurmdbd-configs", "soperator-accounting-svc", "soperator-accounting"):
+        assert name in names
+
+
+async def test_a_pod_that_is_ready_makes_accounting_available() -> None:
+    stage = Stage()
+    stage.secret("database", password=b"p")
+    stage.slurmdbd()
+    found = await stage.reconcile()
+    assert found[0].ok is True
+    assert {one.type: one.ok for one in found[1:]}[REACHABLE] is True
+
+
+async def test_a_database_that_mariadb_operator_would_run_is_no_reason_to_wait() -> None:
+    """D73: the original panics or waits for ever where the kinds are not installed."""
+    stage = Stage()
+    stage.declare({}, external=False)
+    (found,) = await stage.reconcile()
+    assert (found.ok, found.reason) == (False, "DatabaseNotServed")
+    assert "externalDB" in found.message
+    assert stage.clusters.config(stage.cluster).accounting is None
+    waiting = stage.pod("soperator-controller-0", "controller", "slurmctld", {"state": {}}, "False")
+    assert (
+        await stage.accounting.release_slurmctld(stage.cluster, (waiting,), persistent=True) == []
+    )
+
+
+async def test_accounting_that_is_off_has_no_part_and_no_conditions() -> None:
+    stage = Stage()
+    stage.declare({f"{PATH}.enabled": False})
+    assert await stage.reconcile() == []
+    assert REACHABLE in stage.accounting.outdated(stage.cluster)
+
+
+def _ended() -> Json:
+    ended = {"exitCode": 1, "finishedAt": "2026-01-01T00:00:00Z", "message": IN_VAIN}
+    return {
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": ended},
+    }
+
+
+@pytest.mark.parametrize("ready", ["True", "False"])
+async def test_a_slurmctld_that_waited_in_vain_starts_again_once_slurmdbd_serves(
+    ready: str,
+) -> None:
+    """S169: the kubelet alone would wait up to five minutes."""
+    stage = Stage()
+    stage.secret("database", password=b"p")
+    stage.slurmdbd(ready)
+    pod = stage.pod("soperator-controller-0", "controller", "slurmctld", _ended(), "False")
+    found = await stage.accounting.release_slurmctld(stage.cluster, (pod,), persistent=True)
+    exists = any("soperator-controller-0" in path for path in stage.api.objects)
+    assert exists is (ready == "False")
+    assert [one.reason for one in found] == ([] if ready == "True" else ["WaitingForAccounting"])
