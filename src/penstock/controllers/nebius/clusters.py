@@ -59,6 +59,7 @@ class NebiusClusters:
             prefix=self.prefix(cluster),
             version=self.release(cluster),
             accounting=accounting_link(cluster) if self.has_slurmdbd(cluster) else None,
+            has_database=self.has_database(cluster),
             published=self.published(cluster),
             in_effect=overrides.sent or self.partitions_in_effect(cluster),
             freed=overrides.freed,
@@ -69,6 +70,17 @@ class NebiusClusters:
     def has_slurmdbd(self, cluster: SlurmCluster) -> bool:
         """Whether slurmctld is to write records."""
         return has_slurmdbd(cluster.spec.slurm_nodes.accounting)
+
+    def has_database(self, cluster: SlurmCluster) -> bool:
+        """Whether the database has answered, or slurmctld waits for it at its first start anyway.
+
+        A slurmctld with state starts without it, unless slurm.conf names TRES that are new.
+        """
+        if not self.served(cluster) or "AccountingStorageTRES=" in resolved(
+            self.published(cluster)
+        ):
+            return True
+        return any(pod.ready for pod in self.pods(cluster, "accounting"))
 
     def slurmdbd_in_force(self, cluster: SlurmCluster) -> bool:
         """Whether the files in force name slurmdbd."""

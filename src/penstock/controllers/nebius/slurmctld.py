@@ -148,7 +148,7 @@ class ClusterSlurmctld:
         decision, pods = self._states.of(obj).decision, self._clusters.slurmctld_pods(obj)
         serves = bool(workload("slurmctld", 1, pods).ok)
         settled = serves and decision is not None and decision.stage is Stage.EFFECTIVE
-        persistent = ClusterConfig(obj, self._clusters).persistent
+        persistent = ClusterConfig(obj, self._clusters.config(obj), self._clusters).persistent
         return [
             *await accounting.release_slurmctld(obj, pods, persistent=persistent),
             *await accounting.registration(obj, settled=settled),

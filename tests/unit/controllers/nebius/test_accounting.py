@@ -99,7 +99,13 @@ class Stage:
         }
         one = {"name": container, "ready": ready == "True", "restartCount": 3, **state}
         body = {
-            "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels},
+            "metadata": {
+                "name": name,
+                "namespace": SPACE,
+                "uid": name,
+                "resourceVersion": ready if component == "accounting" else "",
+                "labels": labels,
+            },
             "status": {
                 "conditions": [{"type": "Ready", "status": ready}],
                 "containerStatuses": [one],
@@ -211,3 +217,15 @@ async def test_a_slurmctld_that_waited_in_vain_starts_again_once_slurmdbd_serves
     exists = any("soperator-controller-0" in path for path in stage.api.objects)
     assert exists is (ready == "False")
     assert [one.reason for one in found] == ([] if ready == "True" else ["WaitingForAccounting"])
+
+
+async def test_tres_reach_a_slurmctld_that_works_once_the_database_answers() -> None:
+    """S169: slurmctld ends at TRES that it cannot add to the database."""
+    stage = Stage()
+    assert stage.clusters.config(stage.cluster).has_database
+    stage.declare({"status": {"conditions": [{"type": "ConfigApplied", "status": "True"}]}})
+    assert stage.clusters.served(stage.cluster)
+    stage.slurmdbd("False")
+    assert not stage.clusters.config(stage.cluster).has_database
+    stage.slurmdbd()
+    assert stage.clusters.config(stage.cluster).has_database

@@ -37,6 +37,8 @@ class ConfigInputs:
     prefix: str = ""
     version: Version | None = None
     accounting: AccountingLink | None = None
+    has_database: bool = True
+    """Whether slurmdbd could add TRES to its database: slurmctld ends at a TRES that it lacks."""
     topology_conf: str = ""
     published: Mapping[str, str] = field(default_factory=_no_files)
     in_effect: str = ""

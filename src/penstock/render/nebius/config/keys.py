@@ -171,7 +171,7 @@ def accounting(inputs: ConfigInputs) -> list[str]:
         ("AccountingStorageHost", f"{names.service(link.name, 'accounting')}.{link.namespace}"),
         ("AccountingStoragePort", port or SLURMDBD_PORT),
         ("JobCompType", "jobcomp/none"),
-        ("AccountingStorageTRES", spec.accounting_storage_tres),
+        ("AccountingStorageTRES", spec.accounting_storage_tres if inputs.has_database else None),
         ("AccountingStoreFlags", spec.accounting_store_flags),
         ("AcctGatherInterconnectType", spec.acct_gather_interconnect_type),
         ("AcctGatherFilesystemType", spec.acct_gather_filesystem_type),
