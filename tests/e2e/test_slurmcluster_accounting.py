@@ -114,7 +114,7 @@ def records(site: Site, clusters: Callable[[str], Cluster]) -> Generator[Records
 def test_accounting_that_comes_later_than_jobs_and_before_its_database_loses_no_record(
     records: Records,
 ) -> None:
-    """S169, D71: no pod restarts, and jobs that end before the database exists are recorded."""
+    """S169, D48, D71: no pod restarts, and jobs that ended before the database are recorded."""
     cluster = records.cluster
     assert "not enabled" in cluster.condition("AccountingAvailable")
     pods = [cluster.uid(pod) for pod in ("controller-0", "worker-0", "worker-1", "login-0")]

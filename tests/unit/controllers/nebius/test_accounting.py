@@ -167,6 +167,7 @@ async def test_slurmdbd_is_made_and_waits_for_its_pod() -> None:
 
 
 async def test_a_pod_that_is_ready_makes_accounting_available() -> None:
+    """D48."""
     stage = Stage()
     stage.secret("database", password=b"p")
     stage.slurmdbd()
