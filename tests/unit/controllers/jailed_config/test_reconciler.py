@@ -520,9 +520,9 @@ def test_deleting_the_object_leaves_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/etc/../../x", "without .."),
+        ("/etc/../../x", "without . and .."),
         ("etc/x", "is no file of the jail"),
-        ("/etc/./x", "it must be without . and .."),
+        ("/etc/./x", "without . and .."),
         ("/etc//x", "one / between names"),
         ("/etc/.penstock-files", "are kept for this controller"),
         ("/" + "x" * 300, "a name has at most 255 bytes"),
