@@ -21,6 +21,7 @@ from e2e_kit.operator_kills import killed_at_writes
 from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.images import build_jail
+from penstock.render.nebius.config.partition_lines import DEFAULT_PARTITIONS
 
 EXAMPLE = (Path(__file__).parents[2] / "examples/slurmcluster.yaml").read_text()
 ON_CLAIM = "{name: jail, persistentVolumeClaim: {claimName: jail}}"
@@ -293,7 +294,7 @@ def test_a_bad_line_of_a_partition_or_a_jailed_config_changes_nothing(trouble: T
     cluster.kubectl("delete", "jailedconfig/mine", "jailedconfig/extra")
 
 
-RAW = ("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES",)
+RAW = DEFAULT_PARTITIONS
 
 
 def test_an_unknown_filter_or_volume_is_rejected_and_without_webhooks_reported(
