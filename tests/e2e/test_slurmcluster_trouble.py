@@ -69,6 +69,12 @@ class Trouble:
         (one,) = json.loads(found)["jobs"]
         return f"{one['job_state'][0]} {one['restart_cnt']}"
 
+    def runs(self, pod: str, container: str) -> bool:
+        """Whether an init container of a pod runs."""
+        status = json.loads(self.cluster.kubectl("get", "pod", pod, "-o", "json"))["status"]
+        every = status.get("initContainerStatuses", ())
+        return any(one["name"] == container and "running" in one["state"] for one in every)
+
     def starts(self, pod: str) -> dict[str, int]:
         """How often each container of a pod was started again."""
         status = json.loads(self.cluster.kubectl("get", "pod", pod, "-o", "json"))["status"]
@@ -199,8 +205,11 @@ def test_slurmctld_killed_under_load_keeps_queue_and_ids(
     trouble: Trouble, figure: Callable[[str], None]
 ) -> None:
     """S123."""
+    # Tasks that start or end between the last write of the state and the kill would be held.
+    until_over = "until test -e /over; do sleep 0.2; done"
+    array = trouble.submit(until_over, "--array=1-12", "-w worker-0", "-o /dev/null")
+    eventually("some of it run", lambda: array in _queue(trouble, "-t RUNNING"), 60)
     waiting = [trouble.submit("true", "-H", "-o /dev/null") for _ in range(3)]
-    array = trouble.submit("true", "--array=1-12", "-w worker-0", "-o /dev/null")
     # slurmctld writes its state some seconds after a change.
     since = time.time()
     saved = "stat -c %Y /var/spool/slurmctld/job_state"
@@ -215,14 +224,16 @@ def test_slurmctld_killed_under_load_keeps_queue_and_ids(
     assert [trouble.squeue(job) for job in waiting] == ["PENDING 0"] * 3
     later = trouble.submit("true", "-H", "-o /dev/null")
     assert int(later) > int(array)
+    trouble.in_jail("touch /over")
     eventually("the array ends", lambda: array not in _queue(trouble), 90)
     trouble.in_jail(f"scancel {' '.join([*waiting, later])}")
     eventually("jobs go on", lambda: _goes_on(trouble), 30)
     assert trouble.starts("controller-0")["reconfigure"] == 0
 
 
-def _queue(trouble: Trouble) -> str:
-    return trouble.in_jail("squeue -h -o %F")
+def _queue(trouble: Trouble, states: str = "") -> list[str]:
+    """Ids of the jobs in the queue; of an array its own, as often as it has lines."""
+    return trouble.in_jail(f"squeue -h -o %F {states}").split()
 
 
 def _goes_on(trouble: Trouble) -> bool:
@@ -335,7 +346,8 @@ def test_a_worker_with_another_key_does_not_join_and_the_log_names_the_cause(
     cluster = trouble.cluster
     _set_key(cluster, secrets.token_bytes(1024))
     cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
-    eventually("it starts", lambda: "slurmd" in trouble.starts("worker-2"), 60)
+    # A container that runs has its volumes; its status exists before.
+    eventually("munged runs", lambda: trouble.runs("worker-2", "munge"), 60)
     _set_key(cluster, trouble.key)
     log = ("logs", "controller-0", "-c", "slurmctld", "--tail=200")
     eventually("the log says so", lambda: "Invalid credential" in cluster.kubectl(*log), 60)
