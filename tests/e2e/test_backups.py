@@ -104,7 +104,7 @@ def test_a_backup_takes_over_with_all_that_was_changed_and_gives_back(cluster: C
     script = "touch /tmp/began; sleep 1000"
     job = cluster.submit(script, "--output=/dev/null", "--mem=50", "--partition=late")
     cluster.until_job(job, "RUNNING", timeout=LONG_S)
-    # slurmctld says so before it has told slurmd, and one that hangs then never tells it.
+    # slurmctld shows it before slurmd has it, and one that hangs then never sends it.
     began = "test -e /tmp/began && echo yes || true"
     eventually("its worker runs it", lambda: cluster.on("compute-0", began).strip())
     # slurmctld writes its state some seconds later; a backup that reads an older one starts the

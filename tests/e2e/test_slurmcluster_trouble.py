@@ -205,7 +205,7 @@ def test_slurmctld_killed_under_load_keeps_queue_and_ids(
     trouble: Trouble, figure: Callable[[str], None]
 ) -> None:
     """S123."""
-    # Tasks that start or end between the last write of the state and the kill would be held.
+    # Tasks that start or end between the last write of the state and the kill would stay pending.
     until_over = "until test -e /over; do sleep 0.2; done"
     array = trouble.submit(until_over, "--array=1-12", "-w worker-0", "-o /dev/null")
     eventually("some of it run", lambda: array in _queue(trouble, "-t RUNNING"), 60)
