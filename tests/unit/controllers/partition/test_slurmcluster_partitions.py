@@ -73,6 +73,7 @@ class Led:
         self.clusters = NebiusClusters(self.caches, Images("operator", "rest"), "cluster.local")
         self.source = ClusterPartitions(self.clusters)
         self.lab = lab
+        self.version = 0
         connections: Any = One(lab.link)
         self.changes = PartitionChanges(
             self.source,
@@ -89,8 +90,10 @@ class Led:
     def publish(self, data: dict[str, str]) -> None:
         """These files are in force, and slurmctld runs with them."""
         name = nebius.made("slurmcluster-5.0-0").metadata.name
+        # A cache ignores an older version than it has.
+        self.version += 1
         for each in (names.slurm_configs(name), names.last_known_good_configs(name)):
-            version = str(hash(tuple(data.items())))
+            version = str(self.version)
             meta = ObjectMeta(name=each, namespace="soperator", uid=each, resource_version=version)
             put(self.caches.config_maps, ConfigMap(metadata=meta, data=data))
         self.lab.slurm.read(resolved(data))
