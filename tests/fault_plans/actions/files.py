@@ -35,6 +35,8 @@ class FilePromises:
         self._worked_at: dict[str, float] = {}
         """By namespace since when the Controller says that slurmctld has worked."""
         self._external: set[str] = set()
+        self._uids: dict[str, str] = {}
+        """Uid of each namespace's cluster."""
         server.store.listeners.append(self._changed)
 
     def _changed(self, change: Change) -> None:
@@ -45,6 +47,11 @@ class FilePromises:
             if change.new.obj["spec"].get("external"):
                 # Its file is for slurmrestd, and no slurmctld of ours reads it.
                 self._external.add(space)
+            uid = change.new.obj["metadata"]["uid"]
+            if self._uids.setdefault(space, uid) != uid and self._names is not OF_SLINKY:
+                # The slurmctld of another SlurmCluster of that name has not worked yet.
+                self._uids[space] = uid
+                self._worked_at.pop(space, None)
             every = change.new.obj.get("status", {}).get("conditions", ())
             if any(one["type"] == APPLIED for one in every):
                 self._worked_at.setdefault(space, asyncio.get_running_loop().time())
