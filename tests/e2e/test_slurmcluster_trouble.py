@@ -71,15 +71,17 @@ class Trouble:
 
     def runs(self, pod: str, container: str) -> bool:
         """Whether an init container of a pod runs."""
-        status = json.loads(self.cluster.kubectl("get", "pod", pod, "-o", "json"))["status"]
-        every = status.get("initContainerStatuses", ())
+        every = self._status(pod).get("initContainerStatuses", ())
         return any(one["name"] == container and "running" in one["state"] for one in every)
 
     def starts(self, pod: str) -> dict[str, int]:
         """How often each container of a pod was started again."""
-        status = json.loads(self.cluster.kubectl("get", "pod", pod, "-o", "json"))["status"]
+        status = self._status(pod)
         every = (*status["containerStatuses"], *status.get("initContainerStatuses", ()))
         return {one["name"]: one["restartCount"] for one in every}
+
+    def _status(self, pod: str) -> Json:
+        return json.loads(self.cluster.kubectl("get", "pod", pod, "-o", "json"))["status"]
 
 
 @pytest.fixture(scope="module")

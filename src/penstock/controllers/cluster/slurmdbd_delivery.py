@@ -128,8 +128,8 @@ class SlurmdbdDelivery:
         ):
             delivery.refreshed += 1
             await self._restarter.refresh(pod, f"{wanted[:12]}-{delivery.refreshed}")
-        told = "slurmdbd has not taken over its changed slurmdbd.conf yet"
-        return [Finding(None, "ConfigDelivering", f"{told}: {why}" if why else told)]
+        message = "slurmdbd has not taken over its changed slurmdbd.conf yet"
+        return [Finding(None, "ConfigDelivering", f"{message}: {why}" if why else message)]
 
     async def _restart_on_change(self, obj: KubeObject, pod: Pod, wanted: str) -> None:
         """Have a slurmdbd that ended on a bad file start at once on the next one."""

@@ -100,8 +100,8 @@ class ClusterAccounting:
             await self._restarter.restart(obj, self._events, pod, note)
         if serves or has_worked(obj.status.conditions):
             return []
-        told = "slurmctld waits for slurmdbd at its first start; see AccountingAvailable"
-        return [Finding(None, "WaitingForAccounting", told)]
+        message = "slurmctld waits for slurmdbd at its first start; see AccountingAvailable"
+        return [Finding(None, "WaitingForAccounting", message)]
 
     async def _remove(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
         """Remove what ran for accounting, once slurmctld's files do not name it any more."""

@@ -45,31 +45,31 @@ class AccountingFiles:
         key = SecretKeySelector(name=names.jwt_secret(obj.metadata.name), key=names.JWT_KEY)
         jwt = self._secrets.value(space, key)
         if jwt is None:
-            told = f"Secret {key.name} has no usable key {key.key}"
-            return Finding(False, "SecretNotFound", told)
+            message = f"Secret {key.name} has no usable key {key.key}"
+            return Finding(False, "SecretNotFound", message)
         certificates = self._certificates(space, database, jwt)
         if isinstance(certificates, Finding):
             return certificates
         try:
             text = slurmdbd_conf.slurmdbd_conf(declared, password, certificates)
         except ConfError as error:
-            told = f"{_PATH} has a value that slurmdbd.conf cannot have: {error}"
-            return Finding(False, "Invalid", told)
+            message = f"{_PATH} has a value that slurmdbd.conf cannot have: {error}"
+            return Finding(False, "Invalid", message)
         return SlurmdbdFile(text, render.conf_hash(text, jwt))
 
     def _password(self, space: str, database: ExternalDatabase) -> str | Finding:
         """The password; a line break at its end is not part of it."""
         path, ref = f"{_PATH}.passwordSecretKeyRef", database.password_secret_key_ref
         if ref is None or not (ref.name and ref.key):
-            told = f"{path} is empty: name the Secret and the key with the database password"
-            return Finding(False, "SecretNotFound", told)
+            message = f"{path} is empty: name the Secret and the key with the database password"
+            return Finding(False, "SecretNotFound", message)
         value = self._secrets.value(space, SecretKeySelector(name=ref.name, key=ref.key))
         if value is None:
             return _absent(path, ref.name, ref.key)
         password = value.decode(errors="replace").rstrip("\r\n")
         if wrong := password_problem(password):
-            told = f"{path}: the password cannot be used: {wrong}"
-            return Finding(False, "PasswordUnusable", told)
+            message = f"{path}: the password cannot be used: {wrong}"
+            return Finding(False, "PasswordUnusable", message)
         return password
 
     def _certificates(self, space: str, database: ExternalDatabase, jwt: bytes) -> str | Finding:
@@ -94,5 +94,5 @@ class AccountingFiles:
 
 
 def _absent(path: str, name: str, key: str) -> Finding:
-    told = f"{path}: Secret {name} with a key {key} does not exist. Create it"
-    return Finding(False, "SecretNotFound", told)
+    message = f"{path}: Secret {name} with a key {key} does not exist. Create it"
+    return Finding(False, "SecretNotFound", message)

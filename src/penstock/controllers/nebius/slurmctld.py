@@ -103,8 +103,8 @@ class ClusterSlurmctld:
         if may_start or live is not None:
             written, refused = self._releases.withhold(source, [manifest])
             for one in written:
-                kept, told = claim_templates.keep(one, live, _VOLUMES)
-                refused += told
+                kept, findings = claim_templates.keep(one, live, _VOLUMES)
+                refused += findings
                 await self._objects.apply(obj, self._events, [kept])
         pod = next(iter(source.slurmctld_pods()), None)
         self._releases.learn(source, pod, serves=bool(runs.ok))
