@@ -29,7 +29,7 @@ from penstock.controllers.slinky.token import TokenReconciler
 from penstock.controllers.slurm_node import actor as act_slurm
 from penstock.decide.action import DeletionGround, DrainNode
 from penstock.decide.auth import key_rotation as key_ring
-from penstock.decide.config.acknowledgement import Acknowledgements
+from penstock.decide.config.reconfigure_log import Acknowledgements
 from penstock.decide.config.start import StartResult
 from penstock.decide.config.transaction import ConfigStep, ConfigView
 from penstock.decide.drain import deletion_guard as guard

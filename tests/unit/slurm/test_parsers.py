@@ -18,8 +18,8 @@ from aiohttp import web
 from penstock.simulation.slurm.slurmctld import SimulatedSlurmctld
 from penstock.simulation.slurm.slurmrestd import SimulatedSlurmrestd
 from penstock.slurm.partition.adoption import into_extra_conf
+from penstock.slurm.partition.comparison import differences
 from penstock.slurm.partition.declaration import PARTITION, Difference, partition_lines
-from penstock.slurm.partition.drift import differences
 from penstock.slurm.rest import BadReplyError, Partition, Slurmrestd
 from penstock.slurm.rest.wire import PartitionNodes
 from penstock.slurm.versions import PARTITION_CALLS_SINCE, RESERVATION_CALLS_SINCE

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from penstock.simulation.slurm import partitions
+from penstock.slurm.partition.comparison import default_partition, differences, expected_nodes
 from penstock.slurm.partition.declaration import (
     Change,
     Difference,
@@ -15,7 +16,6 @@ from penstock.slurm.partition.declaration import (
     partition_changes,
     partition_lines,
 )
-from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
 from penstock.slurm.partition.keys import ROWS, canonical
 from penstock.slurm.partition.update import ByFile, Delete, Update, call
 from penstock.slurm.rest.wire import Partition

@@ -16,7 +16,7 @@ from penstock.controllers.runtime.reconciler import Context
 from penstock.controllers.runtime.report import Events
 from penstock.decide.cluster.release import unknown, unknown_words
 from penstock.decide.config import conditions as config_findings
-from penstock.decide.config.acknowledgement import Acknowledgements, read
+from penstock.decide.config.reconfigure_log import Acknowledgements, read
 from penstock.decide.config.start import SLURMCTLD, Start, StartResult, observe
 from penstock.decide.config.transaction import (
     ConfigStep,

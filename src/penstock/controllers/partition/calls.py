@@ -10,15 +10,15 @@ from penstock.controllers.partition.source import C, PartitionSource
 from penstock.controllers.partition.state import ChangeContext, Rejection, State
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.partition.conditions import describe_rejection
-from penstock.decide.partition.drift import describe_drift
+from penstock.decide.partition.drift_message import describe_drift
 from penstock.kube.client.clock import Clock
 from penstock.render.config import partition as render
 from penstock.slurm.conf.document import Document
 from penstock.slurm.known import Unknown
+from penstock.slurm.partition.comparison import differences
 from penstock.slurm.partition.declaration import PARTITION, Change, Difference
 from penstock.slurm.partition.declaration import node_set as node_set_of
 from penstock.slurm.partition.declaration import partition_lines as declared_in
-from penstock.slurm.partition.drift import differences
 from penstock.slurm.partition.update import ByFile, Delete, Update, call, put_back
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.errors import NotFoundError, SlurmError

@@ -18,7 +18,7 @@ from penstock.controllers.runtime.signals import PARTITION_DRIFT, PARTITIONS_POL
 from penstock.controllers.runtime.slurm_connections import SlurmConnection, SlurmConnections
 from penstock.controllers.runtime.spec_adoption import adopt_into_spec
 from penstock.decide.drift import CONFIRM_S, Choice, Found, Watch, choice, is_reported, with_reason
-from penstock.decide.partition.drift import describe_drift
+from penstock.decide.partition.drift_message import describe_drift
 from penstock.kube import Client, Recorder
 from penstock.kube.runtime.declaration import Signals
 from penstock.kube.runtime.state import StateByUid
@@ -29,8 +29,8 @@ from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
 from penstock.slurm.mirror.partitions import Records
 from penstock.slurm.partition.adoption import Sets, into_extra_conf, into_nodeset
+from penstock.slurm.partition.comparison import drifts
 from penstock.slurm.partition.declaration import ALL, Adoption, Difference, partition_lines
-from penstock.slurm.partition.drift import drifts
 from penstock.slurm.state import Node
 from penstock.translate.penstock.adopted_spec import into_partition
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.slurm.hostlist import HostListError
 from penstock.slurm.known import Known
+from penstock.slurm.partition.comparison import drifts
 from penstock.slurm.partition.declaration import NODES, Difference, partition_changes
-from penstock.slurm.partition.drift import drifts
 from penstock.slurm.rest.errors import SlurmError
 
 TRIES = 3

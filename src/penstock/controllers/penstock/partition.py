@@ -32,8 +32,8 @@ from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.known import Fact, Known, Unknown
 from penstock.slurm.mirror.partitions import Records
 from penstock.slurm.mirror.snapshot import NOT_ASKED
+from penstock.slurm.partition.comparison import default_partition, differences, expected_nodes
 from penstock.slurm.partition.declaration import Difference, node_set, partition_lines
-from penstock.slurm.partition.drift import default_partition, differences, expected_nodes
 from penstock.slurm.state import Node
 from penstock.translate.penstock.partition_spec import partition_spec
 

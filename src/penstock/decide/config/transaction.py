@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from penstock.api.cluster import marks as own_marks
-from penstock.decide.config.acknowledgement import Acknowledgements
+from penstock.decide.config.reconfigure_log import Acknowledgements
 from penstock.slurm.conf.apply_method import Force, Plan, Table, needs
 from penstock.slurm.conf.apply_method_table import TABLE
 

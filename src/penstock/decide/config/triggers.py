@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.cluster.trigger import Trigger
-from penstock.decide.config.acknowledgement import Acknowledgements
+from penstock.decide.config.reconfigure_log import Acknowledgements
 from penstock.model.cluster import ClusterMarks
 
 SLURMCTLD = "slurmctld"

@@ -10,7 +10,7 @@ import pytest
 from penstock.api.cluster.marks import CONFIG_CANDIDATE, CONFIG_HASH, CONFIG_LIVE, CONFIG_RESTART
 from penstock.api.slinky.controller import ControllerStatus
 from penstock.controllers.config.transaction import rejected_before
-from penstock.decide.config.acknowledgement import Acknowledgements, read
+from penstock.decide.config.reconfigure_log import Acknowledgements, read
 from penstock.decide.config.transaction import (
     ConfigStep,
     ConfigView,

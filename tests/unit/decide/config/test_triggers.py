@@ -9,7 +9,7 @@ import pytest
 from penstock.api.cluster.marks import RECONFIGURE, RESTART
 from penstock.api.cluster.trigger import Trigger
 from penstock.api.slinky.labels import RESTART_TRIGGER
-from penstock.decide.config.acknowledgement import Acknowledgements
+from penstock.decide.config.reconfigure_log import Acknowledgements
 from penstock.decide.config.triggers import (
     DONE,
     REJECTED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.api.penstock.partition import PartitionSpec
-from penstock.decide.partition.drift import describe_drift
+from penstock.decide.partition.drift_message import describe_drift
 from penstock.slurm.partition.declaration import Difference
 from penstock.translate.penstock.adopted_spec import into_partition
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.decide.config.acknowledgement import Acknowledgements, read
+from penstock.decide.config.reconfigure_log import Acknowledgements, read
 
 STAMP = "[2026-01-01T00:00:00.123] "
 
