@@ -35,7 +35,7 @@ from penstock.decide.config.transaction import ConfigStep, ConfigView
 from penstock.decide.drain import deletion_guard as guard
 from penstock.decide.drain import resume
 from penstock.decide.drain.deletion_guard import DeletionVerdict
-from penstock.decide.nodeset import plan, worker_plans
+from penstock.decide.nodeset import plan, worker_steps
 from penstock.decide.nodeset import pod_roles as roles
 from penstock.decide.nodeset import pvc as claims
 from penstock.decide.observed import drain_reason, workers
@@ -90,7 +90,7 @@ def _judge(patch: pytest.MonkeyPatch, blind_to: frozenset[str]) -> None:
             return DeletionVerdict(DeletionGround.DRAINED, verdict.why)
         return verdict
 
-    for module in (act, worker_plans, remake):
+    for module in (act, worker_steps, remake):
         patch.setattr(module, "can_delete", judge)
 
 

@@ -10,9 +10,8 @@ from penstock.base import times
 from penstock.base.text import list_some
 from penstock.decide.action import TopologyRejection
 from penstock.decide.drain.deletion_guard import DeletionVerdict
-from penstock.decide.nodeset import pvc
 from penstock.decide.nodeset.pod_roles import PodRoles
-from penstock.decide.observed.deletion import PATIENCE_S, deletion_of
+from penstock.decide.observed.deletion import PATIENCE_S, Deletion
 from penstock.decide.observed.pod import slurmd_container
 from penstock.decide.observed.pod_failure import PodFailure, next_step, pod_failure
 from penstock.decide.observed.view import ControllerState, WorkerSetView
@@ -37,19 +36,21 @@ def findings(
     observed: ObservedWorkers,
     roles: PodRoles,
     waiting: Mapping[Worker, DeletionVerdict],
+    terminating_pvcs: Mapping[str, str],
     rejections: Mapping[str, TopologyRejection],
     reservation: Finding | None = None,
 ) -> tuple[Finding, ...]:
     """All findings, the gravest first; one that is ok when there is nothing else.
 
-    `waiting` are the workers that are not deleted yet, with the reason; `rejections` the topologies
-    that slurmctld rejects; `reservation` is the finding of a scheduled update.
+    `waiting` are the workers that are not deleted yet, with the reason; `terminating_pvcs` the
+    PVC that each missing pod waits for; `rejections` the topologies that slurmctld rejects;
+    `reservation` is the finding of a scheduled update.
     """
     found = (
-        _controller(view),
+        _controller(view, observed.deletion),
         _creation(view, roles),
         _places(view, observed),
-        _pvcs(view, roles),
+        _pvcs(terminating_pvcs),
         _name_conflicts(view, roles),
         _deleting(view, roles),
         _waiting(roles, waiting),
@@ -86,9 +87,8 @@ def _places(view: WorkerSetView, observed: ObservedWorkers) -> Finding | None:
     )
 
 
-def _pvcs(view: WorkerSetView, roles: PodRoles) -> Finding | None:
+def _pvcs(waiting: Mapping[str, str]) -> Finding | None:
     """Pods that are not created while their former PVCs are terminating."""
-    waiting = pvc.blocking_creation(view, roles.missing)
     if not waiting:
         return None
     shown = list_some([f"{pod} for {pvc_name}" for pod, pvc_name in waiting.items()])
@@ -109,13 +109,13 @@ def _no_node_fits(view: WorkerSetView, observed: ObservedWorkers) -> Finding | N
     )
 
 
-def _controller(view: WorkerSetView) -> Finding | None:
+def _controller(view: WorkerSetView, deletion: Deletion) -> Finding | None:
     workers, kind = view.workers, view.workers.wording.cluster_kind
     of = f"{kind} {workers.cluster}"
     if view.controller is ControllerState.PRESENT:
         return None
     if view.deleting:
-        return Finding(None, f"{kind}Gone", f"{of} is gone or going: {_going(view)}")
+        return Finding(None, f"{kind}Gone", f"{of} is gone or going: {_going(view, deletion)}")
     if view.controller is ControllerState.DELETING:
         return Finding(False, f"{kind}Deleting", f"{of} is being deleted")
     words = f"there is no {of}" if workers.cluster else f"it names no {kind}"
@@ -126,9 +126,8 @@ def _controller(view: WorkerSetView) -> Finding | None:
     )
 
 
-def _going(view: WorkerSetView) -> str:
+def _going(view: WorkerSetView, deletion: Deletion) -> str:
     """What becomes of pods whose NodeSet goes with its Controller."""
-    deletion = deletion_of(view)
     if not deletion.is_external or deletion.is_orphaned:
         return "pods are deleted without being drained"
     since = deletion.silent_since

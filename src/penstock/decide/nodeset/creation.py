@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.decide.action import CreatePod, DeleteNodeRecord, EventReason
 from penstock.decide.nodeset.pod_roles import PodRoles
-from penstock.decide.nodeset.pvc import blocking_creation
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.slurm_node.records import deletions_before_recreate
 
 
 def plan_creations(
-    view: WorkerSetView, observed: ObservedWorkers, roles: PodRoles
+    view: WorkerSetView,
+    observed: ObservedWorkers,
+    roles: PodRoles,
+    terminating_pvcs: Mapping[str, str],
 ) -> tuple[DeleteNodeRecord | CreatePod, ...]:
-    """Deletions of records, then creations of pods at all places whose PVCs are not going."""
+    """Deletions of records, then creations of pods but those that wait for `terminating_pvcs`."""
     if not view.can_create_pods:
         return ()
     nodes = [slot.slurm_node for slot in roles.missing]
-    blocked = blocking_creation(view, roles.missing)
     return (
         *deletions_before_recreate(view, observed, nodes),
         *(
             CreatePod(slot, EventReason("CreatePod", f"Pod {slot.pod} is wanted"))
             for slot in roles.missing
-            if slot.pod not in blocked
+            if slot.pod not in terminating_pvcs
         ),
     )

@@ -16,15 +16,11 @@ from penstock.decide.nodeset.creation import plan_creations
 from penstock.decide.nodeset.finalizer import finalizer_action
 from penstock.decide.nodeset.observation import observe
 from penstock.decide.nodeset.pod_roles import assign_roles
-from penstock.decide.nodeset.pvc import plan_pvcs
+from penstock.decide.nodeset.pvc import blocking_creation, plan_pvcs
 from penstock.decide.nodeset.requeue import requeue_after
 from penstock.decide.nodeset.status import status
-from penstock.decide.nodeset.worker_plans import (
-    plan_kept,
-    plan_replacements,
-    plan_scale_in,
-    plan_update,
-)
+from penstock.decide.nodeset.worker_plan import plan_workers
+from penstock.decide.nodeset.worker_steps import worker_steps
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.pod.conditions import LATER_S, must_wait
@@ -56,28 +52,23 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
     observed = observe(view, cache)
     roles = assign_roles(view, observed)
     pvcs = plan_pvcs(view, roles)
+    terminating_pvcs = blocking_creation(view, roles.missing)
     unowned = frozenset(one.pod for one in pvcs if isinstance(one, SetPvcOwners))
     registrations = registration(view, observed)
     replaced = cannot_register.to_replace(view, observed, roles.kept, registrations.due)
     kept = [one for one in roles.kept if one not in replaced] if replaced else roles.kept
 
-    scale_in = plan_scale_in(view, observed, roles, unowned)
-    update = plan_update(view, observed, roles)
-    workers = (
-        *scale_in.plans,
-        *update.plans,
-        *plan_replacements(view, replaced),
-        *plan_kept(view, observed, kept, cache),
-    )
+    steps = worker_steps(view, observed, roles, cache.unsettled(kept), replaced, unowned)
+    workers = tuple(plan_workers(view, steps.steps, cache))
     has_conditions = any(one.conditions is not None for one in workers)
     postponed = has_conditions and must_wait(observed.all, view.now)
 
     outdated = observed.outdated_of((*roles.kept, *roles.updating))
-    reservation = maintenance(view, observed.slurm, outdated)
+    reservation = maintenance(view, observed.slurm, observed.deletion, outdated)
     orphaned = orphaned_records(view, observed, roles.wanted)
-    finalizer = finalizer_action(view, orphaned, has_foreign_pvcs=bool(unowned))
+    finalizer = finalizer_action(view, observed.deletion, orphaned, has_foreign_pvcs=bool(unowned))
     actions = in_order(
-        creations=plan_creations(view, observed, roles),
+        creations=plan_creations(view, observed, roles, terminating_pvcs),
         pvcs=pvcs,
         workers=workers,
         with_conditions=not postponed,
@@ -89,8 +80,9 @@ def plan(view: WorkerSetView, cache: PlanCache | None = None) -> Plan:
     rejections = topology.current_rejections(
         view.workers.marks, view.rejected_topologies, observed.all
     )
-    waiting = {**scale_in.waiting, **update.waiting}
-    found = findings(view, observed, roles, waiting, rejections, reservation.finding)
+    found = findings(
+        view, observed, roles, steps.waiting, terminating_pvcs, rejections, reservation.finding
+    )
     waits = (
         requeue_after(view, observed),
         LATER_S if postponed else None,

@@ -11,7 +11,7 @@ import msgspec
 from penstock.api.cluster.external_slurm import ExternalSlurm
 from penstock.api.kubernetes.conditions import Finding, conditions, set_conditions
 from penstock.base import times
-from penstock.decide.observed.deletion import deletion_of
+from penstock.decide.observed.deletion import Deletion
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.workers import ObservedWorkers
 from penstock.decide.placement import node_pins
@@ -49,7 +49,7 @@ def status(
         slurm_drain=drain,
         revision=view.revisions.wanted,
         ordinal_to_node=node_pins.pins(view, observed.all),
-        external=_external(view),
+        external=_external(view, observed.deletion),
         selector=workers.selector_text,
         conditions=set_conditions(
             old.conditions,
@@ -60,10 +60,10 @@ def status(
     )
 
 
-def _external(view: WorkerSetView) -> ExternalSlurm | None:
+def _external(view: WorkerSetView, deletion: Deletion) -> ExternalSlurm | None:
     if view.external is None:
         return None
-    since = deletion_of(view).silent_since
+    since = deletion.silent_since
     silent_since = times.write(since) if since is not None else ""
     return msgspec.structs.replace(view.external, silent_since=silent_since)
 

@@ -1,14 +1,13 @@
-"""What to do about one worker: writes to its pod and its Slurm node, or its deletion."""
+"""What to do about each worker: writes to its pod and its Slurm node, or its deletion."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.decide.action import (
     DeletePod,
-    DeletionGround,
     DrainNode,
-    EventReason,
     PatchPod,
     ResumeNode,
     SetNodeComment,
@@ -18,13 +17,14 @@ from penstock.decide.action import (
     UndrainNode,
 )
 from penstock.decide.drain.request import cordon_changes, drain_request, next_node_update
-from penstock.decide.observed.drain_reason import DrainCause
+from penstock.decide.nodeset.worker_steps import DeleteWorker, KeepWorker, WorkerStep
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.observed.worker import Worker
+from penstock.decide.plan_cache import PlanCache
 from penstock.decide.pod import deadline, labels
 from penstock.decide.pod.conditions import conditions_action
 from penstock.decide.slurm_node import features, gres_change, topology
 from penstock.decide.slurm_node.records import comment_action
+from penstock.model.worker_set import WorkerSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,25 @@ class WorkerPlan:
 _NOTHING = WorkerPlan()
 
 
-def plan_worker(
-    view: WorkerSetView,
-    worker: Worker,
-    deletion: DrainCause | None = None,
-    *,
-    while_idle: bool = False,
-) -> WorkerPlan:
-    """All actions about a pod that stays for now.
+def plan_workers(
+    view: WorkerSetView, steps: Iterable[WorkerStep], cache: PlanCache
+) -> Iterator[WorkerPlan]:
+    """The actions of these steps. Workers that stay and need none are `settled` in the cache."""
+    parameters = view.revisions.parameters
+    for step in steps:
+        if isinstance(step, DeleteWorker):
+            yield plan_deletion(view.workers, step, parameters)
+            continue
+        found = plan_worker(view, step)
+        if not found.is_empty:
+            yield found
+        elif step.deletion is None and not step.worker.is_finished:
+            cache.settled.add(step.worker)
 
-    `deletion` is the cause for which it is to be deleted. With `while_idle` its node is drained
-    only while it is idle.
-    """
+
+def plan_worker(view: WorkerSetView, step: KeepWorker) -> WorkerPlan:
+    """All actions about a pod that stays for now."""
+    worker, deletion = step.worker, step.deletion
     workers, marks, now = view.workers, view.workers.marks, view.now
     request = drain_request(marks, worker, deletion, view.propagated_conditions)
     cordon = cordon_changes(marks, worker, request, now)
@@ -92,14 +99,16 @@ def plan_worker(
         update = next_node_update(marks, worker, node, request, now)
     drain = resume = None
     if isinstance(update, DrainNode):
-        drain = replace(update, while_idle=while_idle)
+        drain = replace(update, while_idle=step.while_idle)
     else:
         resume = update
     stays = deletion is None
     return WorkerPlan(
         patch=patch,
         topology=topology.step(marks, worker, view.rejected_topologies, now) if stays else None,
-        comment=_comment(view, worker, going=not stays),
+        comment=comment_action(
+            workers, worker, going=not stays, parameters_by_revision=view.revisions.parameters
+        ),
         features=features.step(marks, worker) if stays else None,
         drain=drain,
         resume=resume,
@@ -109,20 +118,16 @@ def plan_worker(
 
 
 def plan_deletion(
-    view: WorkerSetView, worker: Worker, ground: DeletionGround, why: EventReason
+    workers: WorkerSet, step: DeleteWorker, parameters: Mapping[str, str] | None
 ) -> WorkerPlan:
-    """Delete a pod. Nothing else is written to it, or its resourceVersion would be another."""
-    meta = worker.pod.metadata
-    is_known = worker.node is not None and worker.is_slurm_known
+    """Nothing but the deletion is written to the pod, or its resourceVersion would be another."""
+    worker, meta = step.worker, step.worker.pod.metadata
+    comment = None
+    if worker.node is not None and worker.is_slurm_known:
+        comment = comment_action(workers, worker, going=True, parameters_by_revision=parameters)
     return WorkerPlan(
-        comment=_comment(view, worker, going=True) if is_known else None,
+        comment=comment,
         delete=DeletePod(
-            meta.name, meta.uid, meta.resource_version, worker.slurm_node, ground, why
+            meta.name, meta.uid, meta.resource_version, worker.slurm_node, step.ground, step.why
         ),
-    )
-
-
-def _comment(view: WorkerSetView, worker: Worker, *, going: bool) -> SetNodeComment | None:
-    return comment_action(
-        view.workers, worker, going=going, parameters_by_revision=view.revisions.parameters
     )

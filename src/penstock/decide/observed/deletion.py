@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.api.cluster.marks import DRAIN_FINALIZER
 from penstock.base import times
 from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.slurm.known import Unknown
@@ -15,13 +16,18 @@ and bounded, because a namespace must be deletable."""
 DELETED_PATIENCE_S = 300.0
 """How long after its deletion a worker set without pods waits for a silent Slurm to delete its node
 records. Left records cost a line in sinfo; a set that never goes blocks its namespace."""
+GOING_S = 60.0
+"""The same for a set that goes with its whole cluster, of an external slurmctld: slurmrestd ends at
+the same time, and a namespace is waited for by somebody."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
     """`silent_since` (Unix seconds) is None unless an external slurmctld is waited for.
 
-    `patience` are the seconds for which it is waited for still.
+    `patience` are the seconds for which it is waited for still. `records_patience` are those for
+    which a set without pods waits for a silent Slurm to delete its node records; None for one that
+    has pods or no finalizer.
     """
 
     is_with_cluster: bool = False
@@ -29,6 +35,7 @@ class Deletion:
     is_external: bool = False
     silent_since: float | None = None
     patience: float | None = None
+    records_patience: float | None = None
 
     @property
     def is_orphaned(self) -> bool:
@@ -44,14 +51,24 @@ _NONE = Deletion()
 
 
 def deletion_of(view: WorkerSetView) -> Deletion:
-    """The deletion of a worker set; all false for one that is not deleted with its cluster."""
-    if not view.deleting or view.controller is ControllerState.PRESENT:
+    """The deletion of a worker set; nothing of it for one that is not deleted."""
+    if not view.deleting:
         return _NONE
-    if view.external is None:
-        return Deletion(is_with_cluster=True)
+    is_with_cluster = view.controller is not ControllerState.PRESENT
+    left = _records_patience(view, GOING_S if is_with_cluster else DELETED_PATIENCE_S)
+    if not is_with_cluster or view.external is None:
+        return Deletion(is_with_cluster, records_patience=left)
     if not isinstance(view.nodes, Unknown) and not isinstance(view.jobs, Unknown):
-        return Deletion(is_with_cluster=True, is_external=True)
+        return Deletion(is_with_cluster=True, is_external=True, records_patience=left)
     noted = times.parse(view.external.silent_since)
     since = view.now if noted is None else min(noted, view.now)
     patience = max(0.0, since + PATIENCE_S - view.now)
-    return Deletion(True, True, since, patience)
+    return Deletion(True, True, since, patience, left)
+
+
+def _records_patience(view: WorkerSetView, seconds: float) -> float | None:
+    meta = view.workers.metadata
+    deleted = times.parse(meta.deletion_timestamp)
+    if deleted is None or view.pods or DRAIN_FINALIZER not in meta.finalizers:
+        return None
+    return max(0.0, deleted + seconds - view.now)

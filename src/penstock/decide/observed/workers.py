@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from penstock.api.kubernetes.kinds import Node as KubernetesNode
 from penstock.api.kubernetes.kinds import Pod
+from penstock.decide.observed.deletion import Deletion, deletion_of
 from penstock.decide.observed.pod_aggregates import PodAggregates
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
@@ -29,6 +30,7 @@ class ObservedWorkers:
     outdated: tuple[Worker, ...]
     aggregates: PodAggregates
     placements: NodePlacements | None
+    deletion: Deletion
     slurm: SlurmSnapshot
     slurm_states: Mapping[frozenset[str], int]
     """How many of its Slurm nodes are in each state; none while they are unknown."""
@@ -86,6 +88,7 @@ def observe_workers(
         outdated=tuple(one for one in every if not one.is_current) if is_any_outdated else (),
         aggregates=aggregates,
         placements=placements,
+        deletion=deletion_of(view),
         slurm=slurm,
         slurm_states=_states(slurm.records, aggregates.slurm_nodes, former),
         context=context,

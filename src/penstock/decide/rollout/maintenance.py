@@ -30,7 +30,7 @@ from penstock.decide.action import (
     RemoveFinalizer,
     SetReservation,
 )
-from penstock.decide.observed.deletion import DELETED_PATIENCE_S, deletion_of
+from penstock.decide.observed.deletion import DELETED_PATIENCE_S, Deletion
 from penstock.decide.observed.drain_reason import DrainCause
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import ControllerState, WorkerSetView
@@ -113,16 +113,19 @@ def _is_marked(worker: Worker) -> bool:
     return worker.cordon_cause == DrainCause.UPDATE
 
 
-def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]) -> Maintenance:
+def maintenance(
+    view: WorkerSetView, slurm: SlurmSnapshot, deletion: Deletion, old: Sequence[Worker]
+) -> Maintenance:
     """Decide about the reservation; `old` are the pods to be replaced, those under way too."""
     if view.deleting or not is_scheduled(view.workers):
-        return Maintenance(_none(view, "No update is scheduled"), requeue_after=_patience(view))
+        none = _none(view, deletion, "No update is scheduled")
+        return Maintenance(none, requeue_after=_patience(view))
     plan = view.workers.update.schedule
     if plan is None or view.controller is not ControllerState.PRESENT or view.creation_blocked:
         return Maintenance()
     if not old:
         finding = _absent("UpToDate", "No pod has an older template")
-        return Maintenance(_none(view, "No pod has an older template any more"), finding)
+        return Maintenance(_none(view, deletion, "No pod has an older template any more"), finding)
     reservations = view.reservations
     if reservations.unsupported:
         words = (
@@ -134,7 +137,7 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]
         return _unknown(old, reservations.known.why)
     if slurm.unknown_reason is not None:
         return _unknown(old, slurm.unknown_reason)
-    found = _planned(view, slurm, plan, old, reservations.known.value)
+    found = _planned(view, slurm, deletion, plan, old, reservations.known.value)
     rejected = reservations.rejected
     if rejected is None or not found.actions:
         return found
@@ -147,6 +150,7 @@ def maintenance(view: WorkerSetView, slurm: SlurmSnapshot, old: Sequence[Worker]
 def _planned(
     view: WorkerSetView,
     slurm: SlurmSnapshot,
+    deletion: Deletion,
     plan: Schedule,
     old: Sequence[Worker],
     known: Mapping[str, Reservation],
@@ -160,10 +164,12 @@ def _planned(
     window, seen = plan.window(now), known.get(name)
     if window is None:
         words = f"{count}, and the window {_span(plan.first)} is over: set another startTime"
-        return Maintenance(_none(view, "Its time is over"), _absent("ScheduleOver", words))
+        return Maintenance(
+            _none(view, deletion, "Its time is over"), _absent("ScheduleOver", words)
+        )
     if not nodes:
         words = f"{count}, and Slurm has no node of them: they go {_span(window)}"
-        gone = _none(view, "Slurm has no node to replace")
+        gone = _none(view, deletion, "Slurm has no node to replace")
         return Maintenance(gone, _absent("NoNodes", words), _requeue_after(window, now))
     found = _existing(case, window, seen) if seen is not None else _made(case, window)
     return replace(found, requeue_after=found.requeue_after or _requeue_after(window, now))
@@ -248,14 +254,14 @@ def _right(case: _Case, window: Window, seen: Reservation) -> bool:
     return not plan.every and begun and seen.start < seen.end == window.end
 
 
-def _none(view: WorkerSetView, ground: str) -> tuple[ReservationAction, ...]:
+def _none(view: WorkerSetView, deletion: Deletion, ground: str) -> tuple[ReservationAction, ...]:
     """No reservation is needed, and no finalizer once there is none."""
     name = view.workers.names.reservation
     finalizer = view.workers.marks.reservation_finalizer
     has = finalizer in view.workers.metadata.finalizers
     if not needs_reservations(view.workers):
         return ()
-    if deletion_of(view).is_orphaned:
+    if deletion.is_orphaned:
         why = EventReason(
             "ReservationLeft", f"There is no Slurm left to delete reservation {name} in"
         )

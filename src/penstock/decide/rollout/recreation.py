@@ -8,7 +8,6 @@ from __future__ import annotations
 from penstock.base import times
 from penstock.decide.action import DeletionGround
 from penstock.decide.drain.deletion_guard import can_delete
-from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
 
@@ -27,15 +26,13 @@ def recreate_after(worker: Worker, now: float) -> float | None:
     return 0.0 if created is None else max(0.0, created + PAUSE_S - now)
 
 
-def outdated(
-    view: WorkerSetView, observed: ObservedWorkers, worker: Worker
-) -> DeletionGround | None:
+def outdated(observed: ObservedWorkers, worker: Worker) -> DeletionGround | None:
     """Why a pod of an older revision may be replaced at once; None when it runs or may do so.
 
     Its template may be what keeps it from starting: an image that does not exist, an option that
     slurmd rejects. With strategy OnDelete users replace pods themselves.
     """
-    if worker.is_current or view.workers.update.type == "OnDelete":
+    if worker.is_current:
         return None
     ground = can_delete(worker.pod, observed.slurm).ground
     return ground if ground in _USELESS else None

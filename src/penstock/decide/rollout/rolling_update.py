@@ -90,9 +90,9 @@ def absent(observed: ObservedWorkers, kept: Sequence[Worker]) -> int:
     return observed.replicas - len(kept)
 
 
-def is_in_service(view: WorkerSetView, worker: Worker) -> bool:
+def is_in_service(worker: Worker, min_ready_seconds: int, now: float) -> bool:
     """Whether a worker is in service in both Kubernetes and Slurm."""
-    if worker.available_in(view.workers.min_ready_seconds, view.now) != 0:
+    if worker.available_in(min_ready_seconds, now) != 0:
         return False
     node = worker.node
     return node is not None and not node.state & _OUT and worker.is_registered
@@ -119,13 +119,15 @@ def rollout(view: WorkerSetView, observed: ObservedWorkers, kept: Sequence[Worke
         return Rollout(
             tuple(going), budget=budget, cordoned=tuple(cordoned), last_on_node=tuple(last)
         )
-    failing = [one for one in kept if one.is_current and not is_in_service(view, one)]
+    seconds = view.workers.min_ready_seconds
+    serving = {worker for worker in kept if is_in_service(worker, seconds, view.now)}
+    failing = [one for one in kept if one.is_current and one not in serving]
     free = budget - absent(observed, kept) - len(failing) - len(cordoned) - len(going)
     # Those whose time has not come are unavailable as well when they are not in service.
     taken = set(old)
     later = [worker for worker in observed.outdated_of(kept) if worker not in taken]
-    free -= sum(1 for worker in (*last, *later) if not is_in_service(view, worker))
-    uses = {worker: _use(view, worker) for worker in rest}
+    free -= sum(1 for worker in (*last, *later) if worker not in serving)
+    uses = {worker: _use(worker) if worker in serving else _Use.NONE for worker in rest}
     order = sorted(
         rest,
         key=lambda worker: (
@@ -157,7 +159,5 @@ def _is_draining_for_update(worker: Worker) -> bool:
     return _is_marked(worker) and (worker.node is None or worker.node.drain)
 
 
-def _use(view: WorkerSetView, worker: Worker) -> _Use:
-    if not is_in_service(view, worker):
-        return _Use.NONE
+def _use(worker: Worker) -> _Use:
     return _Use.BUSY if worker.is_busy else _Use.IDLE

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.decide.action import EventReason, RegisterNode, RemoveStandIns
-from penstock.decide.observed.deletion import deletion_of
 from penstock.decide.observed.view import WorkerSetView
 from penstock.decide.observed.worker import Worker
 from penstock.decide.observed.workers import ObservedWorkers
@@ -41,7 +40,7 @@ def registration(view: WorkerSetView, observed: ObservedWorkers) -> Registration
     Pods that are to go count as well: only a node that Slurm has can be drained and then deleted.
     """
     slurm = observed.slurm
-    if slurm.unknown_reason is not None or deletion_of(view).is_orphaned:
+    if slurm.unknown_reason is not None or observed.deletion.is_orphaned:
         return Registration()
     left = stand_ins(slurm.records)
     actions: list[RegisterNode | RemoveStandIns] = [RemoveStandIns(left)] if left else []

@@ -14,14 +14,14 @@ import pytest
 from penstock.api.cluster import labels as app_labels
 from penstock.api.kubernetes.kinds import Pod, PodCondition
 from penstock.api.slinky import labels as slinky_labels
-from penstock.decide.nodeset import worker_plans
+from penstock.decide.nodeset import worker_plan, worker_steps
 from penstock.decide.nodeset.plan import plan
 from penstock.decide.nodeset.worker_plan import WorkerPlan
+from penstock.decide.nodeset.worker_steps import KeepWorker
 from penstock.decide.observed.node_comment import NodeComment
 from penstock.decide.observed.revisions import Revisions
 from penstock.decide.observed.slurm_view import SlurmSnapshot
 from penstock.decide.observed.view import WorkerSetView
-from penstock.decide.observed.worker import Worker
 from penstock.decide.plan_cache import PlanCache
 from penstock.decide.pod import deadline
 from penstock.slurm.known import Known
@@ -36,13 +36,13 @@ PODS = tuple(nodesets.pod(number) for number in range(3))
 def tended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the pods that were looked at."""
     names: list[str] = []
-    inner = worker_plans.plan_worker
+    inner = worker_plan.plan_worker
 
-    def tend(view: WorkerSetView, worker: Worker, *rest: Any, **more: Any) -> WorkerPlan:
-        names.append(worker.name)
-        return inner(view, worker, *rest, **more)
+    def tend(view: WorkerSetView, step: KeepWorker) -> WorkerPlan:
+        names.append(step.worker.name)
+        return inner(view, step)
 
-    monkeypatch.setattr(worker_plans, "plan_worker", tend)
+    monkeypatch.setattr(worker_plan, "plan_worker", tend)
     return names
 
 
@@ -165,7 +165,7 @@ def test_what_a_decision_that_broke_off_did_not_look_at_is_looked_at(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker_plans, "outdated", broken)
+        patch.setattr(worker_steps, "outdated", broken)
         with pytest.raises(ZeroDivisionError):
             plan(changed(view, pods=others), quiet)
     tended.clear()
