@@ -341,8 +341,8 @@ def test_an_unknown_filter_or_volume_is_rejected_and_without_webhooks_reported(
     trouble.jobs_go_on()
 
 
-def test_a_worker_with_another_key_does_not_join_and_the_log_names_the_cause(
-    trouble: Trouble,
+def test_a_worker_with_another_key_does_not_join_and_a_condition_names_it_and_the_secret(
+    trouble: Trouble, figure: Callable[[str], None]
 ) -> None:
     """S111: the key of the Secret is changed for a moment, in which one worker starts."""
     cluster = trouble.cluster
@@ -353,10 +353,16 @@ def test_a_worker_with_another_key_does_not_join_and_the_log_names_the_cause(
     _set_key(cluster, trouble.key)
     log = ("logs", "controller-0", "-c", "slurmctld", "--tail=200")
     eventually("the log says so", lambda: "Invalid credential" in cluster.kubectl(*log), 60)
+    began = time.monotonic()
+    words = "the munge key of worker-2 is not that of slurmctld (Invalid credential)"
+    eventually("the condition names it", lambda: words in cluster.condition("Ready"), 60)
+    figure(f"a condition names another munge key after {time.monotonic() - began:.0f} s more")
+    assert f"munge.key of Secret {SECRET}, and so has worker-2" in cluster.condition("Ready")
     assert "worker-2" not in cluster.nodes()
     trouble.jobs_go_on()
     cluster.kubectl("delete", "pod", "worker-2", "--wait=false")
     eventually("it joins", lambda: cluster.nodes().get("worker-2") == "idle", 60)
+    eventually("the condition is gone", lambda: words not in cluster.condition("Ready"), 60)
 
 
 def _set_key(cluster: SlurmClusterSite, key: bytes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from penstock.api.kubernetes.resource import Resource
 from penstock.api.kubernetes.spec_parts import SecretKeySelector
 from penstock.api.slinky import labels as slinky_labels
 from penstock.api.slinky import names
+from penstock.controllers.auth.worker_log import AGAIN_S, WorkerLog
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.slinky_context import SlinkyContext
 from penstock.decide.auth import rejected_key
@@ -26,26 +26,8 @@ from penstock.render.slinky.cluster import release
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.slurm.auth.key_files import SLURM_JWKS, SLURM_KEY
 
-AGAIN_S = 10.0
-"""Seconds between two reads of a worker's log."""
-LINES = 20
-"""Lines of slurmd's log to read: slurmd logs every ten seconds what it waits for."""
 SLURMCTLD_LINES = 200
 """Lines of slurmctld's log to read: it has a few each time that a slurmd is rejected."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """Result of reading a worker's log, and when it was read (monotonic seconds)."""
-
-    uid: str
-    at: float
-    rejected: KeyRejection | None
-
-
-@dataclass(slots=True)
-class _State:
-    read: _Read | None = None
 
 
 class RejectedKeyDetector:
@@ -56,23 +38,11 @@ class RejectedKeyDetector:
         self._clusters = context.clusters
         self._secrets = context.secrets
         self._restarter = PodRestarter(context.client)
-        self._states = context.states(resource, _State)
+        self._log = WorkerLog(context, resource, rejected_key.find_rejection)
 
     async def observe(self, obj: KubeObject, pod: Pod | None) -> KeyRejection | None:
         """Return how slurmctld rejected the key of a worker, from slurmd's log."""
-        state, now = self._states.of(obj), self._client.clock.monotonic()
-        if pod is None:
-            state.read = None
-            return None
-        read = state.read
-        if read is None or read.uid != pod.metadata.uid or now - read.at >= AGAIN_S:
-            meta = pod.metadata
-            try:
-                log = await self._client.log(meta.namespace, meta.name, "slurmd", LINES)
-            except KubeError:
-                log = ""
-            read = state.read = _Read(meta.uid, now, rejected_key.find_rejection(pod, log))
-        return read.rejected
+        return await self._log.observe(obj, pod)
 
     async def refresh(self, pods: Sequence[Pod], key_hash: str) -> None:
         """Have the kubelet refresh a corrected key at once, instead of after a minute."""
@@ -120,7 +90,7 @@ class RejectedKeyDetector:
 
     def requeue_after(self, obj: KubeObject, pods: Sequence[Pod]) -> float | None:
         """Seconds until a log is to be read; None while no worker starts."""
-        if self._states.of(obj).read is not None:
+        if self._log.is_read(obj):
             return AGAIN_S
         return rejected_key.late_in(pods, self._client.clock.time())
 

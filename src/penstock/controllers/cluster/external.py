@@ -9,7 +9,8 @@ from penstock.api.kubernetes.kinds import Pod
 from penstock.api.slinky import names
 from penstock.api.slinky.controller import CONTROLLERS, Controller
 from penstock.base.times import write
-from penstock.controllers.auth.rejected_key import AGAIN_S, RejectedKeyDetector
+from penstock.controllers.auth.rejected_key import RejectedKeyDetector
+from penstock.controllers.auth.worker_log import AGAIN_S
 from penstock.controllers.config.triggers import emit_results
 from penstock.controllers.runtime.report import Events
 from penstock.controllers.runtime.slinky_context import SlinkyContext

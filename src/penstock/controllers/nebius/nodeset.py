@@ -16,6 +16,7 @@ from penstock.api.kubernetes.kinds import (
 from penstock.api.nebius import labels
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
+from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.worker_source import ClusterWorkers
@@ -73,6 +74,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
     def __init__(self, context: NebiusContext) -> None:
         super().__init__(context)
         self._context = context
+        self._keys = RejectedMungeKeyDetector(context, NODE_SETS)
         caches = worker_caches(context.caches, context.caches.store.index(PVCS_BY_NODE_SET))
         self._engine = WorkerSetEngine(context, NODE_SETS, caches, self.events, context.connections)
 
@@ -90,6 +92,7 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
             self._context.clusters.worker_set(node_set),
             cluster,
             jail_wait(cluster),
+            self._keys,
         )
         outcome = await self._engine.run(source)
         if outcome.status is not None:

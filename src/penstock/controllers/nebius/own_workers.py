@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
+from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.nodeset import PVCS_BY_CLUSTER, worker_caches
@@ -19,6 +20,7 @@ class OwnWorkers:
 
     def __init__(self, context: NebiusContext, events: Events) -> None:
         self._context = context
+        self._keys = RejectedMungeKeyDetector(context, SLURM_CLUSTERS)
         self._events = events
         caches = worker_caches(context.caches, context.caches.store.index(PVCS_BY_CLUSTER))
         self._engine = WorkerSetEngine(context, SLURM_CLUSTERS, caches, events, context.connections)
@@ -40,6 +42,7 @@ class OwnWorkers:
             workers,
             cluster,
             jail_wait(cluster),
+            self._keys,
         )
         outcome = await self._engine.run(source)
         # The same object's own faults are reported once, with the rest of it.

@@ -10,14 +10,17 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import ControllerRevision
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.resource import Resource
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.api.nebius.names import MUNGE_KEY, munge_secret
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.report import Events, invalid
 from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.controllers.workers.caches import owner_of
 from penstock.controllers.workers.source import WorkerSource
-from penstock.decide.observed.view import ControllerState
+from penstock.decide.observed.view import ControllerState, WorkerSetView
 from penstock.model.recorded_revision import RecordedRevision
 from penstock.model.worker_set import WorkerSet
 from penstock.model.worker_slot import WorkerSlot
@@ -43,12 +46,14 @@ class ClusterWorkers(WorkerSource):
         workers: WorkerSet,
         cluster: SlurmCluster | None,
         waiting: Finding | None,
+        keys: RejectedMungeKeyDetector,
     ) -> None:
         self._context = context
         self._events = events
         self._declared_by = declared_by
         self._cluster = cluster
         self._waiting = waiting
+        self._keys = keys
         self.object: KubeObject = declared_by
         self.resource = resource
         self.workers = workers
@@ -145,6 +150,18 @@ class ClusterWorkers(WorkerSource):
         """Words of nodes are declared in several fields, so none is written back."""
         del parameters
         return {}
+
+    async def findings(
+        self, view: WorkerSetView, connection: SlurmConnection | None
+    ) -> list[Finding]:
+        """A worker with another munge key. Raises KubeError."""
+        del connection
+        wanted = SecretKeySelector(name=munge_secret(self.workers.cluster), key=MUNGE_KEY)
+        return await self._keys.findings(self.object, view.pods, view.nodes, wanted)
+
+    def requeue_after(self, view: WorkerSetView) -> float | None:
+        """When logs of workers are to be read again."""
+        return self._keys.requeue_after(self.object, view.pods, view.nodes)
 
 
 def _unrecorded(revision_hash: str) -> RecordedRevision:

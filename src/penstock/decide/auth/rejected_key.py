@@ -39,12 +39,12 @@ def starting(pods: Sequence[Pod]) -> Pod | None:
 
 def late(pods: Sequence[Pod], now: float) -> list[Pod]:
     """Return the workers whose slurmd has not registered in the time that a start takes."""
-    return [pod for pod in pods if _starts(pod) and _waited(pod, now) >= PATIENCE_S]
+    return [pod for pod in pods if _starts(pod) and waited(pod, now) >= PATIENCE_S]
 
 
 def late_in(pods: Sequence[Pod], now: float) -> float | None:
     """Return the seconds until the next worker is late; None while none starts."""
-    waits = [PATIENCE_S - _waited(pod, now) for pod in pods if _starts(pod)]
+    waits = [PATIENCE_S - waited(pod, now) for pod in pods if _starts(pod)]
     return min((max(1.0, wait) for wait in waits if wait > 0), default=None)
 
 
@@ -55,7 +55,8 @@ def _starts(pod: Pod) -> bool:
     return slurmd is not None and slurmd.state.running is not None
 
 
-def _waited(pod: Pod, now: float) -> float:
+def waited(pod: Pod, now: float) -> float:
+    """Return the seconds since a worker's slurmd was started; 0 when none runs."""
     began = slurmd_started_at(pod)
     return 0.0 if began is None else now - began
 
@@ -67,23 +68,25 @@ def find_rejection(pod: Pod, log: str) -> KeyRejection | None:
     return KeyRejection(pod.metadata.name, _NO_KEY) if denied else None
 
 
-def source(pod: Json, file: str) -> SecretKeySelector | None:
-    """The Secret, and the key in it, from which a pod's slurmd has a file of /etc/slurm.
+def source(
+    pod: Json, file: str, *, container: str = SLURMD, folder: str = FOLDER
+) -> SecretKeySelector | None:
+    """The Secret, and the key in it, from which a container has a file of a folder.
 
     `pod` is the pod as the API server has it. None when it is of something else.
     """
     spec: Mapping[str, Any] = pod.get("spec") or {}
     volumes = {one["name"]: one for one in spec.get("volumes") or ()}
-    every: list[Json] = spec.get("containers") or []
-    given = [mount for one in every if one["name"] == SLURMD for mount in one["volumeMounts"]]
+    every: list[Json] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    given = [mount for one in every if one["name"] == container for mount in one["volumeMounts"]]
     # The innermost mount covers the others.
     mounts: list[Json] = sorted(given, key=lambda one: -len(one["mountPath"]))
     for mount in mounts:
         path = PurePosixPath(mount["mountPath"])
         inside = mount.get("subPath") or ""
-        if path == PurePosixPath(FOLDER, file):
+        if path == PurePosixPath(folder, file):
             return _found(volumes.get(mount["name"], {}), inside)
-        if path == PurePosixPath(FOLDER):
+        if path == PurePosixPath(folder):
             return _found(volumes.get(mount["name"], {}), str(PurePosixPath(inside, file)))
     return None
 

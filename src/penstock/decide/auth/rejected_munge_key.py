@@ -1,0 +1,81 @@
+"""A worker whose munged has another key than that of slurmctld, and from which Secrets they are.
+
+slurmd runs all the same, and its pod is ready: only its Slurm node is absent or does not respond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from penstock.api.kubernetes.conditions import Finding
+from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
+from penstock.api.kubernetes.spec_parts import SecretKeySelector
+from penstock.decide.auth.rejected_key import PATIENCE_S, KeyRejection, source, waited
+from penstock.decide.observed.pod import is_registered, slurmd_container
+from penstock.slurm.known import Fact, Unknown
+from penstock.slurm.state import Node
+
+_CONTAINER: Final = "munge"
+_FOLDER: Final = "/mnt/munge-key"
+"""Where the munge container has the Secret."""
+_FILE: Final = "munge.key"
+_REJECTIONS: Final = ("Invalid credential", "Invalid authentication credential")
+"""munge's reason in the log of a daemon whose key differs. Source: munge.h, slurm_errno.h."""
+
+
+def unregistered(pods: Sequence[Pod], nodes: Fact[Mapping[str, Node]]) -> list[Pod]:
+    """Return the pods whose slurmd runs and is not registered.
+
+    The Slurm node has the name of its pod. None while slurmctld does not answer.
+    """
+    if isinstance(nodes, Unknown):
+        return []
+    found = ((pod, nodes.value.get(pod.metadata.name)) for pod in pods if _runs(pod))
+    return [pod for pod, node in found if node is None or not is_registered(pod, node)]
+
+
+def _runs(pod: Pod) -> bool:
+    slurmd = slurmd_container(pod)
+    return not pod.metadata.deleting and slurmd is not None and slurmd.state.running is not None
+
+
+def late(pods: Sequence[Pod], now: float) -> list[Pod]:
+    """Return those that had the time that a start takes."""
+    return [pod for pod in pods if waited(pod, now) >= PATIENCE_S]
+
+
+def find_rejection(pod: Pod, log: str) -> KeyRejection | None:
+    """Return the rejection that slurmd's log shows; None for none."""
+    words = next((one for one in _REJECTIONS if one in log), "")
+    return KeyRejection(pod.metadata.name, words) if words else None
+
+
+def source_of(pod: Json) -> SecretKeySelector | None:
+    """The Secret of a pod's munged; None when its key is of something else."""
+    return source(pod, _FILE, container=_CONTAINER, folder=_FOLDER)
+
+
+def finding(
+    rejected: KeyRejection, own: SecretKeySelector | None, wanted: SecretKeySelector
+) -> Finding:
+    """Return the condition. `own` is the source of the worker's key, `wanted` of slurmctld's."""
+    pod = rejected.pod
+    told = (
+        f"authentication failed: the munge key of {pod} is not that of slurmctld "
+        f"({rejected.words}). slurmctld has key {wanted.key} of Secret {wanted.name}"
+    )
+    if own is None:
+        told += f", {pod} has one that is from no Secret: have it mount that one"
+    elif own == wanted:
+        told += (
+            f", and so has {pod}: the Secret was changed after one of them had read it, and pods "
+            f"read it when they start. Delete pod {pod} if the Secret has slurmctld's key"
+        )
+    else:
+        told += (
+            f", {pod} has key {own.key} of Secret {own.name}: put the same key into both, then "
+            f"delete pod {pod}"
+        )
+    return Finding(False, "KeyDiffers", told)
