@@ -19,6 +19,9 @@ from options import words
 from supervise import Program, always, say, supervise
 
 SPOOL = Path("/var/spool/slurmd")
+JOB_MOUNTS = Path("/run/penstock/job-mounts")
+"""Where chroot.so finds which mounts to make for each job, in the form of its job_mounts.h."""
+JOB_MOUNTS_VARIABLE = "PENSTOCK_JOB_MOUNTS"
 
 
 def program(arguments: list[str]) -> Program:
@@ -28,6 +31,15 @@ def program(arguments: list[str]) -> Program:
     found = slurmd.reserved(slurmd.hardware() if limited else {}, os.environ)
     argv = [slurmd.SLURMD, "--systemd", *slurmd.with_conf(options, found)]
     return Program("slurmd", argv, restart=slurmd.steps_run)
+
+
+def write_job_mounts(path: Path, text: str) -> None:
+    """Write the list of mounts for each job; no file without a mount."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    if text:
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
 
 
 def main(arguments: list[str]) -> int:
@@ -40,6 +52,7 @@ def main(arguments: list[str]) -> int:
     except jail_mounts.MountError as error:
         say(f"the jail cannot be completed: {error}")
         return 1
+    write_job_mounts(JOB_MOUNTS, os.environ.get(JOB_MOUNTS_VARIABLE, ""))
     jail.wait_for_munge()
     jail.wait_for_configuration()
     programs = [program(arguments)]

@@ -172,6 +172,7 @@ def test_nobody_leaves_the_jail(
 
 
 def test_paths_are_those_of_the_jail(host: JailHost) -> None:
+    """S098, S099: this slurmd is not in Kubernetes, and has the plug-in by plugstack.conf alone."""
     job = batch(host, "pwd; cat /etc/where; srun -Q sh -c 'pwd; cat /etc/where'; exit 4")
     assert ended(host, job) == "4:0"
     assert output(host, job).split() == ["/home/alice", "jail", "/home/alice", "jail"]
@@ -319,6 +320,117 @@ def test_a_failure_reaches_the_user(host: JailHost, line: str, text: str) -> Non
     assert expected in host.check("cat", "/tmp/failed")
     host.check("rm", "/tmp/failed")
     assert "batch job complete f" in host.check("sinfo", "-hR")
+
+
+JOBS = "/srv/jobs"
+LISTED = f"{LINE} job_mounts=/etc/slurm/job-mounts"
+
+
+@pytest.fixture
+def job_mounts(host: JailHost) -> None:
+    """A folder for each job below /srv of the container, at /job; the jail cannot see /srv."""
+    host.check("mkdir", "-p", "/srv")
+    host.write("/etc/slurm/job-mounts", "/srv\tjobs/${SLURM_JOB_ID}\t/job\trw\n")
+    host.plugstack(LISTED)
+
+
+@pytest.mark.usefixtures("job_mounts")
+def test_each_job_has_a_folder_of_its_own(host: JailHost) -> None:
+    """S105: two jobs at once, by sbatch, a second step, salloc and srun; the files stay."""
+    script = (
+        "ls -A /job; echo $SLURM_JOB_ID >/job/mine; until test -e /tmp/both; do sleep 0.1; done; "
+        "srun -Q cat /job/mine; echo end >/job/$SLURM_JOB_ID"
+    )
+    jobs = [batch(host, script) for _ in range(2)]
+    for job in jobs:
+        mine = ("cat", f"{JOBS}/{job}/mine")
+        eventually("it has begun", lambda mine=mine: host.run(*mine).out, 20, every=0.1)
+    overlap = ("srun", "-Q", "--overlap", f"--jobid={jobs[0]}", "cat", "/job/mine")
+    assert host.check(*overlap, user="alice").split() == jobs[:1]
+    host.check("touch", "/tmp/both")
+    for job in jobs:
+        assert ended(host, job) == "0:0"
+        assert output(host, job).split() == [job]
+        assert set(host.check("ls", f"{JOBS}/{job}").split()) == {"mine", job}
+        assert host.check("stat", "-c", "%U %G %a", f"{JOBS}/{job}") == "alice alice 700\n"
+    assert host.check("ls", "-A", f"{JAIL}/job") == ""
+    host.check("rm", "/tmp/both")
+    text = srun(host, "-D", "/job", "sh", "-c", "pwd; ls -A; echo x >file; ls; id -u").out
+    assert text.split() == ["/job", "file", "2001"]
+    words = ["python3", "-c", TERMINAL, "salloc", "-Q"]
+    typed = "stat -c 'found %U %a' /job; exit\n"
+    assert "found alice 700" in host.run(*words, user="alice", cwd="/tmp", stdin=typed).out
+    kept = batch(host, "echo kept >/job/out")
+    assert ended(host, kept) == "0:0"
+    assert host.check("cat", f"{JOBS}/{kept}/out") == "kept\n"
+
+
+@pytest.mark.usefixtures("job_mounts")
+@pytest.mark.parametrize("user", ["alice", "root"])
+def test_nobody_leaves_the_jail_by_a_jobs_folder(host: JailHost, user: str) -> None:
+    """S101, S105: /job/.. is the jail's top, and the volume is not to be found in any way."""
+    script = "cat /job/../etc/where; ls /srv; grep -c ' /job ' /proc/self/mountinfo; umount /job"
+    done = srun(host, "sh", "-c", script, user=user)
+    assert done.out.split() == ["jail", "1"], done
+    outcomes: dict[str, str] = json.loads(srun(host, "python3", "/opt/escapes.py", user=user).out)
+    assert not {name: text for name, text in outcomes.items() if text.startswith("DONE")}
+
+
+@pytest.mark.usefixtures("job_mounts")
+@pytest.mark.parametrize(
+    ("spoil", "restore", "text"),
+    [
+        (
+            f"for n in $(seq 1 999); do ln -sn /etc {JOBS}/$n 2>/dev/null; done",
+            f"find {JOBS} -type l -delete",
+            rf"openat2\({JOBS}/\d+\): Too many levels of symbolic links",
+        ),
+        (
+            f"for n in $(seq 1 999); do install -d -o bob {JOBS}/$n 2>/dev/null; done",
+            f"find {JOBS} -user bob -delete",
+            rf"this folder of the job has another owner: {JOBS}/\d+",
+        ),
+        (
+            f"chmod 777 {JOBS}",
+            f"chmod 755 {JOBS}",
+            rf"others than root may rename folders of jobs \(chmod 755\) in: {JOBS}",
+        ),
+        (
+            f"rmdir {JAIL}/job; ln -s /etc {JAIL}/job",
+            f"rm {JAIL}/job",
+            rf"openat2\({JAIL}/job\): Too many levels of symbolic links",
+        ),
+        (
+            "chmod 666 /etc/slurm/job-mounts",
+            "chmod 644 /etc/slurm/job-mounts",
+            "must be a file that root alone can write: /etc/slurm/job-mounts",
+        ),
+        (
+            "rm /etc/slurm/job-mounts",
+            "true",
+            r"open\(/etc/slurm/job-mounts\): No such file or directory",
+        ),
+    ],
+)
+def test_what_is_planted_ends_the_step_with_the_reason(
+    host: JailHost, spoil: str, restore: str, text: str
+) -> None:
+    """S105: by srun and sbatch; the node runs jobs afterwards."""
+    assert srun(host, "true").code == 0
+    host.run("sh", "-c", spoil)
+    try:
+        expected = re.compile(f"chroot: cannot enter the job's root: {text}")
+        done = srun(host, "true")
+        assert done.code == 1
+        assert expected.search(done.err), done.err
+        words = ["sbatch", "--parsable", "--no-requeue", "-o", "/tmp/failed", "--wrap", "true"]
+        job = host.check(*words, user="alice", cwd="/tmp").strip()
+        assert ended(host, job) == "1:0"
+        assert expected.search(host.check("cat", "/tmp/failed"))
+    finally:
+        host.run("sh", "-c", f"{restore}; rm -f /tmp/failed")
+    host.check("scontrol", "update", "nodename=worker-0", "state=resume")
+    host.wait_idle()
 
 
 def test_without_the_pid_namespace(host: JailHost) -> None:

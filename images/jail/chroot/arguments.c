@@ -18,17 +18,36 @@ static int parse_root(struct arguments *arguments, const char *word, struct fail
     return 0;
 }
 
+/* Written by the entry point of the worker's image; absent where no mount is declared. */
+static const char list[] = "/run/penstock/job-mounts";
+
+static int parse_job_mounts(struct arguments *arguments, const char *path, struct failure *failure)
+{
+    size_t length = strlen(path);
+
+    if (path[0] != '/' || length >= sizeof(arguments->job_mounts))
+        return failure_of(failure, "plugstack.conf: job_mounts is no absolute path", path);
+    memcpy(arguments->job_mounts, path, length + 1);
+    arguments->needs_job_mounts = true;
+    return 0;
+}
+
 int arguments_parse(struct arguments *arguments, int count, char *const words[],
                     struct failure *failure)
 {
     arguments->root[0] = '\0';
     arguments->pid_namespace = true;
+    memcpy(arguments->job_mounts, list, sizeof(list));
+    arguments->needs_job_mounts = false;
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], "pid_namespace=on") == 0)
             arguments->pid_namespace = true;
         else if (strcmp(words[i], "pid_namespace=off") == 0)
             arguments->pid_namespace = false;
-        else if (strchr(words[i], '=') != NULL && words[i][0] != '/')
+        else if (strncmp(words[i], "job_mounts=", strlen("job_mounts=")) == 0) {
+            if (parse_job_mounts(arguments, words[i] + strlen("job_mounts="), failure) != 0)
+                return -1;
+        } else if (strchr(words[i], '=') != NULL && words[i][0] != '/')
             return failure_of(failure, "plugstack.conf: unknown argument of chroot.so", words[i]);
         else if (parse_root(arguments, words[i], failure) != 0)
             return -1;

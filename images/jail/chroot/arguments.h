@@ -1,4 +1,4 @@
-/* Arguments of the line in plugstack.conf: "required chroot.so ROOT [pid_namespace=on|off]". */
+/* The line in plugstack.conf: "required chroot.so ROOT [pid_namespace=on|off] [job_mounts=FILE]". */
 #ifndef CHROOT_ARGUMENTS_H
 #define CHROOT_ARGUMENTS_H
 
@@ -9,6 +9,8 @@
 struct arguments {
     char root[PATH_MAX]; /* absolute path of the root that steps enter */
     bool pid_namespace;  /* each step has a PID namespace; default on */
+    char job_mounts[PATH_MAX]; /* file that lists mounts for each job */
+    bool needs_job_mounts;     /* plugstack.conf names the file, so it must exist */
 };
 
 /* Returns 0, or -1 with the reason. */

@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "enter.h"
+#include "job_mounts.h"
 #include "reaper.h"
 
 SPANK_PLUGIN(chroot, 1)
@@ -19,6 +20,7 @@ SPANK_PLUGIN(chroot, 1)
 static struct arguments arguments;
 static struct failure failure;
 static struct root root = {.device = 0, .inode = 0, .old_namespace = -1, .old_root = -1};
+static struct job_mounts mounts;
 static struct reaper reaper = {.pid = 0, .fd = -1, .self = -1};
 static bool active;       /* slurmstepd of a step that enters the root */
 static bool forks_inside; /* children of the main thread belong to the job's namespaces */
@@ -73,11 +75,25 @@ static void after_fork_in_child(void)
         _exit(1);
 }
 
-static int enter(void)
+static int get_job(spank_t spank, struct job *job)
 {
+    if (spank_get_item(spank, S_JOB_ID, &job->id) != ESPANK_SUCCESS)
+        return failure_of(&failure, "spank_get_item", "S_JOB_ID");
+    if (spank_get_item(spank, S_JOB_UID, &job->user) != ESPANK_SUCCESS)
+        return failure_of(&failure, "spank_get_item", "S_JOB_UID");
+    if (spank_get_item(spank, S_JOB_GID, &job->group) != ESPANK_SUCCESS)
+        return failure_of(&failure, "spank_get_item", "S_JOB_GID");
+    return 0;
+}
+
+static int enter(spank_t spank)
+{
+    struct job job;
     int error;
 
-    if (enter_root(arguments.root, &root, &failure) != 0)
+    if (get_job(spank, &job) != 0 ||
+        job_mounts_read(&mounts, arguments.job_mounts, arguments.needs_job_mounts, &failure) != 0 ||
+        enter_root(arguments.root, &root, &mounts, &job, &failure) != 0)
         return -1;
     error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
     if (error != 0)
@@ -101,7 +117,7 @@ int slurm_spank_init(spank_t spank, int count, char *words[])
         (void) failure_of(&failure, "spank_get_item", "S_JOB_STEPID");
     else if (step == SLURM_EXTERN_CONT)
         active = false;
-    else if (arguments_parse(&arguments, count, words, &failure) == 0 && enter() != 0)
+    else if (arguments_parse(&arguments, count, words, &failure) == 0 && enter(spank) != 0)
         (void) return_from_root(&root, &failure);
     return 0;
 }

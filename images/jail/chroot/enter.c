@@ -84,7 +84,8 @@ static int remember_old_root(struct root *root, struct failure *failure)
     return 0;
 }
 
-int enter_root(const char *path, struct root *root, struct failure *failure)
+int enter_root(const char *path, struct root *root, struct job_mounts *mounts,
+               const struct job *job, struct failure *failure)
 {
     load_name_services();
     if (remember_old_root(root, failure) != 0)
@@ -95,6 +96,8 @@ int enter_root(const char *path, struct root *root, struct failure *failure)
         return failure_of_call(failure, "mount private", "/", errno);
     if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) != 0)
         return failure_of_call(failure, "mount bind", path, errno);
+    if (job_mounts_apply(mounts, path, job, failure) != 0)
+        return -1;
     if (chdir(path) != 0)
         return failure_of_call(failure, "chdir", path, errno);
     if (syscall(SYS_pivot_root, ".", ".") != 0)

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "failure.h"
+#include "job_mounts.h"
 
 struct root {
     dev_t device; /* of the root that was entered */
@@ -13,8 +14,9 @@ struct root {
     int old_root;
 };
 
-/* Give the calling thread a mount namespace with `path` as its root. */
-int enter_root(const char *path, struct root *root, struct failure *failure);
+/* Give the calling thread a mount namespace with `path` as its root, and the mounts of the job. */
+int enter_root(const char *path, struct root *root, struct job_mounts *mounts,
+               const struct job *job, struct failure *failure);
 
 /* After a failure: back to the old root, where slurmstepd finds its files to end the step. */
 int return_from_root(struct root *root, struct failure *failure);

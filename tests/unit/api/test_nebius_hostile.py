@@ -10,6 +10,7 @@ import pytest
 from penstock.api.admission import RelatedObjects
 from penstock.api.nebius.nodeset import NodeSet
 from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.api.nebius.volumes import JOB_ID
 from penstock.api.registry import REGISTRY
 from penstock.decide.rollout.budget import max_unavailable
 from penstock.translate.nebius.worker_set import cluster_workers, node_set_workers
@@ -21,6 +22,9 @@ LOGIN, WORKER = "spec.slurmNodes.login", "spec.slurmNodes.worker"
 SUB_MOUNTS, CUSTOM = f"{LOGIN}.volumes.jailSubMounts", f"{LOGIN}.volumes.customMounts"
 PARTITIONS, FEATURES = "spec.partitionConfiguration.partitions", "spec.workerFeatures"
 NINES = "9" * 5000
+OF_JOBS, ON_NODES = f"{WORKER}.volumes.jailSubMounts", "spec.slurmd.volumes.jailSubMounts"
+LOCAL: dict[str, Any] = {"emptyDir": {}}
+NO_VARIABLE, DOLLAR = "is no variable here", "has a $ beside"
 NO_PLACE, NO_PATH = "is no place for a mount", "is no path within a volume"
 
 
@@ -45,6 +49,24 @@ ALWAYS: list[Case] = [
         (CURRENT, {SUB_MOUNTS: mounts("/d", subPath=path)}, f"{SUB_MOUNTS}[0].subPath", NO_PATH)
         for path in ("/etc", "../x", "a/../b", "a\x00")
     ),
+    *(
+        (CURRENT, {path: mounts("/d", subPath=f"a/{text}")}, f"{path}[0].subPath", NO_VARIABLE)
+        for path, text in ((SUB_MOUNTS, JOB_ID), (CUSTOM, JOB_ID), (SUB_MOUNTS, "${X"))
+    ),
+    *(
+        (OLDER, {OF_JOBS: mounts("/d", subPath=f"{JOB_ID}/{text}")}, f"{OF_JOBS}[0].subPath", words)
+        for text, words in (("${SLURM_JOB_USER}", NO_VARIABLE), ("$X", DOLLAR), ("$(X)", DOLLAR))
+    ),
+    (
+        NODES,
+        {ON_NODES: [{"name": "m", "mountPath": "/d", "subPath": "${X}", "volumeSource": LOCAL}]},
+        f"{ON_NODES}[0].subPath",
+        "'${X}' is no variable here: known is ${SLURM_JOB_ID}, in subPath of a worker's",
+    ),
+    (OLDER, {OF_JOBS: mounts(f"/{JOB_ID}")}, f"{OF_JOBS}[0].mountPath", NO_VARIABLE),
+    (OLDER, {OF_JOBS: mounts("/$X", subPath=JOB_ID)}, f"{OF_JOBS}[0].mountPath", DOLLAR),
+    (OLDER, {OF_JOBS: mounts("/", subPath=JOB_ID)}, f"{OF_JOBS}[0].mountPath", "jail itself"),
+    (OLDER, {OF_JOBS: mounts(*"abcdefghi", subPath=JOB_ID)}, OF_JOBS, "has 9 mounts with"),
     (CURRENT, {CUSTOM: mounts("/d", "d/")}, CUSTOM, "'/d' is there 2 times"),
     (CURRENT, {CUSTOM: mounts("/d", name="Not_a_label")}, f"{CUSTOM}[0].name", "no name of a"),
     (CURRENT, {CUSTOM: mounts("/d", name="a" * 64)}, f"{CUSTOM}[0].name", "at most 63"),

@@ -37,6 +37,11 @@ def jail_slurmctld() -> Generator[ModuleType]:
 
 
 @pytest.fixture
+def jail_slurmd() -> Generator[ModuleType]:
+    yield from _module("jail_slurmd")
+
+
+@pytest.fixture
 def jail_sshd() -> Generator[ModuleType]:
     yield from _module("jail_sshd")
 

@@ -16,17 +16,23 @@ from penstock.api.admission import Problem
 from penstock.api.nebius.nodeset import SlurmdVolumes
 from penstock.api.nebius.rule_parts import duplicates
 from penstock.api.nebius.slurmcluster import SlurmClusterSpec
-from penstock.api.nebius.volumes import NodeVolumeMount, VolumeMount
+from penstock.api.nebius.volumes import JOB_ID, NodeVolumeMount, VolumeMount
 
 _Mount = NodeVolumeMount | VolumeMount
 _Rule = Callable[[str, Sequence[_Mount]], Iterator[Problem]]
 _SUB_MOUNTS: Final = "jailSubMounts"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NO_PATH: Final = re.compile(r"[\x00-\x1f\x7f:]")
+_VARIABLE: Final = re.compile(r"\$\{[^}]*\}?")
+MOST_PER_JOB: Final = 8
+"""Mounts for each job of a worker: their list is one variable of the pod, of 128 KiB at most."""
 _LONGEST: Final = 4095
 """Characters of a path. Source: limits.h, PATH_MAX."""
 _OF_DAEMONS: Final = frozenset(
-    {"/mnt/jail", "/mnt/jail.upper", "/run/munge", "/var/spool/slurmctld", "/var/spool/slurmd"}
+    {
+        *("/mnt/jail", "/mnt/jail.jobs", "/mnt/jail.upper", "/run/munge"),
+        *("/var/spool/slurmctld", "/var/spool/slurmd"),
+    }
 )
 _OF_JAIL: Final = frozenset({"/dev", "/etc", "/etc/slurm", "/proc", "/sys"})
 
@@ -96,6 +102,31 @@ def _faults(path: str, mounts: Sequence[_Mount]) -> Iterator[Problem]:
                 ".., colons and control characters",
             )
     yield from duplicates(path, (normal(one.mount_path) for one in mounts))
+    yield from _variables(path, mounts)
+
+
+def _variables(path: str, mounts: Sequence[_Mount]) -> Iterator[Problem]:
+    """Variables that nothing replaces, and mounts for each job that chroot.so cannot make."""
+    has_jobs = path.endswith(_SUB_MOUNTS) and ".login." not in path
+    known = f"known is {JOB_ID}, in subPath of a worker's {_SUB_MOUNTS}"
+    count = 0
+    for index, one in enumerate(mounts):
+        here, is_of_job = f"{path}[{index}]", has_jobs and JOB_ID in one.sub_path
+        count += is_of_job
+        rest = one.sub_path.replace(JOB_ID, "") if has_jobs else one.sub_path
+        for field, text in (("mountPath", one.mount_path), ("subPath", rest)):
+            if found := _VARIABLE.search(text):
+                yield Problem(f"{here}.{field}", f"{found[0][:60]!r} is no variable here: {known}")
+            elif is_of_job and "$" in text:
+                yield Problem(
+                    f"{here}.{field}", f"{text[:60]!r} has a $ beside {JOB_ID}: remove it"
+                )
+        if is_of_job and normal(one.mount_path) == "/":
+            yield Problem(
+                f"{here}.mountPath", "/ is the jail itself: choose a folder for what each job has"
+            )
+    if count > MOST_PER_JOB:
+        yield Problem(path, f"has {count} mounts with {JOB_ID}: write at most {MOST_PER_JOB}")
 
 
 def _taken(path: str, mounts: Sequence[_Mount]) -> Iterator[Problem]:

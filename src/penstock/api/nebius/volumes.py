@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import field
 
@@ -13,6 +13,9 @@ from penstock.api.nebius.common import NOT_EMPTY, TEXT_DEFAULT
 
 JAIL_SOURCE = "jail"
 """The entry of spec.volumeSources that accounting, slurmrestd and the populate Job use."""
+
+JOB_ID: Final = "${SLURM_JOB_ID}"
+"""In a sub-mount's subPath: each job has the folder of its id, mounted for its steps alone."""
 
 POD_VOLUMES = frozenset(
     {

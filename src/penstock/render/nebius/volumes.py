@@ -13,6 +13,7 @@ from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster, SlurmClusterSpec
 from penstock.api.nebius.volumes import (
     JAIL_SOURCE,
+    JOB_ID,
     NodeVolume,
     NodeVolumeMount,
     SpoolSource,
@@ -153,7 +154,7 @@ def _node_set_mount(given: VolumeMount) -> Volume:
 
 def custom_mounts(given: Iterable[Mount]) -> list[Json]:
     """Mounts of the container, at normal paths."""
-    return [{**one.manifest, "mountPath": _normal(one.path)} for one in given]
+    return [{**one.manifest, "mountPath": normal(one.path)} for one in given]
 
 
 def with_mounts(own: Iterable[Json], declared: Iterable[Json]) -> list[Json]:
@@ -162,16 +163,21 @@ def with_mounts(own: Iterable[Json], declared: Iterable[Json]) -> list[Json]:
 
 
 def sub_mounts(jail: Volume, given: Iterable[Mount]) -> Iterator[Mount]:
-    """Mounts inside the jail. One of the jail on its own root is left out: it changes nothing."""
+    """Mounts inside the jail, without those of each job.
+
+    One of the jail on its own root is left out: it changes nothing.
+    """
     for one in given:
-        path = _normal(f"{UPPER_PATH}/{one.path}")
+        if JOB_ID in one.sub_path:
+            continue
+        path = normal(f"{UPPER_PATH}/{one.path}")
         is_root = path == UPPER_PATH and not one.sub_path
         if is_root and (one.volume.source, one.volume.template) == (jail.source, jail.template):
             continue
         yield Mount(one.volume, path, one.sub_path, one.read_only)
 
 
-def _normal(path: str) -> str:
+def normal(path: str) -> str:
     """A path without doubled and trailing slashes."""
     return str(PurePosixPath("/", path.lstrip("/")))
 

@@ -159,6 +159,34 @@ def test_a_volume_by_name_is_mounted_at_its_place(source: str):
     assert volume(pod, name)["persistentVolumeClaim"] == {"claimName": "controller-spool-pvc"}
 
 
+def test_a_mount_for_each_job_is_a_line_for_chroot_so_and_the_pod_has_its_whole_volume():
+    """S105: of both shapes; its volume is mounted, and the mount itself is not."""
+    path, sub_path = "/job/", "jobs//${SLURM_JOB_ID}/"
+    given = {"name": "job-data", "mountPath": path, "subPath": sub_path, "readOnly": True}
+    source = {"persistentVolumeClaim": {"claimName": "jail-pvc"}}
+    of_node_set = [{**given, "volumeSource": source}]
+    for pod in (
+        of_shape(CURRENT, node_set={"spec.slurmd.volumes.jailSubMounts": of_node_set}).pod(),
+        of_shape(
+            OLDER, {f"{WORKER}.volumes.jailSubMounts": [{**given, "volumeSourceName": "jail"}]}
+        ).pod(),
+    ):
+        line = "/mnt/jail.jobs/job-data\tjobs/${SLURM_JOB_ID}\t/job\tro\n"
+        assert environment(pod)["PENSTOCK_JOB_MOUNTS"] == line
+        assert mounted(pod)["/mnt/jail.jobs/job-data"] == "job-data"
+        assert "/mnt/jail.upper/job" not in mounted(pod)
+        (made,) = [one for one in slurmd(pod)["volumeMounts"] if one["name"] == "job-data"]
+        assert made == {"name": "job-data", "mountPath": "/mnt/jail.jobs/job-data"}
+        assert volume(pod, "job-data")["persistentVolumeClaim"] == {"claimName": "jail-pvc"}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_worker_without_such_a_mount_has_no_list(shape: str):
+    pod = of_shape(shape).pod()
+    assert "PENSTOCK_JOB_MOUNTS" not in environment(pod)
+    assert not [path for path in mounted(pod) if path.startswith("/mnt/jail.jobs")]
+
+
 def test_a_pvc_for_the_jail_of_each_worker_is_one_of_its_templates():
     found = of_shape(OLDER, {f"{WORKER}.volumes.jail": {"volumeClaimTemplateSpec": PVC}})
     assert found.workers[0].pvcs.templates == ("worker-spool", "jail")

@@ -17,6 +17,7 @@ from penstock.api.nebius.worker import WorkerNode
 from penstock.model.worker_set import WorkerSet
 from penstock.render.nebius.container import worker_container
 from penstock.render.nebius.inputs import ClusterInputs
+from penstock.render.nebius.job_mounts import job_mounts
 from penstock.render.nebius.pod import filter_place, place
 from penstock.render.nebius.volumes import (
     Mount,
@@ -36,8 +37,8 @@ _MIB: Final = 1 << 20
 class WorkerTemplate:
     """The declared fields from which the pods of a worker set are made.
 
-    `beside` are mounts of the container, `inside` those of the jail. `limits` names the part of
-    the cluster in the name of the ConfigMap with limits.conf.
+    `beside` are mounts of the container, `inside` those of the jail, `per_job` those that each job
+    has there. `limits` names the part of the cluster in the name of the ConfigMap with limits.conf.
     """
 
     declared_by: KubeObject
@@ -50,6 +51,7 @@ class WorkerTemplate:
     spool: Volume
     jail: Volume
     inside: tuple[Mount, ...]
+    per_job: tuple[Mount, ...]
     beside: tuple[Mount, ...]
     shared_memory: int | str
     place: Json
@@ -77,7 +79,7 @@ class WorkerTemplate:
     @property
     def volumes(self) -> tuple[Volume, ...]:
         """Volumes that the user declares."""
-        mounts = (one.volume for one in (*self.inside, *self.beside))
+        mounts = (one.volume for one in (*self.inside, *self.per_job, *self.beside))
         return (self.spool, self.jail, *mounts)
 
 
@@ -86,6 +88,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
     spec, meta = node_set.spec, node_set.metadata
     volumes, slurmd = spec.slurmd.volumes, spec.slurmd
     jail = node_set_volume(names.JAIL, volumes.jail)
+    inside = node_set_mounts(volumes.jail_sub_mounts)
     is_aware = spec.update_strategy == "slurmAwareRollingUpdate"
     return WorkerTemplate(
         declared_by=node_set,
@@ -102,7 +105,8 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         extra=spec.node_config.dynamic,
         spool=node_set_volume(names.SPOOL, volumes.spool),
         jail=jail,
-        inside=tuple(sub_mounts(jail, node_set_mounts(volumes.jail_sub_mounts))),
+        inside=tuple(sub_mounts(jail, inside)),
+        per_job=job_mounts(inside),
         beside=tuple(node_set_mounts(volumes.custom_volume_mounts)),
         shared_memory=volumes.shared_memory_size,
         place=place(spec.node_selector, spec.affinity, spec.tolerations),
@@ -123,6 +127,7 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
     """The template of the workers that a SlurmCluster declares itself."""
     spec, volumes = cluster.spec, worker.volumes
     jail = cluster_volume(spec, names.JAIL, volumes.jail)
+    inside = cluster_mounts(spec, volumes.jail_sub_mounts)
     return WorkerTemplate(
         declared_by=cluster.cluster,
         component="worker",
@@ -136,7 +141,8 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
         extra=worker.slurm_node_extra,
         spool=cluster_volume(spec, names.SPOOL, volumes.spool),
         jail=jail,
-        inside=tuple(sub_mounts(jail, cluster_mounts(spec, volumes.jail_sub_mounts))),
+        inside=tuple(sub_mounts(jail, inside)),
+        per_job=job_mounts(inside),
         beside=tuple(cluster_mounts(spec, volumes.custom_mounts)),
         shared_memory=volumes.shared_memory_size,
         place=filter_place(spec, worker.k8s_node_filter_name),

@@ -7,6 +7,7 @@ from typing import Final
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.nodeset import NodeSet
+from penstock.render.nebius import job_mounts
 from penstock.render.nebius import volumes as vol
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.render.nebius.worker.template import WorkerTemplate
@@ -84,7 +85,7 @@ def worker_mounts(of: WorkerTemplate) -> list[Json]:
         found.append({**vol.mount("nvidia", "/run/nvidia"), "mountPropagation": _FROM_HOST})
     if _has_imex(of):
         found += [vol.mount(name, path, read_only=True) for name, _, path, _ in _IMEX]
-    inside = (one.manifest for one in of.inside)
+    inside = [*(one.manifest for one in of.inside), *job_mounts.volume_mounts(of.per_job)]
     return vol.with_mounts(found, [*inside, *vol.custom_mounts(of.beside)])
 
 
