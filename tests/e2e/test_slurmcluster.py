@@ -2,29 +2,103 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import secrets
+import shlex
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from e2e_kit.api import Json
 from e2e_kit.images import give_all
-from e2e_kit.site import Site, eventually
+from e2e_kit.site import Site, eventually, pid_in_pod
 from e2e_kit.slurmcluster import NAME, SlurmClusterSite
 from penstock.local.images import build_jail
 
 EXAMPLE = Path(__file__).parents[2] / "examples/slurmcluster.yaml"
+MEMORY_MIB = 64
+SOURCES: list[Json] = [
+    {"name": "local", "emptyDir": {}},
+    {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{MEMORY_MIB}Mi"}},
+    {"name": "marker", "configMap": {"name": "marker"}},
+]
+SHARED = [
+    {"name": "jail", "mountPath": "/", "volumeSourceName": "jail"},
+    {"name": "local", "mountPath": "/mnt/local", "volumeSourceName": "local"},
+    {"name": "fast", "mountPath": "/mnt/fast", "volumeSourceName": "memory"},
+    {"name": "marker", "mountPath": "/usr/local/lib/marker", "volumeSourceName": "marker"},
+]
+JOB_DATA = {
+    "name": "job-data",
+    "mountPath": "/job",
+    "volumeSourceName": "jail",
+    "subPath": "jobs/${SLURM_JOB_ID}",
+}
+MARKER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "marker"}}
+WORKERS = ("worker-0", "worker-1")
+SMALL = "--mem=1M --cpus-per-task=1"
+"""A job that takes no node alone."""
+PACKAGE = """
+set -e
+folder=$(mktemp -d)
+mkdir -p $folder/DEBIAN $folder/usr/bin
+printf '%s\\n' 'Package: marker' 'Version: 1' 'Architecture: all' 'Maintainer: x <x@y>' \
+    'Description: x' >$folder/DEBIAN/control
+printf '#!/bin/sh\\necho marked\\n' >$folder/usr/bin/marker
+chmod 755 $folder/usr/bin/marker
+dpkg-deb --build $folder /tmp/marker.deb
+dpkg -i /tmp/marker.deb
+"""
+SUM = (
+    "cd /mnt/jail && find . -xdev -path ./etc/slurm -prune -o -path ./root/.cache -prune -o "
+    "-type f -printf '%i %T@ %m %U %p\\n' | sort | sha256sum && "
+    "find . -xdev -path ./etc/slurm -prune -o -type f -print0 | sort -z | xargs -0 cat | sha256sum"
+)
+
+
+def with_volumes(text: str) -> str:
+    """The example with sub-mounts of its jail."""
+    documents = list(yaml.safe_load_all(text))
+    spec = documents[-1]["spec"]
+    spec["volumeSources"] += SOURCES
+    spec["slurmNodes"]["worker"]["volumes"]["jailSubMounts"] = [*SHARED, JOB_DATA]
+    spec["slurmNodes"]["login"]["volumes"]["jailSubMounts"] = SHARED
+    return yaml.safe_dump_all(documents)
 
 
 @pytest.fixture(scope="module")
 def cluster(site: Site) -> Generator[SlurmClusterSite]:
     images = give_all(site.node, build_jail().values())
-    made = SlurmClusterSite(site, f"jailed-{secrets.token_hex(2)}", EXAMPLE.read_text(), images)
+    text = with_volumes(EXAMPLE.read_text())
+    made = SlurmClusterSite(site, f"jailed-{secrets.token_hex(2)}", text, images)
     try:
-        made.up()
+        made.up(beside=json.dumps({**MARKER, "data": {"libmarker.so": "marker\n"}}))
         yield made
     finally:
         made.down()
+
+
+def jail(cluster: SlurmClusterSite, script: str, user: str = "root") -> str:
+    """Output of a shell script in the jail, on the login."""
+    words = shlex.join(["su", "-", user, "-c", script])
+    return cluster.run("login-0", "sshd", f"chroot /mnt/jail {words}").strip()
+
+
+def job(cluster: SlurmClusterSite, node: str, script: str, user: str = "root") -> str:
+    """Output of a shell script as a job on a node."""
+    words = shlex.join(["srun", "-Q", *SMALL.split(), "-w", node, "sh", "-c", script])
+    return jail(cluster, words, user)
+
+
+def starts(cluster: SlurmClusterSite, pod: str) -> int:
+    """How often the first container of a pod was started again."""
+    path = "jsonpath={.status.containerStatuses[0].restartCount}"
+    return int(cluster.kubectl("get", "pod", pod, "-o", path))
 
 
 def test_the_example_comes_up_and_runs_jobs_in_the_jail(
@@ -34,6 +108,239 @@ def test_the_example_comes_up_and_runs_jobs_in_the_jail(
     figure(f"from SlurmCluster to two idle workers: {cluster.start_s:.1f} s")
     said = cluster.run("login-0", "sshd", "chroot /mnt/jail srun -N2 -l cat /etc/os-release")
     assert said.count("trixie") >= 2
+
+
+def test_a_package_a_user_and_a_file_are_seen_everywhere_at_once(cluster: SlurmClusterSite) -> None:
+    """S094: made on a worker, on the login and in a job; nothing is started again."""
+    jail(cluster, "useradd -m -s /bin/bash alice; useradd -m -s /bin/bash bob")
+    job(cluster, "worker-0", PACKAGE)
+    job(cluster, "worker-1", "echo data >results", "alice")
+    seen = "marker; cat results; id -un"
+    assert jail(cluster, seen, "alice").split() == ["marked", "data", "alice"]
+    for node in WORKERS:
+        assert job(cluster, node, seen, "alice").split() == ["marked", "data", "alice"]
+    assert [starts(cluster, pod) for pod in (*WORKERS, "login-0", "controller-0")] == [0] * 4
+
+
+def test_a_new_worker_needs_no_set_up_for_the_jail(cluster: SlurmClusterSite) -> None:
+    """S094, S119, D66: scaled out and in; the highest ordinals go, with their Slurm nodes."""
+    cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
+    cluster.until_idle(3)
+    found = job(cluster, "worker-2", "marker; cat results; id -un", "alice")
+    assert found.split() == ["marked", "data", "alice"]
+    cluster.patch({"slurmNodes": {"worker": {"size": 1}}})
+    eventually("they are gone", lambda: cluster.nodes() == {"worker-0": "idle"}, 120)
+    cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
+    cluster.until_idle(2)
+
+
+def test_devices_processes_and_temporary_files_are_the_nodes_own(cluster: SlurmClusterSite) -> None:
+    """S096."""
+    for node in WORKERS:
+        job(cluster, node, f"for d in /dev/shm /run /tmp; do echo {node} >$d/whose; done")
+    for node in WORKERS:
+        said = job(cluster, node, "cat /dev/shm/whose /run/whose /tmp/whose")
+        assert said.split() == [node] * 3
+        devices = "stat -c %d / /dev /proc /run /tmp | sort -u | wc -l"
+        assert job(cluster, node, devices) == "5"
+        assert "slurmd" not in job(cluster, node, "cat /proc/[0-9]*/comm").split()
+    for name in ("/dev/shm", "/run", "/tmp"):
+        assert "whose" not in jail(cluster, f"ls {name}").split()
+
+
+def test_packages_of_users_cannot_break_what_comes_from_the_image(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S096: Slurm's programs, libraries, plug-ins, configuration, and a driver's library."""
+    marker = "/usr/local/lib/marker/libmarker.so"
+    for node in WORKERS:
+        assert job(cluster, node, f"cat {marker}") == "marker"
+    script = f"""
+    mkdir -p /usr/lib/x86_64-linux-gnu/slurm-wlm
+    for file in /usr/lib/x86_64-linux-gnu/libslurm.so /usr/lib/x86_64-linux-gnu/libmunge.so.2 \
+        /usr/lib/x86_64-linux-gnu/slurm-wlm/auth_munge.so /opt/penstock/slurm/bin/srun \
+        /etc/slurm/slurm.conf /etc/slurm/plugstack.conf {marker}
+    do echo broken 2>/dev/null >$file && echo $file; done; true
+    """
+    written = job(cluster, "worker-0", script).split()
+    assert all("libslurm" in path or "libmunge" in path for path in written), written
+    assert job(cluster, "worker-0", f"srun --version; cat {marker}").split()[-1] == "marker"
+    assert job(cluster, "worker-1", "hostname") == "worker-1"
+
+
+def test_a_broken_root_of_a_container_is_as_built_in_the_next_pod(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S095: the image is another distribution than the jail, which stays as it is."""
+    place = ". /etc/os-release; echo $VERSION_CODENAME"
+    assert cluster.run("worker-0", "slurmd", place).strip() == "forky"
+    assert job(cluster, "worker-0", place) == "trixie"
+    broken = "echo 'VERSION_CODENAME=broken' >/etc/os-release; rm /usr/bin/unshare; echo x >/x"
+    cluster.run("worker-0", "slurmd", broken)
+    assert cluster.run("worker-0", "slurmd", place).strip() == "broken"
+    before = cluster.uid("worker-0")
+    cluster.kubectl("delete", "pod", "worker-0", "--wait=false")
+
+    def is_replaced() -> bool:
+        pods = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+        uids = [one["metadata"]["uid"] for one in pods if one["metadata"]["name"] == "worker-0"]
+        return bool(uids) and before not in uids
+
+    eventually("it is replaced", is_replaced, 60)
+    cluster.until_idle(2)
+    as_built = f"{place}; test -x /usr/bin/unshare && test ! -e /x && echo whole"
+    assert cluster.run("worker-0", "slurmd", as_built).split() == ["forky", "whole"]
+    assert job(cluster, "worker-0", f"{place}; marker").split() == ["trixie", "marked"]
+
+
+def test_sub_mounts_are_each_nodes_own_in_jobs_and_sessions(cluster: SlurmClusterSite) -> None:
+    """S097, S104: the jail's own volume on / changes nothing."""
+    for node in WORKERS:
+        job(cluster, node, f"for d in local fast; do echo {node} >/mnt/$d/whose; done")
+    for node in WORKERS:
+        assert job(cluster, node, "cat /mnt/local/whose /mnt/fast/whose").split() == [node] * 2
+    assert jail(cluster, "ls /mnt/local /mnt/fast | grep whose; stat -fc %T /mnt/fast") == "tmpfs"
+    mounts = job(cluster, "worker-0", "cat /proc/self/mountinfo").splitlines()
+    points = [line.split()[4] for line in mounts]
+    assert points.count("/") == 1
+    assert {"/mnt/local", "/mnt/fast"} <= set(points)
+    assert not [point for point in points if "upper" in point or "/mnt/jail" in point]
+
+
+def test_local_and_memory_volumes_have_the_speed_of_their_medium(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S097: by a job, as a share of the container's own folder on the same medium."""
+    size = MEMORY_MIB // 2
+    script = f"dd if=/dev/zero of=%s/big bs=1M count={size} conv=fsync 2>&1 | tail -n1; rm %s/big"
+
+    def rate(output: str) -> float:
+        seconds = re.search(r"([0-9.e-]+) s,", output)
+        assert seconds is not None, output
+        return size / float(seconds[1])
+
+    for inside, beside in (("/mnt/local", "/tmp"), ("/mnt/fast", "/dev/shm")):
+        pairs = [
+            (
+                rate(job(cluster, "worker-0", script.replace("%s", inside))),
+                rate(cluster.run("worker-0", "slurmd", script.replace("%s", beside))),
+            )
+            for _ in range(3)
+        ]
+        best, medium = max(one for one, _ in pairs), max(other for _, other in pairs)
+        figure(f"{inside}: {best:.0f} MiB/s in a job, {beside} of the container {medium:.0f}")
+        assert best > medium / 4
+
+
+def test_memory_volumes_are_limited_and_counted_against_the_pod(cluster: SlurmClusterSite) -> None:
+    """S097."""
+    fill = f"dd if=/dev/zero of=/mnt/fast/full bs=1M count={MEMORY_MIB + 8} 2>&1; rm /mnt/fast/full"
+    assert "No space left on device" in job(cluster, "worker-0", fill)
+
+
+def test_the_spool_has_state_and_scripts_over_a_restart_of_the_container(
+    cluster: SlurmClusterSite,
+) -> None:
+    """S103."""
+    script = "until test -e /root/over; do sleep 0.2; done"
+    wrap = f"sbatch --parsable {SMALL} -w worker-0 -o /dev/null --wrap '{script}'"
+    number = jail(cluster, wrap)
+    path = f"/var/spool/slurmd/job{int(number):05}/slurm_script"
+    seen = ("worker-0", "slurmd", f"cat {path} 2>/dev/null || true")
+    eventually("its script is there", lambda: script in cluster.run(*seen), 30)
+    assert script in job(cluster, "worker-0", f"cat {path}")
+    cluster.run("worker-0", "slurmd", "echo kept >/var/spool/slurmd/mine")
+    listed = cluster.run("worker-0", "slurmd", "ls -i /var/spool/slurmd").split()
+    os.kill(pid_in_pod(cluster.uid("worker-0"), "jail_slurmd.py"), signal.SIGKILL)
+    eventually("it is started again", lambda: starts(cluster, "worker-0") == 1, 60)
+    eventually("it is there", lambda: "kept" in _spool(cluster, "cat /var/spool/slurmd/mine"), 60)
+    again = cluster.run("worker-0", "slurmd", "ls -i /var/spool/slurmd").split()
+    assert "cred_state" in again
+    assert listed[listed.index("mine") - 1] == again[again.index("mine") - 1]
+    jail(cluster, f"touch /root/over; scancel {number}")
+    cluster.until_idle(2)
+
+
+def _spool(cluster: SlurmClusterSite, command: str) -> str:
+    return cluster.run("worker-0", "slurmd", f"{command} 2>/dev/null || true")
+
+
+def test_two_jobs_at_once_have_a_folder_each(cluster: SlurmClusterSite) -> None:
+    """S105: on one node, of one user and of two; the files stay when the jobs have ended."""
+    wait = "until test -e /tmp/both; do sleep 0.1; done"
+    script = f"ls -A /job; echo $SLURM_JOB_ID >/job/mine; {wait}; srun -Q cat /job/*"
+    numbers = {
+        jail(
+            cluster,
+            f"sbatch --parsable {SMALL} -w worker-0 -o /job/out --wrap '{script}'",
+            user,
+        ): user
+        for user in ("alice", "alice", "bob")
+    }
+    running = "squeue -h -t RUNNING -o %A"
+    eventually("all run", lambda: set(jail(cluster, running).split()) == set(numbers), 30)
+    cluster.run("worker-0", "slurmd", "touch /tmp/both")
+    eventually("they end", lambda: not jail(cluster, "squeue -h -o %A"), 60)
+    assert len(numbers) == 3
+    for number, user in numbers.items():
+        folder = f"/jobs/{number}"
+        assert jail(cluster, f"ls {folder}", user).split() == ["mine", "out"]
+        assert jail(cluster, f"cat {folder}/out", user).split()[-1] == number
+        assert jail(cluster, f"stat -c '%U %a' {folder}") == f"{user} 700"
+        other = "bob" if user == "alice" else "alice"
+        assert "Permission denied" in jail(cluster, f"ls {folder} 2>&1 || true", other)
+    assert jail(cluster, "ls -A /job") == ""
+    cluster.run("worker-0", "slurmd", "rm /tmp/both")
+
+
+@pytest.mark.parametrize("command", ["srun", "salloc", "salloc srun", "sbatch"])
+def test_every_kind_of_step_has_the_jobs_folder(cluster: SlurmClusterSite, command: str) -> None:
+    """S105: also the interactive step of salloc, and both nodes of a job."""
+    words = f"{SMALL} -N2 -n2" if command != "salloc" else SMALL
+    text = "touch /job/$SLURM_JOB_ID-$SLURM_PROCID; pwd >/job/pwd; ls -d /job"
+    if command == "sbatch":
+        given = f"sbatch --wait {words} -D /job --wrap 'srun -Q sh -c \"{text}\"'"
+    elif command == "salloc":
+        given = f"echo '{text}; exit' | script -qec 'salloc -Q {words}' /dev/null"
+    else:
+        first, *rest = command.split()
+        given = f"{first} -Q {words} {' '.join(rest)} sh -c '{text}'"
+    jail(cluster, given, "alice")
+    newest = jail(cluster, "ls -t /jobs | head -n1")
+    found = set(jail(cluster, f"ls /jobs/{newest}").split())
+    assert f"{newest}-0" in found or f"{newest}-" in found, found
+    if "-N2" in words:
+        assert f"{newest}-1" in found
+
+
+def test_what_a_user_plants_ends_the_step_with_the_reason(cluster: SlurmClusterSite) -> None:
+    """S105: the next job's folder is a link; the message names the call and the path."""
+    last = max(map(int, jail(cluster, "ls /jobs").split()))
+    jail(cluster, f"for n in $(seq {last + 1} {last + 30}); do ln -s /etc /jobs/$n; done")
+    said = jail(cluster, f"srun -Q {SMALL} true 2>&1 || true", "alice")
+    assert re.search(r"openat2\(/mnt/jail\.jobs/job-data/jobs/\d+\): Too many levels", said), said
+    assert jail(cluster, "ls -d /etc/mine 2>&1 || true").endswith("No such file or directory")
+    jail(cluster, "find /jobs -type l -delete")
+    cluster.until_idle(2)
+
+
+def test_other_variables_are_rejected_with_the_known_names(
+    cluster: SlurmClusterSite, site: Site
+) -> None:
+    """S105: at admission, and without webhooks by a condition; no pod is changed."""
+    before = [cluster.uid(pod) for pod in WORKERS]
+    wrong = {**JOB_DATA, "subPath": "jobs/${SLURM_JOB_USER}"}
+    spec = {"slurmNodes": {"worker": {"volumes": {"jailSubMounts": [*SHARED, wrong]}}}}
+    words = "'${SLURM_JOB_USER}' is no variable here: known is ${SLURM_JOB_ID}"
+    patch = ("patch", "slurmcluster", NAME, "--type=merge", "-p", json.dumps({"spec": spec}))
+    assert words in site.rejected("-n", cluster.namespace, *patch)
+    with site.without_operator():
+        cluster.patch(spec)
+    eventually(words, lambda: words in cluster.condition("Ready"), 60)
+    right = [*SHARED, JOB_DATA]
+    cluster.patch({"slurmNodes": {"worker": {"volumes": {"jailSubMounts": right}}}})
+    eventually("it recovers", lambda: cluster.status("Ready") == "True", 60)
+    assert [cluster.uid(pod) for pod in WORKERS] == before
 
 
 def test_a_key_of_slurm_conf_is_active_in_seconds_without_a_restart(
@@ -54,17 +361,12 @@ def test_a_bad_line_is_rejected_in_slurmctlds_words_and_a_good_one_recovers(
     eventually("it recovers", lambda: cluster.status("ConfigApplied") == "True", 60)
 
 
-def test_workers_are_scaled_out_and_in(cluster: SlurmClusterSite) -> None:
-    """S119, D66: the highest ordinals go, with their Slurm nodes."""
-    cluster.patch({"slurmNodes": {"worker": {"size": 3}}})
-    cluster.until_idle(3)
-    cluster.patch({"slurmNodes": {"worker": {"size": 1}}})
-    eventually("they are gone", lambda: cluster.nodes() == {"worker-0": "idle"}, 120)
-    cluster.patch({"slurmNodes": {"worker": {"size": 2}}})
-    cluster.until_idle(2)
-
-
-def test_a_deleted_cluster_is_gone_once_its_workers_are_drained(cluster: SlurmClusterSite) -> None:
+def test_a_cluster_that_is_deleted_and_created_again_has_its_jail_as_it_was(
+    cluster: SlurmClusterSite, figure: Callable[[str], None]
+) -> None:
+    """S090: it is gone once its workers are drained, and its jail is not filled again."""
+    before = cluster.run("login-0", "sshd", SUM)
+    declared = cluster.get()
     cluster.kubectl("delete", "slurmcluster", NAME, "--timeout=120s")
 
     def pods() -> str:
@@ -72,3 +374,15 @@ def test_a_deleted_cluster_is_gone_once_its_workers_are_drained(cluster: SlurmCl
 
     eventually("its pods are gone", lambda: not pods().split(), 120)
     assert "jail" in cluster.kubectl("get", "pvc", "-o", "name")
+    kept: Json = {name: declared[name] for name in ("apiVersion", "kind", "spec")}
+    cluster.apply({**kept, "metadata": {"name": NAME}})
+    cluster.until_idle(2)
+    said = cluster.kubectl("logs", f"job/{NAME}-populate-jail")
+    assert "filled already: " in said
+    assert "copying" not in said
+    assert cluster.run("login-0", "sshd", SUM) == before
+    assert job(cluster, "worker-1", "marker; cat results; id -un", "alice").split() == [
+        "marked",
+        "data",
+        "alice",
+    ]

@@ -122,7 +122,8 @@ static int open_or_make(struct folder *folder, const struct folder *parent, cons
     }
     if (folder->fd < 0)
         return failure_of_call(failure, "openat2", folder->path, errno);
-    if (made && fchmod(folder->fd, mode) != 0) /* whatever the umask is */
+    /* Whatever the umask is; 000 needs none, and another node may have finished the folder. */
+    if (made && mode != 0 && fchmod(folder->fd, mode) != 0)
         return failure_of_call(failure, "fchmod", folder->path, errno);
     return 0;
 }
