@@ -12,28 +12,53 @@ Source of the form: images/jail/chroot/job_mounts.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Final
 
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius.volumes import JOB_ID
 from penstock.render.nebius.container import variable
-from penstock.render.nebius.volumes import Mount, mount, normal
+from penstock.render.nebius.volumes import Mount, Volume, mount, normal
 
 PATH: Final = "/mnt/jail.jobs"
 """Folder of the container with these volumes."""
 VARIABLE: Final = "PENSTOCK_JOB_MOUNTS"
 
 
-def job_mounts(given: Iterable[Mount]) -> tuple[Mount, ...]:
-    """Those of the declared mounts that each job has for itself."""
-    return tuple(one for one in given if JOB_ID in one.sub_path)
+def job_mounts(own: Iterable[Volume], given: Sequence[Mount]) -> tuple[Mount, ...]:
+    """Those of the declared mounts that each job has for itself.
+
+    Each is of the first volume of the pod that has its PVC: of `own`, or of a mount before. The
+    kubelet mounts a PVC for a pod once, and a pod with a second volume of it does not start. Seen
+    with Kubernetes 1.34.
+    """
+    others = (one.volume for one in given if JOB_ID not in one.sub_path)
+    first: dict[str, Volume] = {}
+    for volume in (*own, *others):
+        if claim := _writable_claim(volume):
+            first.setdefault(claim, volume)
+    found: list[Mount] = []
+    for one in given:
+        if JOB_ID in one.sub_path:
+            claim = _writable_claim(one.volume)
+            volume = first.setdefault(claim, one.volume) if claim else one.volume
+            found.append(replace(one, volume=volume))
+    return tuple(found)
+
+
+def _writable_claim(volume: Volume) -> str:
+    """The PVC of a volume; empty for other volumes, and for a read-only one."""
+    found: Json = volume.source.get("persistentVolumeClaim") or {}
+    return "" if found.get("readOnly") else str(found.get("claimName") or "")
 
 
 def volume_mounts(jobs: Iterable[Mount]) -> list[Json]:
     """Mounts of the container, writable whatever those of jobs are: folders are made in them."""
-    return [mount(one.volume.name, _place(one)) for one in jobs]
+    return [
+        mount(name, f"{PATH}/{name}") for name in dict.fromkeys(one.volume.name for one in jobs)
+    ]
 
 
 def variables(jobs: Iterable[Mount]) -> list[Json]:

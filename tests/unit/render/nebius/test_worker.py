@@ -171,13 +171,35 @@ def test_a_mount_for_each_job_is_a_line_for_chroot_so_and_the_pod_has_its_whole_
             OLDER, {f"{WORKER}.volumes.jailSubMounts": [{**given, "volumeSourceName": "jail"}]}
         ).pod(),
     ):
-        line = "/mnt/jail.jobs/job-data\tjobs/${SLURM_JOB_ID}\t/job\tro\n"
+        line = "/mnt/jail.jobs/jail\tjobs/${SLURM_JOB_ID}\t/job\tro\n"
         assert environment(pod)["PENSTOCK_JOB_MOUNTS"] == line
-        assert mounted(pod)["/mnt/jail.jobs/job-data"] == "job-data"
+        assert mounted(pod)["/mnt/jail.jobs/jail"] == "jail"
         assert "/mnt/jail.upper/job" not in mounted(pod)
-        (made,) = [one for one in slurmd(pod)["volumeMounts"] if one["name"] == "job-data"]
-        assert made == {"name": "job-data", "mountPath": "/mnt/jail.jobs/job-data"}
-        assert volume(pod, "job-data")["persistentVolumeClaim"] == {"claimName": "jail-pvc"}
+        assert not [
+            one for one in slurmd(pod)["volumeMounts"] if one.get("readOnly") and "jail" in one
+        ]
+        names = [one["name"] for one in pod["spec"]["volumes"]]
+        assert len(names) == len(set(names))
+
+
+def test_mounts_for_each_job_share_the_volume_of_their_pvc():
+    """S105: the kubelet mounts a PVC for a pod once; a second volume of it never comes."""
+    jobs = {"subPath": "${SLURM_JOB_ID}"}
+    given = [
+        {"name": "one", "mountPath": "/one", "volumeSourceName": "jail", **jobs},
+        {"name": "own", "mountPath": "/s", "volumeSourceName": "controller-spool"},
+        {"name": "two", "mountPath": "/two", "volumeSourceName": "controller-spool", **jobs},
+        {"name": "three", "mountPath": "/three", "volumeSourceName": "jail", **jobs},
+        {"name": "four", "mountPath": "/four", "volumeClaimTemplateSpec": PVC, **jobs},
+    ]
+    pod = of_shape(OLDER, {f"{WORKER}.volumes.jailSubMounts": given}).pod()
+    found = {path: name for path, name in mounted(pod).items() if path.startswith("/mnt/jail.jobs")}
+    assert found == {f"/mnt/jail.jobs/{name}": name for name in ("jail", "own", "four")}
+    lines = environment(pod)["PENSTOCK_JOB_MOUNTS"].splitlines()
+    assert [line.split("\t")[0].rpartition("/")[2] for line in lines] == [
+        *("jail", "own", "jail", "four")
+    ]
+    assert not {"one", "two", "three"} & {one["name"] for one in pod["spec"]["volumes"]}
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -88,6 +88,7 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
     spec, meta = node_set.spec, node_set.metadata
     volumes, slurmd = spec.slurmd.volumes, spec.slurmd
     jail = node_set_volume(names.JAIL, volumes.jail)
+    spool = node_set_volume(names.SPOOL, volumes.spool)
     inside = node_set_mounts(volumes.jail_sub_mounts)
     is_aware = spec.update_strategy == "slurmAwareRollingUpdate"
     return WorkerTemplate(
@@ -103,10 +104,10 @@ def node_set_template(cluster: ClusterInputs, node_set: NodeSet) -> WorkerTempla
         munge=worker_container(spec.munge),
         port=slurmd.port or daemons.SLURMD_PORT,
         extra=spec.node_config.dynamic,
-        spool=node_set_volume(names.SPOOL, volumes.spool),
+        spool=spool,
         jail=jail,
         inside=tuple(sub_mounts(jail, inside)),
-        per_job=job_mounts(inside),
+        per_job=job_mounts((jail, spool), inside),
         beside=tuple(node_set_mounts(volumes.custom_volume_mounts)),
         shared_memory=volumes.shared_memory_size,
         place=place(spec.node_selector, spec.affinity, spec.tolerations),
@@ -127,6 +128,7 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
     """The template of the workers that a SlurmCluster declares itself."""
     spec, volumes = cluster.spec, worker.volumes
     jail = cluster_volume(spec, names.JAIL, volumes.jail)
+    spool = cluster_volume(spec, names.SPOOL, volumes.spool)
     inside = cluster_mounts(spec, volumes.jail_sub_mounts)
     return WorkerTemplate(
         declared_by=cluster.cluster,
@@ -139,10 +141,10 @@ def cluster_template(cluster: ClusterInputs, worker: WorkerNode) -> WorkerTempla
         munge=worker.munge,
         port=worker.slurmd.port or daemons.SLURMD_PORT,
         extra=worker.slurm_node_extra,
-        spool=cluster_volume(spec, names.SPOOL, volumes.spool),
+        spool=spool,
         jail=jail,
         inside=tuple(sub_mounts(jail, inside)),
-        per_job=job_mounts(inside),
+        per_job=job_mounts((jail, spool), inside),
         beside=tuple(cluster_mounts(spec, volumes.custom_mounts)),
         shared_memory=volumes.shared_memory_size,
         place=filter_place(spec, worker.k8s_node_filter_name),
