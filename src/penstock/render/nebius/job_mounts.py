@@ -37,18 +37,18 @@ def job_mounts(own: Iterable[Volume], given: Sequence[Mount]) -> tuple[Mount, ..
     others = (one.volume for one in given if JOB_ID not in one.sub_path)
     first: dict[str, Volume] = {}
     for volume in (*own, *others):
-        if claim := _writable_claim(volume):
-            first.setdefault(claim, volume)
+        if pvc := _writable_pvc(volume):
+            first.setdefault(pvc, volume)
     found: list[Mount] = []
     for one in given:
         if JOB_ID in one.sub_path:
-            claim = _writable_claim(one.volume)
-            volume = first.setdefault(claim, one.volume) if claim else one.volume
+            pvc = _writable_pvc(one.volume)
+            volume = first.setdefault(pvc, one.volume) if pvc else one.volume
             found.append(replace(one, volume=volume))
     return tuple(found)
 
 
-def _writable_claim(volume: Volume) -> str:
+def _writable_pvc(volume: Volume) -> str:
     """The PVC of a volume; empty for other volumes, and for a read-only one."""
     found: Json = volume.source.get("persistentVolumeClaim") or {}
     return "" if found.get("readOnly") else str(found.get("claimName") or "")
