@@ -21,7 +21,7 @@ from penstock.api.cluster.marks import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.api.kubernetes.meta import Json
 from penstock.kube import Client
 from penstock.local.node import Node
-from penstock.render.slinky.cluster.adopted_workload import REPLACED
+from penstock.render.parts.kept_template import REPLACED
 from penstock.simulation.slurm_operator import ACTIVE, MANAGER, REVISION, Upstream, chart_made
 from support.operator_kit import BY_KIND, Lab, lab
 from support.release import Release

@@ -25,7 +25,7 @@ from penstock.kube import Client
 from penstock.local.node import Node
 from penstock.render.parts import empty_values as empty
 from penstock.render.parts import merge
-from penstock.render.slinky.cluster.adopted_workload import REPLACED
+from penstock.render.parts.kept_template import REPLACED
 from penstock.render.slinky.nodeset import revision_meaning as meaning
 from penstock.simulation.slurm_operator import ACTIVE, MANAGER
 from support.captured import KINDS, Moved

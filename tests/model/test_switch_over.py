@@ -15,7 +15,7 @@ import pytest
 from fault_plans.world import SPACE, World
 from penstock.api.cluster.marks import ADOPTED_PODS, ADOPTED_TEMPLATE, REPLACE
 from penstock.api.kubernetes.meta import Json
-from penstock.render.slinky.cluster.adopted_workload import REPLACED
+from penstock.render.parts.kept_template import REPLACED
 from penstock.simulation.event_loop import simulate
 from penstock.simulation.kubelet.kubelet import LABELS
 from penstock.simulation.slurm_operator import ACTIVE, MANAGER, Upstream, chart_made

@@ -18,8 +18,10 @@ from penstock.api.slinky.controller import Controller
 from penstock.api.slinky.loginset import LoginSet
 from penstock.api.slinky.nodeset import NodeSet
 from penstock.api.slinky.restapi import RestApi
+from penstock.render.parts import kept_template
 from penstock.render.parts.default_images import Images
 from penstock.render.parts.digest import secret_digest
+from penstock.render.parts.kept_template import REPLACED, REPLACING
 from penstock.render.slinky.accounting import slurmdbd as accounting
 from penstock.render.slinky.accounting.slurmdbd import SlurmdbdInputs
 from penstock.render.slinky.accounting.slurmdbd_conf import slurmdbd_conf
@@ -27,7 +29,7 @@ from penstock.render.slinky.cluster import adopted_workload as held
 from penstock.render.slinky.cluster import login as loginset
 from penstock.render.slinky.cluster import slurmctld as controller
 from penstock.render.slinky.cluster import slurmrestd as restapi
-from penstock.render.slinky.cluster.adopted_workload import REPLACED, WorkloadSpec
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 from penstock.render.slinky.config.slurm_conf import slurm_conf
 from penstock.render.slinky.inputs import ClusterInputs
 from penstock.render.slinky.nodeset import revision_meaning as meaning
@@ -239,17 +241,17 @@ def test_a_node_selector_without_a_value_changes_the_note_only() -> None:
 
 def test_a_note_of_an_earlier_version_is_known_as_one() -> None:
     assert held.is_older("0" * 64)
-    assert not any(map(held.is_older, (REPLACED, held.REPLACING, "v2:" + "0" * 64)))
+    assert not any(map(held.is_older, (REPLACED, REPLACING, "v2:" + "0" * 64)))
 
 
 def test_what_is_written_leaves_the_template_and_what_cannot_change() -> None:
     found = side()
     ours, theirs = found.ours["slurm-controller"], found.theirs["slurm-controller"]
     theirs["spec"]["volumeClaimTemplates"][0]["status"] = {"phase": "Pending"}
-    kept = held.without_template(ours, "noted")
+    kept = kept_template.without_template(ours, "noted")
     assert kept["metadata"]["annotations"][ADOPTED_TEMPLATE] == "noted"
     assert kept["spec"].keys() == {"replicas", "revisionHistoryLimit", "selector"}
-    later = held.with_template(ours, theirs)
+    later = kept_template.with_template(ours, theirs)
     assert later["metadata"]["annotations"][ADOPTED_TEMPLATE] == REPLACED
     assert later["spec"]["template"] == ours["spec"]["template"]
     assert later["spec"]["volumeClaimTemplates"] == theirs["spec"]["volumeClaimTemplates"]

@@ -10,8 +10,10 @@ from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.controllers.runtime.object_store import ObjectStore
 from penstock.kube import FIELD_MANAGER, has_other_managers
+from penstock.render.parts import kept_template as kept
+from penstock.render.parts.kept_template import REPLACED, REPLACING
 from penstock.render.slinky.cluster import adopted_workload as adopted
-from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, WorkloadSpec
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 
 ADOPTED = "PodsAdopted"
 """Type of the condition about adopted pods."""
@@ -43,12 +45,12 @@ class WorkloadAdoption:
         if manifest["kind"] not in _WORKLOADS or self.live is None:
             return manifest
         if not self.is_foreign:
-            return adopted.in_live_spelling(manifest, self.live)
+            return kept.in_live_spelling(manifest, self.live)
         if stays:
-            return adopted.without_template(manifest, self.spec_hash)
+            return kept.without_template(manifest, self.spec_hash)
         if self.first:
-            return adopted.without_template(manifest, REPLACING)
-        return adopted.with_template(adopted.in_live_spelling(manifest, self.live), self.live)
+            return kept.without_template(manifest, REPLACING)
+        return kept.with_template(kept.in_live_spelling(manifest, self.live), self.live)
 
     @property
     def findings(self) -> list[Finding]:

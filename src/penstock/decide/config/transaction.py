@@ -357,11 +357,11 @@ def _adopted(view: ConfigView) -> ConfigStep:
     plan = needs(before.data, wanted.data, view.table)
     live = plan.force is Force.NOTHING or (plan.force is Force.REST and view.applied_live)
     if live or equal_meaning(before.data, wanted.data):
-        words = "its pod is as slurm-operator made it"
+        words = "its pod is as another operator made it"
         return ConfigStep(
             Stage.EFFECTIVE, wanted.data, wanted.data, {}, plan, "", words, is_acknowledged=False
         )
-    words = "slurmctld's pod, which slurm-operator made, has to be replaced first"
+    words = "slurmctld's pod, which another operator made, has to be replaced first"
     if not view.persistent:
         words += (
             f". slurmctld's state is in it, and all jobs would be lost: the annotation "

@@ -11,7 +11,8 @@ from penstock.api.kubernetes.meta import Json, KubeObject, ObjectMeta
 from penstock.api.kubernetes.spec_parts import PodTemplate
 from penstock.controllers.cluster.adopted_workload import inspect
 from penstock.controllers.runtime.object_store import ObjectStore
-from penstock.render.slinky.cluster.adopted_workload import REPLACED, REPLACING, WorkloadSpec
+from penstock.render.parts.kept_template import REPLACED, REPLACING
+from penstock.render.slinky.cluster.adopted_workload import WorkloadSpec
 
 IMAGE = "registry/daemon:1"
 OF = KubeObject(metadata=ObjectMeta(name="slurm", namespace="slurm"))

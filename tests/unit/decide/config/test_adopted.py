@@ -41,7 +41,7 @@ def test_what_slurmctld_started_with_is_in_effect_though_nobody_can_be_asked() -
     assert (found.is_acknowledged, found.marks, found.reloads) == (False, {}, False)
     (told,) = findings(found, OLD.data)
     assert (told.type, told.ok) == (APPLIED, True)
-    assert "as slurm-operator made it" in told.message
+    assert "as another operator made it" in told.message
 
 
 @pytest.mark.parametrize(

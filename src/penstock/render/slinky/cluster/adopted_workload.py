@@ -12,20 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from penstock.api.cluster import marks
 from penstock.api.kubernetes.meta import Json
 from penstock.api.kubernetes.quantity import same_quantity
 from penstock.api.kubernetes.spec_parts import PodTemplate
-from penstock.render.parts import empty_values as empty
 from penstock.render.parts.digest import canonical_json, digest
+from penstock.render.parts.kept_template import REPLACED, REPLACING
 from penstock.render.parts.pod_template import pod_labels
-from penstock.render.parts.stateful_set import FIXED
 from penstock.render.slinky.nodeset.revision_meaning import normalize_amounts
-
-REPLACED = "replaced"
-"""In place of the note, once our template has been written."""
-REPLACING = "replacing"
-"""In place of the note, before that."""
 
 _FORM = "v2:"
 """What a note begins with. Another form of it needs another beginning."""
@@ -115,33 +108,6 @@ def satisfies(declared: WorkloadSpec, live: Json) -> bool:
         )
         and declared.sources <= _sources(theirs["spec"])
     )
-
-
-def in_live_spelling(manifest: Json, live: Json) -> Json:
-    """Our manifest for a workload of ours, with the empty fields that its template has already."""
-    spec: Json = manifest["spec"]
-    template = empty.spelt_as(spec["template"], live["spec"]["template"])
-    return {**manifest, "spec": {**spec, "template": template}}
-
-
-def without_template(manifest: Json, noted: str) -> Json:
-    """Our manifest for a workload whose pods stay: all but their template."""
-    spec = {k: v for k, v in manifest["spec"].items() if k not in ("template", *FIXED)}
-    return {**_noted(manifest, noted), "spec": spec}
-
-
-def with_template(manifest: Json, live: Json) -> Json:
-    """Our manifest for another operator's workload from now on; what cannot change stays."""
-    fixed = {key: live["spec"][key] for key in FIXED if key in live["spec"]}
-    spec = {k: v for k, v in manifest["spec"].items() if k not in FIXED}
-    return {**_noted(manifest, REPLACED), "spec": spec | fixed}
-
-
-def _noted(manifest: Json, value: str) -> Json:
-    metadata: Json = manifest["metadata"]
-    annotations: Json = metadata.get("annotations") or {}
-    noted = annotations | {marks.ADOPTED_TEMPLATE: value}
-    return {**manifest, "metadata": {**metadata, "annotations": noted}}
 
 
 def _contained(name: str, declared: Json, spec: Json, *, missing: bool) -> bool:
