@@ -158,10 +158,13 @@ class Kubelet:
 
     async def _workload(self, resource: Resource[Any], cache: Cache[Any], one: Workload) -> None:
         meta, revision = one.metadata, digest(one.spec.template)
+        strategy: Json = (cache.raw(meta.key) or {}).get("spec", {}).get("updateStrategy") or {}
+        waits = strategy.get("type") == "OnDelete"
         wanted = [f"{meta.name}-{number}" for number in range(one.spec.replicas or 0)]
         pods = {pod.metadata.name: pod for pod in self._pods_of.get(f"{resource.kind} {meta.key}")}
         for name, pod in pods.items():
-            stale = name not in wanted or pod.metadata.annotations.get(TEMPLATE) != revision
+            old = pod.metadata.annotations.get(TEMPLATE) != revision and not waits
+            stale = name not in wanted or old
             if stale and not pod.metadata.deleting:
                 await self._client.delete(PODS, meta.namespace, name, uid=pod.metadata.uid)
         for name in wanted:
@@ -177,7 +180,8 @@ class Kubelet:
             "updatedReplicas": len(pods),
         }
         if resource is STATEFUL_SETS:
-            status["updateRevision"] = revision_label(revision)
+            named: Json = {"metadata": {"name": meta.name}}
+            status["updateRevision"] = revision_label(named, revision)
         if status != _status(one):
             await self._client.patch(
                 resource, meta.namespace, meta.name, {"status": status}, subresource="status"

@@ -1,5 +1,7 @@
 """The garbage collector: what has owners goes when the last of them has gone.
 
+An object that is deleted with the finalizer `orphan` is taken off its dependents first.
+
 Source: Kubernetes documentation, "Garbage Collection".
 """
 
@@ -33,6 +35,10 @@ class GarbageCollector:
         """Whether that object has owners and all are gone."""
         owners = self._owners.get(target)
         return bool(owners) and not owners & self._alive
+
+    def owned(self, uid: str) -> list[Target]:
+        """The objects of which that one is an owner."""
+        return sorted(self._owned.get(uid, ()))
 
     def _changed(self, change: Change) -> None:
         meta: Json = change.last.obj["metadata"]

@@ -31,6 +31,8 @@ UNTRACKED = frozenset(
 """Resources whose field owners nobody here asks for: keeping them costs time."""
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 SERVERS_OWN = ("uid", "creationTimestamp", "namespace", "name", "generation", "selfLink")
+ORPHAN = "orphan"
+"""Finalizer of an object whose dependents stay when it is deleted."""
 SERVERS_OWN_AT_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 Deleting = Callable[[str, Json, str], None]
 
@@ -254,6 +256,13 @@ class ApiServer:
         for hook in self.deleting:
             hook(user, stored.obj, address.resource)
         grace = _grace(stored.obj, options) if address.resource == PODS else 0
+        if options.get("propagationPolicy") == "Orphan" and "deletionTimestamp" not in meta:
+            finalizers = [*(meta.get("finalizers") or ()), ORPHAN]
+            held = {**stored.obj, "metadata": {**meta, "finalizers": finalizers}}
+            target = (address.resource, address.key, meta["uid"])
+            later = asyncio.get_running_loop().call_later
+            later(self.collect_after, self._orphan, target)
+            return self._end(address.resource, address.key, held, grace)
         return self._end(address.resource, address.key, stored.obj, grace)
 
     def _end(self, resource: str, key: Key, obj: Json, grace: int) -> Response:
@@ -315,6 +324,25 @@ class ApiServer:
                 hook(COLLECTOR, stored.obj, resource)
             grace = _grace(stored.obj, {}) if resource == PODS else 0
             self._end(resource, key, stored.obj, grace)
+
+    def _orphan(self, target: Target) -> None:
+        """Take an object off the owners of its dependents, and then its finalizer off itself."""
+        resource, key, uid = target
+        for kind, name, _ in self._garbage.owned(uid):
+            if (found := self.store.get(kind, name)) is not None:
+                meta = found.obj["metadata"]
+                left = [one for one in meta["ownerReferences"] if one["uid"] != uid]
+                kept = {k: v for k, v in meta.items() if k != "ownerReferences"}
+                kept |= {"ownerReferences": left} if left else {}
+                self.store.put(kind, name, {**found.obj, "metadata": kept})
+        stored = self.store.get(resource, key)
+        if stored is None or stored.obj["metadata"]["uid"] != uid:
+            return
+        meta = stored.obj["metadata"]
+        left = [one for one in meta.get("finalizers") or () if one != ORPHAN]
+        self.store.put(resource, key, {**stored.obj, "metadata": {**meta, "finalizers": left}})
+        if not left:
+            self.store.remove(resource, key)
 
     def _must(self, address: Address) -> Stored:
         stored = self.store.get(address.resource, address.key)

@@ -157,23 +157,28 @@ def image_missing(pod: Json) -> Json:
     }
 
 
-def revision_label(revision: str) -> str:
-    """A template's hash as the value of a label, which has 63 characters at most."""
-    return revision[:40]
+def revision_label(workload: Json, revision: str) -> str:
+    """The name of a StatefulSet's revision, which is a label of its pods: 63 characters at most."""
+    return f"{workload['metadata']['name']}-{revision[:10]}"
 
 
 def _revision(workload: Json, revision: str) -> dict[str, str]:
     """The label that a StatefulSet's pods have. Source: Kubernetes documentation, StatefulSets."""
     stateful = workload["kind"] == "StatefulSet"
-    return {"controller-revision-hash": revision_label(revision)} if stateful else {}
+    return {"controller-revision-hash": revision_label(workload, revision)} if stateful else {}
+
+
+def owner_of(workload: Json) -> Json:
+    """The reference of a pod to the workload that controls it."""
+    owner = {key: workload[key] for key in ("apiVersion", "kind")}
+    owner |= {key: workload["metadata"][key] for key in ("name", "uid")}
+    return {**owner, "controller": True}
 
 
 def pod_of(workload: Json, name: str, revision: str) -> Json:
     """The pod that a StatefulSet or Deployment makes from its template."""
     template: Json = workload["spec"]["template"]
     meta: Json = template.get("metadata", {})
-    owner = {key: workload[key] for key in ("apiVersion", "kind")}
-    owner |= {key: workload["metadata"][key] for key in ("name", "uid")}
     claims = [one["metadata"]["name"] for one in workload["spec"].get("volumeClaimTemplates", ())]
     volumes: list[Json] = [*template["spec"].get("volumes", ())]
     volumes += [{"name": name, "emptyDir": {}} for name in claims]
@@ -185,7 +190,7 @@ def pod_of(workload: Json, name: str, revision: str) -> Json:
             "namespace": workload["metadata"]["namespace"],
             "labels": {**meta.get("labels", {}), **_revision(workload, revision)},
             "annotations": {**meta.get("annotations", {}), TEMPLATE: revision},
-            "ownerReferences": [{**owner, "controller": True}],
+            "ownerReferences": [owner_of(workload)],
         },
         "spec": {**template["spec"], "volumes": volumes},
     }
