@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.kubernetes.kinds import SECRETS, Secret
+from penstock.api.kubernetes.kinds import CONFIG_MAPS, SECRETS, ConfigMap, Secret
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.nebius.context import NebiusContext
@@ -13,6 +13,7 @@ from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
 
 _JWT_SUFFIX = names.jwt_secret("")
+_CONFIGS_SUFFIX = names.slurm_configs("")
 
 
 def clusters_signing_with(secret: Secret, _: Lookup) -> list[str]:
@@ -23,6 +24,14 @@ def clusters_signing_with(secret: Secret, _: Lookup) -> list[str]:
     return [f"{meta.namespace}/{meta.name.removesuffix(_JWT_SUFFIX)}"]
 
 
+def clusters_configured_by(config_map: ConfigMap, _: Lookup) -> list[str]:
+    """The SlurmCluster whose files in force are in a ConfigMap, whether that exists or not."""
+    meta = config_map.metadata
+    if not meta.name.endswith(_CONFIGS_SUFFIX):
+        return []
+    return [f"{meta.namespace}/{meta.name.removesuffix(_CONFIGS_SUFFIX)}"]
+
+
 class SlurmConnectionReconciler:
     """Keeps one connection for each SlurmCluster."""
 
@@ -30,6 +39,8 @@ class SlurmConnectionReconciler:
     watches: tuple[Watch[Any], ...] = (
         Watch(SLURM_CLUSTERS, own_key, spec_changed),
         Watch(SECRETS, clusters_signing_with),
+        # SlurmUser, whose tokens the operator needs.
+        Watch(CONFIG_MAPS, clusters_configured_by),
     )
     signals: tuple[Signal, ...] = ()
 

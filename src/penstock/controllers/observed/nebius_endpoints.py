@@ -9,8 +9,15 @@ from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.observed.nebius_caches import NebiusCaches
-from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, SlurmEndpoints, Target
+from penstock.controllers.observed.slurm_endpoints import (
+    SLURM_USER,
+    SlurmEndpoint,
+    SlurmEndpoints,
+    Target,
+)
 from penstock.slurm import daemons
+from penstock.slurm.conf.document import Document
+from penstock.slurm.conf.includes import resolved
 
 
 class ClusterEndpoints(SlurmEndpoints):
@@ -46,7 +53,14 @@ class ClusterEndpoints(SlurmEndpoints):
         if secret is None:
             why = f"Secret {ref.name} has no usable key {ref.key} to sign tokens with"
             return SlurmEndpoint(meta.uid, why)
-        return SlurmEndpoint(meta.uid, Target(self._url_of(cluster), secret))
+        user = self._slurm_user(meta.namespace, meta.name)
+        return SlurmEndpoint(meta.uid, Target(self._url_of(cluster), secret, user))
+
+    def _slurm_user(self, namespace: str, name: str) -> str:
+        """SlurmUser of the files in force: root in those of the original."""
+        found = self._caches.config_map(f"{namespace}/{names.slurm_configs(name)}")
+        text = resolved(found.data or {}) if found is not None else ""
+        return Document.parse(text).get("SlurmUser") or SLURM_USER
 
 
 def service_url(cluster: SlurmCluster) -> str:

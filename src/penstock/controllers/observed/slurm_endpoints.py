@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+SLURM_USER: Final = "slurm"
+"""SlurmUser of slurm.conf, who may change everything."""
 
 
 class Target(NamedTuple):
-    """A slurmrestd, and the key of auth/jwt that signs tokens for it."""
+    """A slurmrestd, the key of auth/jwt that signs tokens for it, and whose tokens they are."""
 
     url: str
     key: bytes
+    user: str = SLURM_USER
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.controllers.observed.slurm_endpoints import SLURM_USER
 from penstock.controllers.runtime.event_batch import EventBatch
-from penstock.controllers.runtime.slurm_connections import USER, SlurmConnection
+from penstock.controllers.runtime.slurm_connections import SlurmConnection
 from penstock.decide.action import DeleteReservation, RejectedReservation, SetReservation
 from penstock.kube import Cache
 from penstock.kube.client.clock import Clock
@@ -86,7 +87,7 @@ def _wanted(one: SetReservation) -> WantedReservation:
         start_time=one.start,
         end_time=one.end,
         nodes=one.nodes,
-        users=(USER,) if new else None,
+        users=(SLURM_USER,) if new else None,
         flags=one.flags,
     )
 

@@ -14,7 +14,7 @@ from functools import cache
 import structlog
 from prometheus_client import Counter
 
-from penstock.controllers.observed.slurm_endpoints import SlurmEndpoints, Target
+from penstock.controllers.observed.slurm_endpoints import SLURM_USER, SlurmEndpoints, Target
 from penstock.controllers.runtime.metrics import SLURM_CALLS
 from penstock.controllers.runtime.signals import PARTITIONS_POLLED, REGISTRATION, SLURM
 from penstock.kube import NotLeaderError, Result
@@ -29,7 +29,6 @@ from penstock.slurm.mirror.reservations import ReservationMirror
 from penstock.slurm.rest.client import Slurmrestd
 from penstock.slurm.rest.http import Exchange, bounded, largest_reply
 
-USER = "slurm"
 LIFETIME_S = 900
 RESTART_S = 5.0
 UNCONNECTED = Unknown("there is no connection to Slurm")
@@ -38,11 +37,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Tokens:
-    """Tokens of the user `slurm` signed with one key; renewed when a fifth of the life is left."""
+    """Tokens of a user signed with one key; renewed when a fifth of the life is left."""
 
-    def __init__(self, key: bytes, now: Callable[[], float]) -> None:
+    def __init__(self, key: bytes, now: Callable[[], float], user: str = SLURM_USER) -> None:
         self._key = key
         self._now = now
+        self._user = user
         self._token = ""
         self._renew_at = 0.0
 
@@ -50,7 +50,7 @@ class Tokens:
         """A token that is valid now."""
         now = self._now()
         if now >= self._renew_at or now < self._renew_at - LIFETIME_S:
-            self._token = jwt.mint(self._key, USER, LIFETIME_S, now)
+            self._token = jwt.mint(self._key, self._user, LIFETIME_S, now)
             self._renew_at = now + 0.8 * LIFETIME_S
         return self._token
 
@@ -170,7 +170,7 @@ class SlurmConnections:
             link.endpoint(
                 Slurmrestd(
                     target.url,
-                    Tokens(target.key, self._clock.time),
+                    Tokens(target.key, self._clock.time, target.user),
                     on_call=_counted(key),
                     exchange=self._exchange,
                     fence=self._fence,
