@@ -76,6 +76,8 @@ cert-manager: venv ## the chart's certificate by a real cert-manager, which is c
 plans: venv ## play fault plans on all cores, also of SlurmClusters (COUNT=10000 SEED=1)
 	PYTHONPATH=tests $(PY) -m fault_plans --seed $${SEED:-1} --count $${COUNT:-1000} --keep-going; kept=$$?; \
 	PYTHONPATH=tests $(PY) -m fault_plans --nebius --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 3) / 4)) \
+		--keep-going || kept=1; \
+	PYTHONPATH=tests $(PY) -m fault_plans --nebius-left --seed $${SEED:-1} --count $$((($${COUNT:-1000} + 15) / 16)) \
 		--keep-going && exit $$kept
 
 demo: venv ## from nothing to a Slurm job's output (CLUSTER=slurmcluster, CONTEXT=name for a cluster of yours, RESET=1)

@@ -43,6 +43,13 @@ def main() -> int:
         const="nebius",
         help="plans of SlurmClusters",
     )
+    add(
+        "--nebius-left",
+        dest="kind",
+        action="store_const",
+        const="nebius-left",
+        help="plans of SlurmClusters that soperator left",
+    )
     add("--keep-going", action="store_true", help="play on after a broken promise")
     add("--logs", action="store_true", help="show each plan and the operator's logs, in order")
     args = parser.parse_args()

@@ -12,12 +12,12 @@ from fault_plans.actions.faults import MISHAPS
 from fault_plans.actions.nebius import NEBIUS_ACTS, NEBIUS_FAULTS
 from fault_plans.actions.users import ACTS
 from fault_plans.nebius_specs import CURRENT, OLDER
-from fault_plans.plan import Plan, draw
+from fault_plans.plan import Happening, Layout, Plan, draw
 from fault_plans.promises.pvc import DELETE, RETAIN
 from fault_plans.random_source import Dice
 
-APART = 18 << 40
-"""Added to a seed for dice of its own."""
+APART, LATER = 18 << 40, 19 << 40
+"""Added to a seed for dice of its own, of each kind of plan."""
 NOT_OF_IT = frozenset(
     {
         "limit",
@@ -40,6 +40,30 @@ DRAWN_OF_NEBIUS = {
     **{name: one for name, one in _USUAL.items() if name not in NOT_OF_IT},
     **OF_NEBIUS,
 }
+
+
+LEFT = frozenset(
+    {
+        *(name for name in MISHAPS if name not in NOT_OF_IT),
+        *("job", "fill", "crowd", "suspend", "drain", "resume", "cordon_pod", "cordon_machine"),
+        *("drain_machine", "delete_pod", "evict_pod", "kill_writer", "pause_writer"),
+    }
+)
+"""What happens to a cluster that soperator left: all that changes no declaration."""
+
+
+def nebius_left_of(seed: int) -> Plan:
+    """The plan of a seed, of a SlurmCluster that soperator left; OpenKruise runs, or does not."""
+    plan, dice = draw(seed + LATER, _of_left()), Dice(seed + LATER + 1)
+    shape, without = dice.choice([OLDER, CURRENT]), dice.random() < 0.5
+    layout = Layout(nebius=shape, left=True, no_kruise=without, leased=plan.layout.leased)
+    return replace(plan, layout=layout)
+
+
+def _of_left() -> dict[str, Happening]:
+    return {name: one for name, one in DRAWN_OF_NEBIUS.items() if name in LEFT} | {
+        "scale": Happening(4, ACTS["scale"].draw, ACTS["scale"].run)
+    }
 
 
 def nebius_of(seed: int) -> Plan:

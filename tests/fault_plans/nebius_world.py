@@ -6,6 +6,7 @@ import base64
 
 from fault_plans import nebius_specs as specs
 from fault_plans import worker_sets
+from fault_plans.actions.left_slurmcluster import LEFT_NODESET, LeftPromises, leave
 from fault_plans.api_names import CLUSTER, OF_NEBIUS
 from fault_plans.plan import Layout
 from fault_plans.promises.nebius_objects import ObjectPromises
@@ -17,6 +18,7 @@ from penstock.model.worker_marks import WorkerMarks
 from penstock.simulation.kubelet.config_writer import ConfigWriter
 from penstock.simulation.kubelet.jail import Jail
 from penstock.simulation.kubelet.jobs import Jobs
+from penstock.simulation.kubelet.workload_controllers import KRUISE
 from penstock.translate.nebius.worker_set import marks
 
 
@@ -36,6 +38,7 @@ class NebiusWorld(World):
         self.jobs = Jobs(self.server, self.jails, between, self.machines.silent)
         self.writer = ConfigWriter(self.server, self.jails, between, mounts.jail_changed)
         self.objects = ObjectPromises(self.server, self.promises.broken)
+        self.left_cluster: LeftPromises | None = None
 
     @property
     def is_older(self) -> bool:
@@ -44,7 +47,7 @@ class NebiusWorld(World):
 
     def _places(self, layout: Layout) -> tuple[tuple[str, str], ...]:
         if layout.nebius == specs.CURRENT:
-            return ((SPACE, NODESET), *layout.others)
+            return ((SPACE, LEFT_NODESET if layout.left else NODESET), *layout.others)
         spaces = dict.fromkeys((SPACE, *(space for space, _ in layout.others)))
         return tuple((space, CLUSTER) for space in spaces)
 
@@ -86,12 +89,23 @@ class NebiusWorld(World):
 
     def declare(self, replicas: int) -> None:
         """Make the objects of all clusters."""
+        if self.layout.left:
+            for space in self.spaces:
+                leave(self, space, replicas)
+            return
         for space in self.spaces:
             self.prepare(space)
             if not self.is_older:
                 self.declare_cluster(space)
         for number in range(len(self.places)):
             self.declare_nodeset(replicas, number)
+
+    def take_over(self) -> None:
+        """What was left stays from now on, but for a reason."""
+        if self.layout.no_kruise:
+            self.workloads.absent.add(KRUISE)
+        self.restarts.left = True
+        self.left_cluster = LeftPromises(self.server, self.promises.broken)
 
     def declare_cluster(self, space: str, replicas: int = 0) -> None:
         """Make a SlurmCluster."""

@@ -59,6 +59,8 @@ class Layout:
     """Whether each slurmctld is external."""
     tiny: bool = False
     """Whether the workers are of the tiny API, instead of NodeSets."""
+    no_kruise: bool = False
+    """Whether OpenKruise's controller is gone, of a SlurmCluster that soperator left."""
     nebius: str = ""
     """Shape of the SlurmClusters that there are instead of Controllers; empty for none."""
 

@@ -15,7 +15,7 @@ from multiprocessing import get_context, parent_process
 
 from fault_plans import logs as quiet
 from fault_plans.hybrid import external_of
-from fault_plans.nebius import nebius_of
+from fault_plans.nebius import nebius_left_of, nebius_of
 from fault_plans.plan import Plan
 from fault_plans.play import beside_its_twin, plan_of, play
 from fault_plans.tiny import tiny_of
@@ -25,9 +25,15 @@ TWIN_EACH = 10
 """Of so many plans one is played again without its faults."""
 LONG_EACH = 10
 """Of so many plans one is watched for the long time in which all that is periodic happens."""
-KINDS = {"usual": plan_of, "external": external_of, "tiny": tiny_of, "nebius": nebius_of}
+KINDS = {
+    "usual": plan_of,
+    "external": external_of,
+    "tiny": tiny_of,
+    "nebius": nebius_of,
+    "nebius-left": nebius_left_of,
+}
 """Plans by what there is: clusters as usual, with an external slurmctld, with the tiny API,
-of `slurm.nebius.ai`."""
+of `slurm.nebius.ai`, and such that soperator left."""
 NICE = 10
 """Niceness of the processes that play."""
 

@@ -115,7 +115,7 @@ class World:
         mounts = self.machines.mounts
         self._files = FilePromises(self.server, mounts, self.promises.broken, self.api)
         self._files.left = layout.left
-        self._restarts = RestartPromises(self.server, self.promises.broken, STALE_S)
+        self.restarts = RestartPromises(self.server, self.promises.broken, STALE_S)
         self.left: LeftPromises | None = None
         self.clock = LoopClock()
         self.processes: list[Process] = []
@@ -233,7 +233,7 @@ class World:
         """What was left stays from now on, but for a reason."""
         for space in self.spaces:
             activate(self.server, space)
-        self._restarts.left = True
+        self.restarts.left = True
         self.left = LeftPromises(self.server, self.promises.broken)
 
     def declared(self) -> bytes:

@@ -212,6 +212,15 @@ def test_plans_of_slurm_clusters_keep_every_promise() -> None:
     assert len(played) == COUNT // 4
 
 
+@pytest.mark.timeout(1800)
+def test_plans_of_slurm_clusters_that_soperator_left_keep_every_promise() -> None:
+    """D80, D81: no pod that was left is deleted, no job is lost and no key changes."""
+    played = list(play_all(range(FIRST, FIRST + COUNT // 16), kind="nebius-left"))
+    broken = [str(one) for one in played if one.broken]
+    assert not broken, "\n".join(broken)
+    assert len(played) == COUNT // 16
+
+
 def test_a_plan_is_the_same_each_time() -> None:
     first, second = play(plan_of(7), silence=0.0), play(plan_of(7), silence=0.0)
     assert len(first.writes) > 20

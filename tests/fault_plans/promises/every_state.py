@@ -22,13 +22,15 @@ from penstock.simulation.apiserver.connection import sent_at
 from penstock.simulation.apiserver.server import COLLECTOR
 from penstock.simulation.kubelet.kubelet import SimulatedNodes
 from penstock.simulation.kubelet.pod_lifecycle import PODS, app_of, node_name
+from penstock.simulation.kubelet.workload_controllers import KRUISE
 from penstock.simulation.slurm.cluster import Knowledge, SimulatedSlurm
 from penstock.simulation.slurm.reconfigure import rejection
 from penstock.simulation.slurm.rest_replies import RestRequest
 from penstock.slurm.rest.http import Answer
 
-EXPENDABLE = frozenset({"apps/controllerrevisions", "batch/jobs"})
-"""What the operator may delete besides pods: records, and a Job that is declared to go."""
+EXPENDABLE = frozenset({"apps/controllerrevisions", "batch/jobs", KRUISE})
+"""What the operator may delete besides pods: records, a Job that is declared to go, and those
+StatefulSets of OpenKruise whose pods it takes over."""
 LEASES = "coordination.k8s.io/leases"
 AT_ONCE_S = 0.1
 """How soon after a fresh answer a request must be sent that relies on it."""

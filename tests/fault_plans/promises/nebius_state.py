@@ -67,6 +67,10 @@ def _jail(world: NebiusWorld, space: str) -> Iterator[str]:
 
 def _configuration(world: NebiusWorld, space: str, cluster: Json) -> Iterator[str]:
     """The declared configuration is in force: in the jail, in slurmctld, and in the status."""
+    if world.left_cluster is not None:
+        # That of the original stays in force, in a pod that reports nothing.
+        yield from world.left_cluster.missing()
+        return
     startup = world.find("/configmaps", OF_NEBIUS.startup, space)
     candidate = world.find("/configmaps", names.candidate_configs(CLUSTER), space)
     good = world.find("/configmaps", OF_NEBIUS.last_known_good, space)

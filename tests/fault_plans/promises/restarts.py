@@ -26,7 +26,9 @@ CAUSES = {
 """By app, what may give its pods another template; nothing but that changes in plans."""
 CONTROLLER, NODESETS, ACCOUNTING = "a Controller", "a NodeSet", "an Accounting"
 LOGIN_TO_DATABASE = "the password of the database"
+SLURM_CLUSTER = "a SlurmCluster, or one of its NodeSets"
 OF_THE_LEFT = {
+    "slurmcluster": (SLURM_CLUSTER,),
     "slurmctld": (CONTROLLER, NODESETS, RECORDS),
     "slurmdbd": (ACCOUNTING, LOGIN_TO_DATABASE),
 }
@@ -73,6 +75,11 @@ class RestartPromises:
                 spec: Json = obj["spec"] if obj is not None else {}
                 wish = {k: v for k, v in spec.items() if k != "replicas"}
                 self._note(space, NODESETS, name, wish)
+            case "slurm.nebius.ai/slurmclusters" if obj is not None:
+                asked = obj["metadata"].get("annotations")
+                self._note(space, SLURM_CLUSTER, name, (obj["spec"], asked))
+            case "slurm.nebius.ai/nodesets":
+                self._note(space, SLURM_CLUSTER, f"nodesets/{name}", obj is not None)
             case resource if resource in KINDS and obj is not None and change.old is not None:
                 self._template(change.old.obj, obj)
             case _:

@@ -62,8 +62,10 @@ ADOPTED_TEMPLATE: Final = "penstock.dev/adopted-template"
 """On a StatefulSet or Deployment of another operator: hash of the desired pods when its template
 was taken over, which stays until that changes; `replacing`, then `replaced` from then on."""
 ADOPTED_PODS: Final = "penstock.dev/adopted-pods"
-"""On a Controller, Accounting, RestApi or LoginSet: REPLACE has pods that another operator made
-replaced now."""
+"""On a Controller, Accounting, RestApi, LoginSet or SlurmCluster: REPLACE has pods that another
+operator made replaced now."""
+ADOPTED_REVISION: Final = "penstock.dev/adopted-revision"
+"""On a worker pod of another operator: the hash of its template that the other one gave it."""
 REPLACE: Final = "Replace"
 DRIFT: Final = "penstock.dev/drift"
 """On a NodeSet or Controller: what becomes of what was changed in Slurm itself, one of DRIFTS."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.kinds import Pod
+from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
 from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.cluster.accounting_registration import Registrations, RegistrationTarget
 from penstock.controllers.cluster.slurmdbd_delivery import SlurmdbdDelivery
 from penstock.controllers.nebius.accounting_files import AccountingFiles
+from penstock.controllers.nebius.adoption import Adoption, AdoptionReport
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.runtime.pod_restarter import PodRestarter
 from penstock.controllers.runtime.reconciler import soonest
@@ -20,6 +22,7 @@ from penstock.decide.config.conditions import has_worked
 from penstock.decide.pod.workload import workload
 from penstock.model.image_sources import ImageSources
 from penstock.render.nebius import accounting as render
+from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.config import slurmdbd_conf
 from penstock.render.nebius.inputs import ClusterInputs
 
@@ -35,6 +38,7 @@ class ClusterAccounting:
         self._objects = context.objects
         self._events = events
         self._files = AccountingFiles(context)
+        self._adoption = Adoption(context, events)
         self._restarter = PodRestarter(context.client)
         self._delivery = SlurmdbdDelivery(context, SLURM_CLUSTERS, events, render.CONTAINER)
         self._registrations = Registrations(context, SLURM_CLUSTERS, context.connections)
@@ -50,7 +54,11 @@ class ClusterAccounting:
         return soonest(self._delivery.requeue_after(obj), self._registrations.requeue_after(obj))
 
     async def reconcile(
-        self, obj: SlurmCluster, cluster: ClusterInputs, images: ImageSources
+        self,
+        obj: SlurmCluster,
+        cluster: ClusterInputs,
+        images: ImageSources,
+        report: AdoptionReport,
     ) -> list[Finding]:
         """Make slurmdbd, or remove it; the first finding is about the part as a whole.
 
@@ -59,14 +67,26 @@ class ClusterAccounting:
         self._delivery.begin(obj)
         declared = obj.spec.slurm_nodes.accounting
         if not has_slurmdbd(declared):
+            if declared.enabled and await self._is_left(obj, cluster):
+                # That of the original, with a database of mariadb-operator, as long as it is used.
+                pods = self._clusters.pods(obj, render.COMPONENT)
+                report.kept.append(f"{cluster.prefix}{render.COMPONENT}")
+                return [workload(render.CONTAINER, 1, pods, images)]
             await self._remove(obj, cluster)
             return [_without_database()] if declared.enabled else []
         found = self._files.read(obj)
         if isinstance(found, Finding):
             return [found]
-        await self._objects.apply(
-            obj, self._events, render.objects(cluster, found.conf, found.conf_hash)
-        )
+        *files, deployment = render.objects(cluster, found.conf, found.conf_hash)
+        inspected = await self._adoption.inspect(obj, deployment, adopted.slurmdbd(cluster))
+        report.note(inspected)
+        if inspected.keeps_pods:
+            # Its pod reads its file when it starts, by the user of its own image.
+            files = [one for one in files if one["kind"] != "Secret"]
+        await self._objects.apply(obj, self._events, [*files, inspected.apply()])
+        if inspected.keeps_pods:
+            pods = self._clusters.pods(obj, render.COMPONENT)
+            return [workload(render.CONTAINER, 1, pods, images)]
         pods = self._clusters.pods(obj, render.COMPONENT)
         runs = workload(render.CONTAINER, 1, pods, images)
         if not render.has_own_entrypoint(declared) or self._clusters.is_resting(obj):
@@ -102,6 +122,15 @@ class ClusterAccounting:
             return []
         message = "slurmctld waits for slurmdbd at its first start; see AccountingAvailable"
         return [Finding(None, "WaitingForAccounting", message)]
+
+    async def _is_left(self, obj: SlurmCluster, cluster: ClusterInputs) -> bool:
+        """Whether slurmctld writes to a slurmdbd that the original made."""
+        if not self._clusters.slurmdbd_in_force(obj):
+            return False
+        name, space = f"{cluster.prefix}{render.COMPONENT}", obj.metadata.namespace
+        manifest: Json = {"kind": "Deployment", "metadata": {"namespace": space, "name": name}}
+        found = await self._adoption.inspect(obj, manifest, adopted.slurmdbd(cluster))
+        return found.is_foreign
 
     async def _remove(self, obj: SlurmCluster, cluster: ClusterInputs) -> None:
         """Remove what ran for accounting, once slurmctld's files do not name it any more."""

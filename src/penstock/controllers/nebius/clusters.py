@@ -84,7 +84,7 @@ class NebiusClusters:
 
     def slurmdbd_in_force(self, cluster: SlurmCluster) -> bool:
         """Whether the files in force name slurmdbd."""
-        return bool(slurmdbd_in(self.published(cluster)))
+        return bool(slurmdbd_in(self.kept_files(cluster)))
 
     def worker_set(self, node_set: NodeSet) -> WorkerSet:
         """The workers of a NodeSet; none while its SlurmCluster is in maintenance."""
@@ -101,17 +101,20 @@ class NebiusClusters:
     def prefix(self, cluster: SlurmCluster) -> str:
         """Prefix of its workloads' names: that of a live StatefulSet stays what it is.
 
-        So does that of another cluster. Two of the same second are both the first for a moment.
+        One of OpenKruise, as the original makes them, counts as well. So does that of another
+        cluster. Two of the same second are both the first for a moment.
         """
         meta, is_taken = cluster.metadata, False
         for prefix in ("", f"{meta.name}-"):
-            live = self.caches.stateful_sets.get(f"{meta.namespace}/{prefix}controller")
-            owner = live.metadata.controller if live is not None else None
-            if owner is not None and owner.uid == meta.uid:
-                return prefix
-            is_taken |= owner is not None and owner.is_kind(
-                SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind
-            )
+            key = f"{meta.namespace}/{prefix}controller"
+            for cache in (self.caches.stateful_sets, self.caches.advanced_stateful_sets):
+                live = cache.get(key)
+                owner = live.metadata.controller if live is not None else None
+                if owner is not None and owner.uid == meta.uid:
+                    return prefix
+                is_taken |= owner is not None and owner.is_kind(
+                    SLURM_CLUSTERS.group, SLURM_CLUSTERS.kind
+                )
         second = is_taken or not first_in_namespace(cluster, self.caches)
         return names.workload_prefix(cluster, keeps_plain_names=False, is_second=second)
 
@@ -124,6 +127,15 @@ class NebiusClusters:
         meta = cluster.metadata
         found = self.caches.config_map(f"{meta.namespace}/{names.slurm_configs(meta.name)}")
         return (found.data or {}) if found is not None else {}
+
+    def kept_files(self, cluster: SlurmCluster) -> Mapping[str, str]:
+        """The files in force, or those that slurmctld ran with if somebody deleted them."""
+        if found := self.published(cluster):
+            return found
+        meta = cluster.metadata
+        key = f"{meta.namespace}/{names.last_known_good_configs(meta.name)}"
+        good = self.caches.config_map(key)
+        return (good.data or {}) if good is not None else {}
 
     def partitions_in_effect(self, cluster: SlurmCluster) -> str:
         """A slurm.conf with the partitions in which jobs may be; empty where there can be none.

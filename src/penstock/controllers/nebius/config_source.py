@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.api.cluster import marks
 from penstock.api.kubernetes.kinds import Pod
 from penstock.api.nebius import names
 from penstock.api.nebius.slurmcluster import SlurmCluster
@@ -19,13 +20,21 @@ from penstock.translate.nebius.cluster import MARKS
 
 
 class ClusterConfig(ConfigSource):
-    """That of one version of a SlurmCluster; `inputs` are what its files are rendered from."""
+    """That of one version of a SlurmCluster; `inputs` are what its files are rendered from.
+
+    `kept` are files in force that stand for the declared ones: the original rendered them.
+    """
 
     def __init__(
-        self, cluster: SlurmCluster, inputs: ConfigInputs, clusters: NebiusClusters
+        self,
+        cluster: SlurmCluster,
+        inputs: ConfigInputs,
+        clusters: NebiusClusters,
+        kept: Mapping[str, str] | None = None,
     ) -> None:
         self._cluster = cluster
         self._clusters = clusters
+        self._kept = kept
         self.inputs = inputs
         self.object = cluster
         self.marks = MARKS
@@ -39,7 +48,12 @@ class ClusterConfig(ConfigSource):
 
     def candidate(self) -> Version:
         """All files that the operator renders."""
-        return self.version(files(self.inputs))
+        return self.version(files(self.inputs) if self._kept is None else self._kept)
+
+    def has_own_sidecar(self) -> bool:
+        """Not in a pod that the original made."""
+        pods = self.slurmctld_pods()
+        return not pods or marks.TRIES_CONFIG in pods[0].metadata.annotations
 
     def version(self, data: Mapping[str, str]) -> Version:
         """These files: nothing of the user's is beside them in the folder's hash."""

@@ -12,13 +12,16 @@ from penstock.api.kubernetes.kinds import (
     SERVICES,
     Node,
     PersistentVolumeClaim,
+    Pod,
 )
 from penstock.api.nebius import labels
+from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
 from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetector
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.worker_adoption import REQUEUE_S, WorkerAdoption
 from penstock.controllers.nebius.worker_source import ClusterWorkers
 from penstock.controllers.nodeset.engine import WorkerSetEngine, node_matters
 from penstock.controllers.observed.nebius_caches import NODE_SETS_BY_CLUSTER, NebiusCaches
@@ -28,7 +31,7 @@ from penstock.controllers.runtime.signals import SLURM
 from penstock.controllers.workers.caches import WorkerCaches, own_stems, stems
 from penstock.kube import Index, Result
 from penstock.kube.runtime.declaration import IndexBy, Lookup, Signal, Watch
-from penstock.translate.nebius.availability import node_set_parts
+from penstock.translate.nebius.availability import OF_THE_ORIGINAL, node_set_parts
 from penstock.translate.nebius.worker_counts import versions
 from penstock.translate.nebius.worker_set import node_set_status
 
@@ -38,6 +41,13 @@ def node_set_of(pvc: PersistentVolumeClaim, _: Lookup | None = None) -> list[str
     meta = pvc.metadata
     name = meta.labels.get(labels.NODE_SET)
     return [f"{meta.namespace}/{name}"] if name else []
+
+
+def node_set_of_orphan(pod: Pod, _: Lookup) -> list[str]:
+    """Key of the NodeSet that a worker pod without a controlling owner is of, by its labels."""
+    meta = pod.metadata
+    name = meta.labels.get(labels.NODE_SET)
+    return [f"{meta.namespace}/{name}"] if name and meta.controller is None else []
 
 
 def node_sets_on_node(node: Node, lookup: Lookup) -> list[str]:
@@ -65,6 +75,9 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         Watch(NODE_SETS, own_key),
         Watch(SLURM_CLUSTERS, indexed(NODE_SETS_BY_CLUSTER, own_key)),
         Watch(PODS, owner_of(NODE_SETS)),
+        # One that another operator made, once nobody controls it.
+        Watch(PODS, node_set_of_orphan),
+        Watch(ADVANCED_STATEFUL_SETS, owner_of(NODE_SETS)),
         Watch(NODES, node_sets_on_node, node_matters),
         Watch(CLAIMS, node_set_of),
         Watch(SERVICES, owner_of(NODE_SETS)),
@@ -77,6 +90,12 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
         self._keys = RejectedMungeKeyDetector(context, NODE_SETS)
         caches = worker_caches(context.caches, context.caches.store.index(PVCS_BY_NODE_SET))
         self._engine = WorkerSetEngine(context, NODE_SETS, caches, self.events, context.connections)
+        self._adoption = WorkerAdoption(context, caches, self.events)
+
+    def outdated(self, obj: NodeSet) -> frozenset[str]:
+        """Those of the original."""
+        del obj
+        return OF_THE_ORIGINAL
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one NodeSet; a deleted one is drained before it is gone."""
@@ -94,6 +113,9 @@ class NodeSetReconciler(StatusWriter[NodeSet]):
             jail_wait(cluster),
             self._keys,
         )
+        if (waiting := await self._adoption.run(source)) is not None:
+            await self.write(node_set, [waiting], node_set.status)
+            return Result(requeue_after=REQUEUE_S)
         outcome = await self._engine.run(source)
         if outcome.status is not None:
             deleting = node_set.metadata.deleting

@@ -9,6 +9,7 @@ from penstock.controllers.auth.rejected_munge_key import RejectedMungeKeyDetecto
 from penstock.controllers.nebius.cluster_waiting import jail_wait
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.nodeset import PVCS_BY_CLUSTER, worker_caches
+from penstock.controllers.nebius.worker_adoption import REQUEUE_S, WorkerAdoption
 from penstock.controllers.nebius.worker_source import ClusterWorkers
 from penstock.controllers.nodeset.engine import Outcome, WorkerSetEngine
 from penstock.controllers.runtime.report import Events
@@ -24,6 +25,7 @@ class OwnWorkers:
         self._events = events
         caches = worker_caches(context.caches, context.caches.store.index(PVCS_BY_CLUSTER))
         self._engine = WorkerSetEngine(context, SLURM_CLUSTERS, caches, events, context.connections)
+        self._adoption = WorkerAdoption(context, caches, events)
 
     async def run(self, cluster: SlurmCluster) -> Outcome:
         """Bring them closer to the spec; nothing where NodeSets declare the workers.
@@ -44,6 +46,8 @@ class OwnWorkers:
             jail_wait(cluster),
             self._keys,
         )
+        if (waiting := await self._adoption.run(source)) is not None:
+            return Outcome([waiting], requeue_after=REQUEUE_S)
         outcome = await self._engine.run(source)
         # The same object's own faults are reported once, with the rest of it.
         problems = set(source.problems)

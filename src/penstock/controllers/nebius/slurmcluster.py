@@ -26,11 +26,13 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.nebius import workloads
 from penstock.controllers.nebius.accounting import ClusterAccounting
+from penstock.controllers.nebius.adoption import ADOPTED, Adoption, AdoptionReport
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.jail import JailPopulation
 from penstock.controllers.nebius.nodeset import cluster_of_worker
@@ -55,6 +57,7 @@ from penstock.controllers.runtime.reconciler import Reconciler, soonest
 from penstock.controllers.runtime.signals import PARTITIONS_PENDING, REGISTRATION, SLURM
 from penstock.kube import Result
 from penstock.kube.runtime.declaration import Lookup, Signal, Watch
+from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.cluster import (
     file_maps,
     login,
@@ -101,6 +104,7 @@ def clusters_on_node(node: Node, lookup: Lookup) -> list[str]:
 class _State:
     parts: Availability | None = None
     workers: Outcome | None = None
+    is_adopted: bool = False
 
 
 class SlurmClusterReconciler(Reconciler[SlurmCluster]):
@@ -121,6 +125,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 CONFIG_MAPS,
                 SERVICES,
                 STATEFUL_SETS,
+                ADVANCED_STATEFUL_SETS,
                 DEPLOYMENTS,
                 SERVICE_ACCOUNTS,
                 ROLES,
@@ -146,6 +151,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         self._slurmctld = ClusterSlurmctld(context, self.events)
         self._accounting = ClusterAccounting(context, self.events)
         self._workers = OwnWorkers(context, self.events)
+        self._adoption = Adoption(context, self.events)
 
     async def reconcile(self, key: str) -> Result:
         """Reconcile one SlurmCluster; a deleted one is kept until its own workers are drained."""
@@ -172,18 +178,22 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
         jail = await self._jail.advance(obj, self.events)
-        slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj))
+        report = AdoptionReport()
+        slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)
         parts = state.parts = workloads.availability(self._clusters, obj, jail.finding, whole)
         usable = jail.can_use_jail
-        of_config = await self._slurmctld.reconcile(obj, cluster, parts.slurmctld, may_start=usable)
+        of_config = await self._slurmctld.reconcile(
+            obj, cluster, parts.slurmctld, report, may_start=usable
+        )
         of_records = await self._slurmctld.follow_accounting(obj, self._accounting)
-        of_logins = await self._apply_daemons(obj, cluster, may_start=usable)
+        of_logins = await self._apply_daemons(obj, cluster, report, may_start=usable)
         state.workers = await self._workers.run(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
         )
         resting = self._clusters.is_resting(obj)
+        state.is_adopted = bool(report.findings())
         return [
             *availability.conditions(obj, parts),
             availability.common(resting=resting, waiting=()),
@@ -193,6 +203,7 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
             *of_records,
             *([resolved] if resolved is not None else []),
             *state.workers.findings,
+            *report.findings(),
         ]
 
     def _first(self, cluster: ClusterInputs) -> list[Json]:
@@ -200,22 +211,31 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return [*services.objects(cluster), *file_maps.objects(cluster.cluster)]
 
     async def _apply_daemons(
-        self, obj: SlurmCluster, cluster: ClusterInputs, *, may_start: bool
+        self, obj: SlurmCluster, cluster: ClusterInputs, report: AdoptionReport, *, may_start: bool
     ) -> list[Finding]:
         """Create sconfigcontroller, slurmrestd and logins once the jail is filled.
 
         One that exists follows its spec whatever is done about the jail.
         """
         kept: list[Finding] = []
-        for manifest in (
-            *sconfigcontroller.objects(cluster),
-            slurmrestd.deployment(cluster),
-            login.stateful_set(cluster),
+        writer = adopted.sconfigcontroller(cluster)
+        for manifest, pods in (
+            *((one, writer) for one in sconfigcontroller.objects(cluster)),
+            (slurmrestd.deployment(cluster), adopted.slurmrestd(cluster)),
+            (login.stateful_set(cluster), adopted.login(cluster)),
         ):
             live = self.objects.live(manifest)
+            if manifest["kind"] in ("StatefulSet", "Deployment"):
+                # Only Penstock's reports to Penstock's slurmctld that all files are in the jail.
+                asked = pods is writer and not self._slurmctld.is_adopted(obj)
+                found = await self._adoption.inspect(obj, manifest, pods, asked=asked)
+                report.note(found)
+                if found.is_handed_over:
+                    continue
+                manifest = found.apply()
             if live is None and not may_start:
                 continue
-            if manifest["kind"] == "StatefulSet":
+            if manifest["kind"] == "StatefulSet" and "template" in manifest["spec"]:
                 # Right before it is applied: the claim templates of one that is deleted meanwhile
                 # must not come back with the next one.
                 manifest, kept = claim_templates.keep(manifest, live, _LOGIN_VOLUMES)
@@ -232,8 +252,10 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         )
 
     def outdated(self, obj: SlurmCluster) -> frozenset[str]:
-        """Those of partitions which are gone by now, and of accounting once it is off."""
-        return self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
+        """Those of partitions which are gone by now, of accounting once it is off, and others'."""
+        found = self._slurmctld.outdated(obj) | self._accounting.outdated(obj)
+        found |= availability.OF_THE_ORIGINAL
+        return found if self._states.of(obj).is_adopted else found | {ADOPTED}
 
     def status(self, obj: SlurmCluster) -> Status:
         """Phase, counts, and what is known of slurmctld."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from penstock.api.cluster import marks as own_marks
 from penstock.api.kubernetes.conditions import Finding
 from penstock.api.kubernetes.meta import Json
 from penstock.api.nebius import names
+from penstock.api.nebius.accounting import has_slurmdbd
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster, SlurmClusterStatus
+from penstock.base.text import list_some
 from penstock.controllers.cluster import claim_templates
 from penstock.controllers.cluster.release import Releases
 from penstock.controllers.config.status import config_status
 from penstock.controllers.config.transaction import ConfigTransaction
 from penstock.controllers.config.triggers import Triggers
 from penstock.controllers.nebius.accounting import ClusterAccounting
+from penstock.controllers.nebius.adoption import AdoptedWorkload, Adoption, AdoptionReport
 from penstock.controllers.nebius.config_source import ClusterConfig
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.nebius.partition_source import ClusterPartitions
@@ -26,10 +30,13 @@ from penstock.decide.config.transaction import ConfigStep, ConfigView, Stage
 from penstock.decide.config.triggers import TriggerStep, is_pending
 from penstock.decide.partition.retention import DRAINING
 from penstock.decide.pod.workload import workload
+from penstock.render.nebius import adopted_workload as adopted
 from penstock.render.nebius.cluster import slurmctld as render
 from penstock.render.nebius.config import config_maps
+from penstock.render.nebius.config.files import files
 from penstock.render.nebius.config.left_out import left_out
 from penstock.render.nebius.config.slurm_conf import retained_partitions
+from penstock.render.nebius.config.static_nodes import lost_nodes
 from penstock.render.nebius.inputs import ClusterInputs
 from penstock.slurm.conf.includes import SLURM_CONF, resolved
 from penstock.translate.nebius.cluster import MARKS
@@ -43,6 +50,7 @@ class _State:
     decision: ConfigStep | None = None
     triggered: TriggerStep | None = None
     wanted: str = ""
+    is_adopted: bool = False
 
 
 class ClusterSlurmctld:
@@ -56,6 +64,7 @@ class ClusterSlurmctld:
         self._states = context.states(SLURM_CLUSTERS, _State)
         self._configuration = ConfigTransaction(context, SLURM_CLUSTERS)
         self._triggers = Triggers(context.client)
+        self._adoption = Adoption(context, events)
         self._releases = Releases(context, SLURM_CLUSTERS, context.connections, self._configuration)
         self._partitions = PartitionChanges(
             ClusterPartitions(context.clusters),
@@ -72,44 +81,64 @@ class ClusterSlurmctld:
         state.decision = state.triggered = None
 
     async def reconcile(
-        self, obj: SlurmCluster, cluster: ClusterInputs, runs: Finding, *, may_start: bool
+        self,
+        obj: SlurmCluster,
+        cluster: ClusterInputs,
+        runs: Finding,
+        report: AdoptionReport,
+        *,
+        may_start: bool,
     ) -> list[Finding]:
         """Hand over what changed of its configuration, and make its StatefulSet.
 
         `runs` is about its pod. A StatefulSet that does not exist is created once it `may_start`.
         Raises KubeError.
         """
-        brought = await self._partitions.apply(obj, self._events)
-        source, state = ClusterConfig(obj, brought.cluster, self._clusters), self._states.of(obj)
+        manifest, state = render.stateful_set(cluster), self._states.of(obj)
         worked = has_worked(obj.status.conditions)
+        asked = self._is_asked(obj, worked=worked)
+        found = await self._adoption.inspect(obj, manifest, adopted.slurmctld(cluster), asked=asked)
+        stays = found.is_handed_over or self._must_stay(obj, found, report)
+        state.is_adopted = stays or found.keeps_pods
+        worked = worked or state.is_adopted or found.is_foreign
+        kept = self._clusters.kept_files(obj) if state.is_adopted else None
+        if kept is not None and not kept:
+            report.note(found, stays=stays)
+            name = names.slurm_configs(obj.metadata.name)
+            words = f"ConfigMap {name} is gone. Restore it: slurmctld of the original runs with it"
+            return [Finding(False, "ConfigMapNotFound", words)]
+        if kept is not None:
+            # The original's partitions are the declared ones, in its own words.
+            source = ClusterConfig(obj, self._clusters.config(obj), self._clusters, kept)
+            live = False
+        else:
+            brought = await self._partitions.apply(obj, self._events)
+            source = ClusterConfig(obj, brought.cluster, self._clusters)
+            live = brought.live
         noted = self._triggers.noted(source, worked=worked)
         if noted != obj.status.triggers:
             state.triggered = TriggerStep(noted)
-        asked = is_pending(MARKS, obj.metadata.annotations, noted)
         view, decision = await self._configuration.evaluate(
             source,
             worked=worked,
             runs=runs,
             ask=asked,
-            live=brought.live,
+            live=live,
+            is_adopted=state.is_adopted,
             parser=self._releases.parser(obj.metadata.key),
         )
         self._configuration.note(obj, decision, view.candidate.hash, asked=asked)
         state.decision, state.wanted = decision, view.candidate.hash
-        await self._verify(obj, source, view, decision)
+        if not state.is_adopted:
+            await self._verify(obj, source, view, decision)
         await self._write(obj, source, view, decision)
-        manifest, refused = render.stateful_set(cluster), list[Finding]()
-        live = self._objects.live(manifest)
-        if may_start or live is not None:
-            written, refused = self._releases.withhold(source, [manifest])
-            for one in written:
-                kept, findings = claim_templates.keep(one, live, _VOLUMES)
-                refused += findings
-                await self._objects.apply(obj, self._events, [kept])
+        refused = await self._make(obj, source, found, may_start=may_start, stays=stays)
+        report.note(found, stays=stays)
         pod = next(iter(source.slurmctld_pods()), None)
         self._releases.learn(source, pod, serves=bool(runs.ok))
-        await self._configuration.deliver(source, self._events, view, decision, worked=worked)
-        if asked and worked:
+        if not state.is_adopted:
+            await self._configuration.deliver(source, self._events, view, decision, worked=worked)
+        if asked and worked and not state.is_adopted:
             state.triggered = await self._triggers.advance(source, self._events, view)
         held = (
             retained_partitions(source.inputs) if decision.stage in _REJECTED else frozenset[str]()
@@ -122,6 +151,62 @@ class ClusterSlurmctld:
             *draining,
             *left_out(source.inputs),
         ]
+
+    def is_adopted(self, obj: SlurmCluster) -> bool:
+        """Whether its pod stays as the original made it, by the last reconcile."""
+        return self._states.of(obj).is_adopted
+
+    def _is_asked(self, obj: SlurmCluster, *, worked: bool) -> bool:
+        """Whether an annotation asks for a reconfigure or a restart."""
+        source = ClusterConfig(obj, self._clusters.config(obj), self._clusters)
+        noted = self._triggers.noted(source, worked=worked)
+        return is_pending(MARKS, obj.metadata.annotations, noted)
+
+    def _must_stay(self, obj: SlurmCluster, found: AdoptedWorkload, report: AdoptionReport) -> bool:
+        """Whether slurmctld of the original would lose jobs with Penstock's files."""
+        pods = self._clusters.slurmctld_pods(obj)
+        own = any(own_marks.TRIES_CONFIG in one.metadata.annotations for one in pods)
+        if not found.is_foreign or found.keeps_pods or own:
+            return False
+        accounting = obj.spec.slurm_nodes.accounting
+        records = accounting.enabled and not has_slurmdbd(accounting)
+        if records and self._clusters.slurmdbd_in_force(obj):
+            report.waits = (
+                "slurmctld is replaced once spec.slurmNodes.accounting.externalDB names the "
+                "database, as jobs would run without records: mariadbOperator is not served"
+            )
+            return True
+        workers = [one.metadata.name for one in self._clusters.worker_pods(obj)]
+        ours = files(self._clusters.config(obj))
+        lost = lost_nodes(self._clusters.published(obj), ours, workers)
+        if lost:
+            report.waits = (
+                f"slurm.conf of the original names Slurm nodes {list_some(sorted(lost))}, whose "
+                "jobs would end: slurmctld is replaced once they have no pods, such as by "
+                "spec.maintenance: downscale"
+            )
+        return bool(lost)
+
+    async def _make(
+        self,
+        obj: SlurmCluster,
+        source: ClusterConfig,
+        found: AdoptedWorkload,
+        *,
+        may_start: bool,
+        stays: bool,
+    ) -> list[Finding]:
+        """Write its StatefulSet; what is left out of it, and what could not be changed."""
+        if found.is_handed_over or not (may_start or found.live is not None):
+            return []
+        written, refused = self._releases.withhold(source, [found.apply(stays=stays)])
+        for one in written:
+            kept, findings = one, list[Finding]()
+            if "template" in one["spec"]:
+                kept, findings = claim_templates.keep(one, found.live, _VOLUMES)
+            refused += findings
+            await self._objects.apply(obj, self._events, [kept])
+        return refused
 
     async def _verify(
         self, obj: SlurmCluster, source: ClusterConfig, view: ConfigView, decision: ConfigStep
@@ -165,7 +250,10 @@ class ClusterSlurmctld:
             startup = config_maps.config_map(
                 obj, source.startup, decision.startup, decision.rejected
             )
-            manifests += [startup, config_maps.jailed_config(obj, decision.startup)]
+            manifests.append(startup)
+            if not self._states.of(obj).is_adopted:
+                # That of the original has the same files, in its own order.
+                manifests.append(config_maps.jailed_config(obj, decision.startup))
         if decision.last_known_good is not None:
             good = config_maps.config_map(obj, source.last_known_good, decision.last_known_good)
             manifests.append(good)

@@ -14,6 +14,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import KubeObject
 from penstock.api.nebius import labels, names
+from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
 from penstock.api.nebius.jailed_config import JAILED_CONFIGS
 from penstock.api.nebius.nodeset import NODE_SETS, NodeSet
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
@@ -51,6 +52,7 @@ class NebiusCaches(KubernetesCaches):
         self.node_sets = store.of(NODE_SETS, raw=True)
         self.jailed_configs = store.of(JAILED_CONFIGS, raw=True)
         self.jobs = store.of(JOBS, raw=True)
+        self.advanced_stateful_sets = store.of(ADVANCED_STATEFUL_SETS, raw=True)
         self.service_accounts = store.of(SERVICE_ACCOUNTS, raw=True)
         self.roles = store.of(ROLES, raw=True)
         self.role_bindings = store.of(ROLE_BINDINGS, raw=True)

@@ -27,8 +27,8 @@ from penstock.kube.cache.store import version_of
 from penstock.kube.runtime.state import gone
 from penstock.render.parts.stateful_set import FIXED
 
-UPSTREAM = "slurm-operator"
-"""The field manager of slurm-operator."""
+UPSTREAM = ("slurm-operator", "slurm_operator")
+"""The field managers of slurm-operator and of soperator."""
 _OLDER = "manager"
 """That of its older versions. Other programs have the same default, so it is only adopted with a
 change of ours."""
@@ -104,8 +104,8 @@ class ObjectStore:
                 resource,
                 manifest,
                 live,
-                takes_over=(UPSTREAM, _OLDER),
-                at_once=(UPSTREAM,),
+                takes_over=(*UPSTREAM, _OLDER),
+                at_once=UPSTREAM,
                 leave=_OF_PODS if stays else (),
                 along_with="spec.template" if _is_workload(manifest) and not stays else "",
             )

@@ -17,6 +17,16 @@ AVAILABLE: Final = "Available"
 _NOT_AVAILABLE: Final = "NotAvailable"
 _IN_MAINTENANCE: Final = "Maintenance"
 _ACCOUNTING: Final = "AccountingAvailable"
+OF_THE_ORIGINAL: Final = frozenset(
+    {
+        "WorkersAvailable",
+        "ConfigUpdated",
+        "ConfigDynamicUpdated",
+        "StatefulSetUpdated",
+        "StatefulSetTerminated",
+    }
+)
+"""Types of conditions that only the original sets: in an adopted object nobody updates them."""
 
 
 @dataclass(frozen=True, slots=True)

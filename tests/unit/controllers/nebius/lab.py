@@ -30,8 +30,8 @@ JOB = names.populate_job(CLUSTER)
 class Lab:
     """A world in which nothing goes wrong by itself. `made` is what came into being, in order."""
 
-    def __init__(self, shape: str) -> None:
-        self.world = NebiusWorld(1, Layout(nebius=shape))
+    def __init__(self, shape: str, *, left: bool = False) -> None:
+        self.world = NebiusWorld(1, Layout(nebius=shape, left=left))
         self.made: list[str] = []
         self.gone: list[str] = []
         self.world.server.store.listeners.append(self._changed)

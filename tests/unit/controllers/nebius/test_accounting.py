@@ -15,6 +15,7 @@ from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
 from penstock.controllers.nebius.accounting import ClusterAccounting
+from penstock.controllers.nebius.adoption import AdoptionReport
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.controllers.nebius.context import NebiusContext
 from penstock.controllers.observed.nebius_caches import NebiusCaches
@@ -123,7 +124,7 @@ class Stage:
     async def reconcile(self) -> list[Finding]:
         inputs = self.clusters.inputs(self.cluster)
         images = ImageSources(SPACE, {}, {})
-        return await self.accounting.reconcile(self.cluster, inputs, images)
+        return await self.accounting.reconcile(self.cluster, inputs, images, AdoptionReport())
 
 
 async def test_without_its_secret_nothing_is_made_and_the_condition_names_it() -> None:

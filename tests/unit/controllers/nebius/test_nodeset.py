@@ -35,6 +35,8 @@ def test_a_ready_nodeset_reports_phase_counts_and_selector() -> None:
         assert (status["phase"], status["replicas"]) == ("Ready", 2)
         assert "slurm.nebius.ai/nodeset=compute" in status["labelSelector"]
         assert condition(lab, "PodsReady")[:2] == ("True", "NodeSetReady")
+        # A status is written twice while the cache does not show the first one yet.
+        await lab.settled(1)
         assert await lab.settled() == []
 
     played(play)

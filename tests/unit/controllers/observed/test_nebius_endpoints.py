@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from penstock.api.kubernetes.kinds import Secret
+from penstock.api.kubernetes.kinds import ConfigMap, Secret
 from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.controllers.caches.secrets import SecretReader
 from penstock.controllers.caches.store import CacheStore
@@ -15,6 +17,7 @@ from penstock.controllers.observed.nebius_endpoints import ClusterEndpoints, ser
 from penstock.controllers.observed.slurm_endpoints import SlurmEndpoint, Target
 from penstock.kube import Client, Manager
 from support.nebius import made
+from support.soperator_left import NAMES, SoperatorObjects
 from unit.controllers.stage import put
 from unit.kube.fake_api import FakeApi
 
@@ -50,6 +53,20 @@ def test_slurmrestd_is_asked_at_its_service_with_the_key_of_its_secret(caches: N
     put(caches.secrets, secret("one-rest-jwt-key"))
     target = Target("http://one-rest-svc.soperator:6820", KEY)
     assert endpoints(caches).find("soperator/one") == SlurmEndpoint("u1", target)
+
+
+@pytest.mark.parametrize("version", ["1.23", "5.0"])
+def test_tokens_are_those_of_slurmuser_in_the_files_in_force(caches: NebiusCaches, version: str):
+    """D81."""
+    name = NAMES[version]
+    place_of = place(name, "u1") | {"metadata.namespace": name}
+    put(caches.clusters, made(CLUSTER, place_of))
+    key = secret(f"{name}-rest-jwt-key")
+    put(caches.secrets, replace(key, metadata=replace(key.metadata, namespace=name)))
+    files = SoperatorObjects(version).find("ConfigMap", f"{name}-slurm-configs")
+    put(caches.config_maps, msgspec.convert(files, ConfigMap))
+    found = endpoints(caches).find(f"{name}/{name}")
+    assert found == SlurmEndpoint("u1", Target(f"http://{name}-rest-svc.{name}:6820", KEY, "root"))
 
 
 def test_without_its_key_nobody_is_asked_and_the_reason_names_the_secret(caches: NebiusCaches):
