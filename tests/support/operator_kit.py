@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -188,7 +188,9 @@ class Cluster:
 class Lab:
     """An API server with simulated kubelets, and what a user sees of it."""
 
-    def __init__(self, node: Node, client: Client, clusters: Mapping[str, Cluster]) -> None:
+    def __init__(
+        self, node: Node, client: Client, clusters: Mapping[str, Cluster], *, simulated: bool = True
+    ) -> None:
         self.client = client
         self.user = Client(client.transport, field_manager="kubectl")
         self.clusters = clusters
@@ -204,7 +206,8 @@ class Lab:
         self._changed = asyncio.Event()
         for cache in self.seen.values():
             cache.subscribe(lambda _, __: self._changed.set())
-        self.kubelet = Kubelet(self.manager, self._slurm_of)
+        if simulated:
+            self.kubelet = Kubelet(self.manager, self._slurm_of)
         self._read: dict[str, str] = {}
         self.sidecars = Sidecars(self._find, self._reads)
 
@@ -358,8 +361,13 @@ class Lab:
 
 
 @asynccontextmanager
-async def lab(node: Node, *, clusters: int = 1) -> AsyncGenerator[Lab]:
-    """A lab with that many namespaces; everything in it ends with it."""
+async def lab(
+    node: Node, *, clusters: int = 1, namespaces: Sequence[str] = (), simulated: bool = True
+) -> AsyncGenerator[Lab]:
+    """A lab with that many namespaces, or with those; everything in it ends with it.
+
+    Unless kubelets and controllers are `simulated`, the node has real ones.
+    """
     async with AsyncExitStack() as stack:
         transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
         stack.push_async_callback(transport.close)
@@ -368,12 +376,11 @@ async def lab(node: Node, *, clusters: int = 1) -> AsyncGenerator[Lab]:
             await install(client)
             _installed.add(node.kubeconfig_path)
         found: dict[str, Cluster] = {}
-        for _ in range(clusters):
-            name = f"test-{uuid.uuid4().hex[:8]}"
+        for name in namespaces or [f"test-{uuid.uuid4().hex[:8]}" for _ in range(clusters)]:
             await client.create(NAMESPACES, {"kind": "Namespace", "metadata": {"name": name}})
             stack.push_async_callback(client.delete, NAMESPACES, "", name)
             found[name] = Cluster(name, await stack.enter_async_context(SimulatedSlurmrestd()))
-        made = Lab(node, client, found)
+        made = Lab(node, client, found, simulated=simulated)
         task = asyncio.ensure_future(made.manager.run())
         try:
             for cache in made.seen.values():

@@ -1,0 +1,250 @@
+"""A cluster that the real soperator left, in a real API server, with pods for its StatefulSets.
+
+The objects are those of tests/fixtures/nebius/left, created by soperator's field manager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from penstock.api.kubernetes.kinds import (
+    CLAIMS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+)
+from penstock.api.kubernetes.meta import Json, KubeObject
+from penstock.api.kubernetes.resource import Resource
+from penstock.api.nebius.advanced_stateful_set import ADVANCED_STATEFUL_SETS
+from penstock.api.nebius.jailed_config import JAILED_CONFIGS
+from penstock.api.nebius.nodeset import NODE_SETS
+from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS
+from penstock.kube import Client, ConflictError, NotFoundError
+from penstock.local.node import Node
+from penstock.render.parts.digest import digest
+from penstock.simulation.kubelet.pod_manifests import owner_of, pod_of
+from support.kubelet import MACHINE
+from support.operator_kit import DEFINITIONS, Lab, lab, served
+from support.soperator_left import MANAGER, NAMES, NODE_LABEL, SoperatorObjects
+
+OWN: tuple[Resource[Any], ...] = (
+    SLURM_CLUSTERS,
+    NODE_SETS,
+    CLAIMS,
+    SECRETS,
+    CONFIG_MAPS,
+    JOBS,
+    SERVICES,
+    SERVICE_ACCOUNTS,
+    ROLES,
+    ROLE_BINDINGS,
+    JAILED_CONFIGS,
+    DEPLOYMENTS,
+    ADVANCED_STATEFUL_SETS,
+)
+"""Kinds of the captured objects that this API server serves; others are of no concern here."""
+KIND = {(one.api_version, one.kind): one for one in OWN}
+PRIORITIES = Resource(
+    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", KubeObject, namespaced=False
+)
+KRUISE: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": "statefulsets.apps.kruise.io",
+        # The name of the group is protected; the definition is a stand-in for OpenKruise's.
+        "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in"},
+    },
+    "spec": {
+        "group": "apps.kruise.io",
+        "names": {"kind": "StatefulSet", "plural": "statefulsets", "listKind": "StatefulSetList"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1beta1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+                "subresources": {"status": {}},
+            }
+        ],
+    },
+}
+"""Without a schema: what soperator wrote is kept as it is."""
+
+
+@dataclass
+class Taken:
+    """A namespace as soperator left it, with pods that run, and what they were then."""
+
+    lab: Lab
+    left: SoperatorObjects
+    pods: dict[str, str] = field(default_factory=dict[str, str])
+    secrets: dict[str, Json] = field(default_factory=dict[str, Any])
+
+    async def raw(self, resource: Resource[Any], name: str) -> Json | None:
+        """An object as it is now."""
+        try:
+            body = await self.lab.client.get_raw(resource, self.lab.namespace, name)
+        except NotFoundError:
+            return None
+        return cast("Json", json.loads(body))
+
+    async def all(self, resource: Resource[Any]) -> list[Json]:
+        """The objects of a kind."""
+        body = await self.lab.get_raw(resource.path(self.lab.namespace))
+        found = cast("list[Json]", json.loads(body)["items"])
+        return [{"apiVersion": resource.api_version, "kind": resource.kind, **one} for one in found]
+
+    async def uids(self) -> dict[str, str]:
+        """Uids of all pods by name."""
+        found = await self.all(PODS)
+        return {one["metadata"]["name"]: one["metadata"]["uid"] for one in found}
+
+    async def play_controllers(self) -> None:
+        """Finish what is to be orphaned, and have StatefulSets adopt pods that nobody controls."""
+        for one in await self.all(ADVANCED_STATEFUL_SETS):
+            meta = one["metadata"]
+            if "orphan" not in (meta.get("finalizers") or ()):
+                continue
+            for pod in await self.all(PODS):
+                await self._own(pod, [o for o in _owners(pod) if o["uid"] != meta["uid"]])
+            with contextlib.suppress(NotFoundError):
+                body = {"metadata": {"finalizers": None}}
+                await self.lab.client.patch(
+                    ADVANCED_STATEFUL_SETS, self.lab.namespace, meta["name"], body
+                )
+        for one in await self.all(STATEFUL_SETS):
+            for pod in await self.all(PODS):
+                stem = pod["metadata"]["name"].rpartition("-")[0]
+                if stem == one["metadata"]["name"] and not _owners(pod):
+                    await self._own(pod, [owner_of(one)])
+
+    async def _own(self, pod: Json, owners: list[Json]) -> None:
+        if owners == _owners(pod):
+            return
+        meta = pod["metadata"]
+        body = {"metadata": {"uid": meta["uid"], "ownerReferences": owners or None}}
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self.lab.client.patch(PODS, self.lab.namespace, meta["name"], body)
+
+    async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(90):
+            while True:
+                if await is_so():
+                    return
+                await asyncio.sleep(0.1)
+
+    async def until_taken_over(self, *, real: bool = False) -> None:
+        """Wait until nothing of OpenKruise is left, and each worker is ours.
+
+        Unless controllers are `real`, they are played.
+        """
+
+        async def is_so() -> bool:
+            if not real:
+                await self.play_controllers()
+            return await self._is_taken_over()
+
+        await self.until(is_so)
+
+    async def _is_taken_over(self) -> bool:
+        ours = {"SlurmCluster", "NodeSet"}
+        return not await self.all(ADVANCED_STATEFUL_SETS) and all(
+            {one["kind"] for one in _owners(pod)} <= ours and _owners(pod)
+            for pod in await self.all(PODS)
+            if pod["metadata"]["name"].startswith("worker")
+        )
+
+
+def _owners(pod: Json) -> list[Json]:
+    return [
+        {k: v for k, v in one.items() if k != "blockOwnerDeletion"}
+        for one in pod["metadata"].get("ownerReferences") or ()
+    ]
+
+
+@asynccontextmanager
+async def left_by(node: Node, version: str, *, real: bool = False) -> AsyncGenerator[Taken]:
+    """All that soperator left in a namespace, and pods that run.
+
+    With `real` controllers and kubelets pods wait for a Kubernetes node that has soperator's label.
+    """
+    name = NAMES[version]
+    async with lab(node, namespaces=[name], simulated=not real) as lab_:
+        with contextlib.suppress(ConflictError):
+            await lab_.client.create(DEFINITIONS, KRUISE)
+        await served(lab_.client, ADVANCED_STATEFUL_SETS)
+        if not real:
+            await lab_.client.patch(NODES, "", MACHINE, {"metadata": {"labels": NODE_LABEL}})
+        found = Taken(lab_, SoperatorObjects(version))
+        soperator = Client(lab_.client.transport, field_manager=MANAGER)
+        for one in found.left.objects:
+            resource = KIND.get((one["apiVersion"], one["kind"]))
+            if resource is not None:
+                await _make(found, soperator, resource, one)
+        for one in await found.all(ADVANCED_STATEFUL_SETS):
+            revision = digest(one["spec"]["template"])
+            for number in range(one["spec"]["replicas"]):
+                await _pod(lab_, pod_of(one, f"{one['metadata']['name']}-{number}", revision))
+        if not real:
+            await lab_.until(lambda: all(one.ready for one in lab_.seen["Pod"]), within=60)
+        await lab_.calm()
+        found.pods = await found.uids()
+        found.secrets = {one["metadata"]["name"]: one["data"] for one in await found.all(SECRETS)}
+        yield found
+
+
+async def _make(found: Taken, soperator: Client, resource: Resource[Any], one: Json) -> None:
+    lab_, space = found.lab, found.lab.namespace
+    made = found.left.fresh(one)
+    own = one["metadata"].get("managedFields", [{}])[0].get("manager") == MANAGER
+    for name in _priorities(made):
+        body = {"metadata": {"name": name}, "value": 0}
+        with contextlib.suppress(ConflictError):
+            await lab_.client.create(PRIORITIES, body)
+    live = await (soperator if own else lab_.user).create(resource, made)
+    found.left.is_now(one, {"metadata": {"uid": live.metadata.uid}})
+    if one["kind"] == "Job":
+        status: Json = {"status": one["status"]}
+        await soperator.patch(resource, space, live.metadata.name, status, subresource="status")
+
+
+def _priorities(one: Json) -> list[str]:
+    spec: Json = one.get("spec", {}).get("template", {}).get("spec", {})
+    return [spec["priorityClassName"]] if "priorityClassName" in spec else []
+
+
+async def _pod(lab_: Lab, pod: Json) -> None:
+    # Kubernetes rejects Unmasked without a user namespace since 1.33, after the time of soperator
+    # 1.23; the simulated Kubernetes node has no user namespaces.
+    spec = {k: v for k, v in pod["spec"].items() if k != "hostUsers"}
+    for container in spec["containers"]:
+        container.get("securityContext", {}).pop("procMount", None)
+    await lab_.client.create(PODS, {**pod, "spec": spec})
+
+
+def managers(one: Json) -> set[str]:
+    """Who owns fields of an object beside its status."""
+    entries: list[Json] = one["metadata"].get("managedFields") or []
+    return {entry["manager"] for entry in entries if not entry.get("subresource")}
