@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from api.kube_support import Kubectl
 from penstock.api import crd
@@ -16,10 +17,12 @@ from penstock.api.nebius.group import GROUPS
 from penstock.api.slinky.group import GROUP as SLINKY
 from penstock.local.node import Node
 from support import nebius
+from support.charts import REGISTRY, render
 
 pytestmark = pytest.mark.api
 
 INFOS = [info for group in GROUPS for info in group.kinds]
+GLOBAL: dict[str, Any] = {"global": {"imageRegistry": REGISTRY}}
 SPACES = ("soperator", "correct-cpu-cluster", "slurm")
 OLDER, CURRENT, NODES = "slurmcluster-1.23-0", "slurmcluster-5.0-0", "nodesets-5.0-0"
 
@@ -103,6 +106,26 @@ def test_an_object_of_a_chart_is_accepted_whole(kubectl: Kubectl, name: str):
     manifest = nebius.manifest(name)
     lost = differences(create(kubectl, manifest)["spec"], manifest["spec"])
     assert [one for one in lost if not one.startswith("+")] == []
+
+
+CHART_VALUES = Path(__file__).parents[1] / "fixtures" / "charts"
+
+
+@pytest.mark.timeout(1800)  # Helm may have to be compiled first
+@pytest.mark.parametrize(
+    ("chart", "name"),
+    [
+        *(("slurm-cluster", name) for name in ("seed", "today", "everything")),
+        ("nodesets", "everything"),
+    ],
+)
+def test_each_object_of_our_charts_is_accepted_whole(kubectl: Kubectl, chart: str, name: str):
+    """No field of it is unknown to its kind, and nothing that a schema or rule rejects."""
+    given = yaml.safe_load((CHART_VALUES / chart / f"{name}.yaml").read_text())
+    found = render({**GLOBAL, **given}, chart=chart, release="r", namespace="soperator")
+    assert {"SlurmCluster", "NodeSet"} & {one["kind"] for one in found.values()}
+    for manifest in found.values():
+        create(kubectl, manifest)
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,10 @@ async def lacks(client: Client, path: str) -> bool:
 
 
 @asynccontextmanager
-async def process(node: Node, space: str, api: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """An operator of one API group in a process of its own, once it has its Lease."""
+async def process(
+    node: Node, space: str, api: str, name: str = ""
+) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """An operator of one API group, or of several, in a process of its own."""
     running = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "penstock.controllers", "--leader-elect", f"--namespaces={space}"),
@@ -196,7 +198,7 @@ async def process(node: Node, space: str, api: str) -> AsyncGenerator[asyncio.su
             **os.environ,
             "KUBECONFIG": str(node.kubeconfig_path),
             "POD_NAMESPACE": space,
-            "POD_NAME": f"operator-of-{api}",
+            "POD_NAME": name or f"operator-of-{api}",
             "PENSTOCK_APIS": api,
         },
         stdout=asyncio.subprocess.DEVNULL,
@@ -204,8 +206,7 @@ async def process(node: Node, space: str, api: str) -> AsyncGenerator[asyncio.su
     try:
         yield running
     finally:
-        running.terminate()
-        await running.wait()
+        await end(running)
 
 
 async def holder(client: Client, space: str, api: str) -> str:
@@ -216,11 +217,11 @@ async def holder(client: Client, space: str, api: str) -> str:
     return lease.spec.holder_identity or ""
 
 
-async def led(client: Client, space: str, api: str) -> None:
-    """Wait until the operator of a group has its Lease."""
+async def led(client: Client, space: str, api: str, name: str = "") -> None:
+    """Wait until the operator of a group, or the one of the name, has its Lease."""
 
     async def is_so() -> bool:
-        return await holder(client, space, api) == f"operator-of-{api}"
+        return await holder(client, space, api) == (name or f"operator-of-{api}")
 
     await until(is_so)
 
@@ -260,6 +261,54 @@ async def test_two_operators_of_different_apis_run_side_by_side(api_node: Node) 
                 assert not await answer(client, "POST", SLURM_CLUSTERS, space, cluster(), False)
                 await renewed(client, space, SLINKY, 2)
                 await until(lambda: has_status(client, space))
+
+
+@pytest.mark.parametrize(("first", "second"), [(SLINKY, NEBIUS), (NEBIUS, SLINKY)])
+async def test_an_operator_of_both_apis_takes_over_each_when_its_operator_goes(
+    api_node: Node, first: str, second: str
+) -> None:
+    """In either order: each group has its Lease, so no group has two operators at a time."""
+    async with namespace_of(api_node) as (client, space):
+        kubectl = Kubectl(api_node)
+        await asyncio.to_thread(kubectl, "apply", *FORCED, "-f", str(CRDS))
+        async with (
+            process(api_node, space, first) as old,
+            process(api_node, space, second) as other,
+        ):
+            await led(client, space, first)
+            await led(client, space, second)
+            async with process(api_node, space, f"{SLINKY},{NEBIUS}", "both") as both:
+                await renewed(client, space, first, 2)
+                assert await holder(client, space, first) == f"operator-of-{first}"
+                await end(old)
+                await led(client, space, first, "both")
+                await acts(client, space, first)
+                assert await holder(client, space, second) == f"operator-of-{second}"
+                await end(other)
+                await led(client, space, second, "both")
+                await acts(client, space, second)
+                assert both.returncode is None
+
+
+async def end(running: asyncio.subprocess.Process) -> None:
+    """Let a process end as the kubelet does."""
+    if running.returncode is None:
+        running.terminate()
+    await running.wait()
+
+
+async def acts(client: Client, space: str, group: str) -> None:
+    """Create a cluster of the group and wait until its operator has acted on it."""
+    if group == SLINKY:
+        assert not await answer(client, "POST", CONTROLLERS, space, CONTROLLER, False)
+
+        async def is_made() -> bool:
+            return any(name.startswith("slurm-config") for name in await made(client, space))
+
+        await until(is_made)
+        return
+    assert not await answer(client, "POST", SLURM_CLUSTERS, space, cluster(), False)
+    await until(lambda: has_status(client, space))
 
 
 async def has_status(client: Client, space: str) -> bool:

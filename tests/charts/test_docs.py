@@ -17,6 +17,7 @@ PAGES = {
     "slurm": DOCS / "helm.md",
     "slurm-operator": DOCS / "helm.md",
     "slurm-cluster": DOCS / "helm-slurmcluster.md",
+    "nodesets": DOCS / "helm-slurmcluster.md",
     "soperator": DOCS / "helm-soperator.md",
 }
 BEGIN = "<!-- values of {}: written by PENSTOCK_WRITE_DOCS=1 pytest tests/charts/test_docs.py -->\n"
@@ -31,10 +32,12 @@ PARTS = (
     "conf",
     "external",
     "sidecar",
+    "security",
 )
-
 """Shapes that stand in many places: their fields are told once."""
 ENTRIES = ("loginset", "nodeset")
+LISTED = "#/$defs/entry"
+"""Items of a list whose fields have rows."""
 
 
 @pytest.mark.parametrize("chart", PAGES)
@@ -54,7 +57,7 @@ def table(chart: str) -> str:
     lines += rows(whole, whole, usual, ())
     for part in PARTS:
         if (
-            chart in ("slurm", "slurm-cluster")
+            chart in ("slurm", "slurm-cluster", "nodesets")
             and part in whole["$defs"]
             and "properties" in whole["$defs"][part]
         ):
@@ -78,6 +81,9 @@ def rows(node: Json, whole: Json, usual: Json, path: tuple[str, ...]) -> list[st
             meaning += f" (*{part}*)"
         line = f"| `{'.'.join(here)}` | {_shown(default)} | {meaning} |"
         found.append(line.replace("`*", "`").replace("*.", "."))
+        if child.get("items", {}).get("$ref") == LISTED:
+            found += rows(resolved(child["items"], whole), whole, {}, (*path, f"{name}[]"))
+            continue
         entry = resolved(child.get("additionalProperties") or {}, whole)
         if "properties" in entry and name == "partitions":
             found += rows(entry, whole, {}, (*here, "NAME"))

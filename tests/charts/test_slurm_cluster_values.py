@@ -65,6 +65,7 @@ BESIDE: dict[str, Json] = {
 }
 MOUNTS = [{"name": "more", "mountPath": "/more", "volumeSourceName": "other"}]
 VALUES: dict[str, Any] = {
+    "slurmNodes.controller.placeholder.enabled": False,
     "clusterType": "cpu",
     "slurmNodes.worker.maxUnavailable": "30%",
     "priorityClasses.values": {"login": 5},
@@ -129,7 +130,8 @@ def _changes(leaf: Leaf, given: Json) -> bool:
     usual = at(given, leaf.path)
     usual = at(defaults(CHART), leaf.path) if usual is None else usual
     mounts = leaf.path[-1] in ("customMounts", "jailSubMounts")
-    other = MOUNTS if mounts else VALUES.get(path) or another(usual, leaf.node, schema(CHART))
+    other = MOUNTS if mounts else VALUES.get(path)
+    other = another(usual, leaf.node, schema(CHART)) if other is None else other
     try:
         before = render(given, chart=CHART, release="r", namespace="n")
         return before != render(

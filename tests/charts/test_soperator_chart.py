@@ -237,3 +237,16 @@ def test_every_key_of_the_schema_changes_an_object_or_is_listed_as_idle() -> Non
     with ThreadPoolExecutor(2) as pool:
         changed = list(pool.map(changes, found))
     assert [str(one) for one, did in zip(found, changed, strict=True) if not did] == []
+
+
+def test_the_lease_of_another_namespace_may_be_written_there() -> None:
+    """--operator-namespace of soperator's program."""
+    manager = {"args": ["--leader-elect", "--operator-namespace=leases"]}
+    given = {"controllerManager": {"manager": manager}}
+    found = render(given, chart="soperator", release="r", namespace="own")
+    role, binding = (
+        found["Role r-leader-election-role"],
+        found["RoleBinding r-leader-election-rolebinding"],
+    )
+    assert (role["metadata"]["namespace"], binding["metadata"]["namespace"]) == ("leases", "leases")
+    assert binding["subjects"][0]["namespace"] == "own"

@@ -44,40 +44,10 @@ def operator(site: Site) -> Generator[Release]:
         kinds.uninstall()
 
 
-ROLES = ("slurmctld", "slurmrestd", "slurmd")
-
-
-def values(site: Site, replicas: int = 2) -> Json:
-    """A cluster of the images that the node has, for cgroups of version 1."""
-    roles = {role: {"image": site.images.slurm.replace("{role}", role)} for role in ROLES}
-    own: Json = {"image": ""}
-    return {
-        "clusterName": "charts",
-        "configFiles": {"cgroup.conf": "CgroupPlugin=disabled\n"},
-        "controller": {
-            "slurmctld": roles["slurmctld"],
-            "reconfigure": own,
-            "logfile": own,
-            "persistence": {"enabled": False},
-            "extraConf": manifests.EXTRA_CONF,
-        },
-        "restapi": {"slurmrestd": roles["slurmrestd"]},
-        "nodesets": {
-            "compute": {
-                "replicas": replicas,
-                "oversubscribeNode": True,
-                "slurmd": roles["slurmd"],
-                "logfile": own,
-                "partition": {"enabled": True, "config": "Default=YES"},
-            }
-        },
-    }
-
-
 @pytest.fixture(scope="module")
 def release(site: Site, operator: Release) -> Generator[Release]:
     release = Release(site.node, "slurm", "charts")
-    release.install(values(site), "slurm")
+    release.install(by_chart.cluster_values(site), "slurm")
     yield release
     release.uninstall()
     site.kubectl("delete", "namespace", release.namespace, "--wait=false")
@@ -149,7 +119,7 @@ def test_a_job_runs_through_upgrades_of_chart_and_values_and_through_a_rollback(
     chart: Json = yaml.safe_load((newer / "Chart.yaml").read_text())
     told = {**chart, "version": "9.9.9", "appVersion": "99.11"}
     (newer / "Chart.yaml").write_text(yaml.safe_dump(told))
-    release.upgrade(values(site), newer)
+    release.upgrade(by_chart.cluster_values(site), newer)
     cluster.until(
         "nodesets",
         lambda found: any(
@@ -160,7 +130,7 @@ def test_a_job_runs_through_upgrades_of_chart_and_values_and_through_a_rollback(
     # What a user looks for pods by, on pods that run on.
     newest = "app.kubernetes.io/version=99.11,helm.sh/chart=slurm-9.9.9"
     eventually("the pods follow", lambda: _selected(site, cluster, newest) == set(before), 60)
-    release.upgrade(values(site, replicas=1), newer)
+    release.upgrade(by_chart.cluster_values(site, replicas=1), newer)
     cluster.until("pods", lambda found: WORKERS - set(found) or None, "one worker is gone")
     release.rollback(2)
     cluster.until_ready("nodesets", "slurm-worker-compute")

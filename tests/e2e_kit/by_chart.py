@@ -45,6 +45,88 @@ def operator(site: Site, namespace: str, values: Mapping[str, Any]) -> Generator
         site.operator_pod()
 
 
+_ROLES = ("slurmctld", "slurmrestd", "slurmd")
+
+
+def cluster_values(site: Site, replicas: int = 2) -> Json:
+    """Values of the chart `slurm`: a cluster of the node's images, for cgroups of version 1."""
+    roles = {role: {"image": site.images.slurm.replace("{role}", role)} for role in _ROLES}
+    own: Json = {"image": ""}
+    return {
+        "clusterName": "charts",
+        "configFiles": {"cgroup.conf": "CgroupPlugin=disabled\n"},
+        "controller": {
+            "slurmctld": roles["slurmctld"],
+            "reconfigure": own,
+            "logfile": own,
+            "persistence": {"enabled": False},
+            "extraConf": manifests.EXTRA_CONF,
+        },
+        "restapi": {"slurmrestd": roles["slurmrestd"]},
+        "nodesets": {
+            "compute": {
+                "replicas": replicas,
+                "oversubscribeNode": True,
+                "slurmd": roles["slurmd"],
+                "logfile": own,
+                "partition": {"enabled": True, "config": "Default=YES"},
+            }
+        },
+    }
+
+
+_JAIL_CONF = """ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+"""
+"""Of a node without cgroups of version 2, and of images without PMIx."""
+
+
+def slurmcluster_values(site: Site, images: Mapping[str, str], name: str) -> Json:
+    """Values of the chart `slurm-cluster`: two workers, in the shape of 1.23.
+
+    `images` are those of the jail by role. All else that a small node can have is the default.
+    """
+    resources: Json = {"cpu": "20m", "memory": "256Mi", "ephemeralStorage": "64Mi"}
+    munge: Json = {"resources": {"cpu": "5m", "memory": "32Mi", "ephemeralStorage": "16Mi"}}
+    return {
+        "clusterName": name,
+        "clusterType": "cpu",
+        "k8sNodeFilters": [{"name": "cpu"}],
+        "plugStackConfig": {"pyxis": {"required": False}},
+        "customCgroupConfig": "CgroupPlugin=disabled",
+        "customSlurmConfig": _JAIL_CONF,
+        "images": {
+            "slurmctld": images["jail-slurmctld"],
+            "slurmd": images["jail-slurmd"],
+            "sshd": images["jail-login"],
+            "munge": images["munge"],
+            "populateJail": images["populate-jail"],
+            "sConfigController": site.images.operator,
+            "soperatorExporter": site.images.operator,
+        },
+        "slurmNodes": {
+            "controller": {"slurmctld": {"resources": resources}, "munge": munge},
+            "worker": {
+                "slurmd": {"resources": {**resources, "gpu": 0}},
+                "munge": munge,
+                "volumes": {"sharedMemorySize": "64Mi"},
+            },
+            "login": {
+                "size": 1,
+                "sshd": {"resources": resources},
+                "munge": munge,
+                "sshdServiceType": "NodePort",
+                "sshdServiceNodePort": 30122,
+            },
+            "exporter": {"enabled": False},
+            "rest": {"size": 1, "rest": {"resources": resources}},
+        },
+        "sConfigController": {"container": {"resources": resources}},
+    }
+
+
 def faulty(name: str) -> Json:
     """A NodeSet that only the webhook rejects, `spec.slurmd.env` being no list."""
     spec: Json = {"controllerRef": {"name": "absent"}, "replicas": 0, "slurmd": {"env": "A=b"}}

@@ -6,7 +6,6 @@ slurmd: jail-slurmd
 sshd: jail-login
 munge: munge
 slurmdbd: slurmdbd
-slurmrestd: slurmrestd
 populateJail: populate-jail
 sConfigController: operator
 soperatorExporter: operator
@@ -26,6 +25,8 @@ soperatorExporter: operator
 {{- index $images $name -}}
 {{- else if and (eq $name "populateJail") $images.populateJailRepository -}}
 {{- include "slurm-cluster.populateJailImage" $root -}}
+{{- else if eq $name "slurmrestd" -}}
+{{- /* The operator has one. To an image that is named it gives the files of soperator's. */ -}}
 {{- else if not $role -}}
 {{- fail (printf "images.%s: name an image, Penstock has none for it" $name) -}}
 {{- else if not $prefix -}}

@@ -3,7 +3,7 @@
 {{- define "slurm-cluster.controller" -}}
 {{- $path := "slurmNodes.controller" -}}
 {{- $given := .values.slurmNodes.controller -}}
-{{- $spec := include "slurm-cluster.node" (dict "root" .root "values" .values "part" "controller" "path" $path "node" $given "usual" "no-gpu") | fromYaml -}}
+{{- $spec := include "slurm-cluster.node" (dict "root" .root "values" .values "part" "controller" "path" $path "node" (omit $given "placeholder") "usual" "no-gpu") | fromYaml -}}
 {{- include "slurm-cluster.containers" (dict "root" .root "spec" $spec "images" (dict "slurmctld" "slurmctld" "munge" "munge")) -}}
 {{- $volumes := $spec.volumes -}}
 {{- if not $volumes.spool -}}

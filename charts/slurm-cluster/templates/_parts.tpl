@@ -18,7 +18,9 @@
 {{- $names := dict "ephemeralStorage" "ephemeral-storage" "gpu" "nvidia.com/gpu" -}}
 {{- $found := dict -}}
 {{- range $name, $amount := . -}}
-{{- $_ := set $found (index $names $name | default $name) (toString $amount) -}}
+{{- $text := toString $amount -}}
+{{- if and (kindIs "float64" $amount) (eq (floor $amount) $amount) -}}{{- $text = printf "%.0f" $amount -}}{{- end -}}
+{{- $_ := set $found (index $names $name | default $name) $text -}}
 {{- end -}}
 {{- if $found -}}{{- toYaml $found -}}{{- end -}}
 {{- end -}}
@@ -91,4 +93,18 @@ securityContext:
 {{- $_ := set $node "customInitContainers" (append (.node.customInitContainers | default list) $sidecar) -}}
 {{- end -}}
 {{- toYaml $node -}}
+{{- end -}}
+
+{{/* name; given: a container with its image; restart. One that only keeps the image near. */}}
+{{- define "slurm-cluster.sleeper" -}}
+- name: {{ .name }}
+  image: {{ .given.image }}
+  imagePullPolicy: {{ .given.imagePullPolicy }}
+  command: [sleep, infinity]
+  {{- with .restart }}
+  restartPolicy: {{ . }}
+  {{- end }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    capabilities: {drop: [ALL]}
 {{- end -}}

@@ -24,6 +24,14 @@
 {{- if and (eq $type "structured") (not $given.partitions) -}}
 {{- fail "partitionConfiguration.partitions: name at least one partition, or set configType to default" -}}
 {{- end -}}
+{{- if and (eq $type "custom") (not $given.rawConfig) -}}
+{{- fail "partitionConfiguration.rawConfig: write at least one line, such as PartitionName=main Nodes=ALL Default=YES, or set configType to default" -}}
+{{- end -}}
+{{- range $index, $partition := $given.partitions -}}
+{{- if not (or $partition.isAll $partition.nodeSetRefs) -}}
+{{- fail (printf "partitionConfiguration.partitions[%d]: %s has no nodes; name NodeSets in nodeSetRefs, or set isAll to true" $index ($partition.name | default "it")) -}}
+{{- end -}}
+{{- end -}}
 {{- $spec := dict "configType" $type -}}
 {{- with $given.rawConfig -}}{{- $_ := set $spec "rawConfig" . -}}{{- end -}}
 {{- with $given.partitions -}}{{- $_ := set $spec "partitions" . -}}{{- end -}}

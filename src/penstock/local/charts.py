@@ -34,13 +34,15 @@ _VALUES: dict[str, Any] = {
     "nameOverride": NAME,
     "operator": {"apis": ["slinky.slurm.net", "slurm.nebius.ai"]},
 }
+_WARNINGS = ("coalesce.go:", "walk.go:")
 _HELM_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 
 def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
     """Standard output of helm.
 
-    Raises LocalError with its error output, without warnings about merged values, if it fails.
+    Raises LocalError with its error output, without warnings about merged values and links, if it
+    fails.
     """
     done = subprocess.run(
         [str(golang.compiled(programs.HELM_PROGRAM)), *arguments],
@@ -52,7 +54,7 @@ def helm(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None
     )
     if done.returncode != 0:
         lines = f"{done.stdout}{done.stderr}".strip().splitlines()
-        raise LocalError("\n".join(one for one in lines if not one.startswith("coalesce.go:")))
+        raise LocalError("\n".join(one for one in lines if not one.startswith(_WARNINGS)))
     return done.stdout
 
 
