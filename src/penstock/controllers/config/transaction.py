@@ -32,7 +32,6 @@ from penstock.render.config.content import content_hash, rejections_in
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method_table import table
 from penstock.slurm.conf.includes import resolved
-from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200
 """Lines of the log of container `reconfigure` to read: more than one change has."""
@@ -114,7 +113,7 @@ class ConfigTransaction:
             hung=start.hung,
             starting="" if serves else runs.message,
             rejected=self._rejected(source),
-            unfit=unfit(resolved(data)),
+            unfit=source.unfit(resolved(data)),
             is_complete=source.is_complete(),
             table=table(version, parser),
             unknown=unknown_words(unknown(data, version), version) if worked else "",
