@@ -47,6 +47,11 @@ class ConfigStatus(Protocol):
         ...
 
     @property
+    def mpi_plugins(self) -> tuple[str, ...]:
+        """MPI plug-ins in that image; empty while they are unknown."""
+        ...
+
+    @property
     def state_version(self) -> str:
         """The version of the slurmctld that served last: no older one reads its state."""
         ...

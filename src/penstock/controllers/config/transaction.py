@@ -56,6 +56,7 @@ class _State:
     wait: _Wait | None = None
     start: Start | None = None
     release: tuple[str, str] = ("", "")
+    mpi: tuple[str, ...] = ()
     """uid of the pod whose reconfigure container was queried, and its version of Slurm."""
     reads_since: float | None = None
     """Since when slurmctld is about to read its files (monotonic seconds)."""
@@ -142,14 +143,19 @@ class ConfigTransaction:
             await self._acks(source, pod)
         return view, next_step(view)
 
-    def release(self, obj: KubeObject, pod: Pod) -> str:
-        """Return the version of Slurm in the pod's container `reconfigure`; empty if unknown."""
-        uid, found = self._states.of(obj).release
-        return found if uid == pod.metadata.uid else ""
+    def release(self, obj: KubeObject, pod: Pod) -> tuple[str, tuple[str, ...]]:
+        """Return version of Slurm and MPI plug-ins in the pod's container `reconfigure`.
+
+        Both are empty while they are unknown.
+        """
+        state = self._states.of(obj)
+        uid, found = state.release
+        return (found, state.mpi) if uid == pod.metadata.uid else ("", ())
 
     def _note_release(self, obj: KubeObject, pod: Pod, acks: Acknowledgements) -> None:
         if acks.has_lines:
-            self._states.of(obj).release = (pod.metadata.uid, acks.release)
+            state = self._states.of(obj)
+            state.release, state.mpi = (pod.metadata.uid, acks.release), acks.mpi
 
     def _knows(self, obj: KubeObject, pod: Pod) -> bool:
         return self._states.of(obj).release[0] == pod.metadata.uid
