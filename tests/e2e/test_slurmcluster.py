@@ -384,9 +384,7 @@ def test_a_cluster_that_is_deleted_and_created_again_has_its_jail_as_it_was(
     cluster.kubectl("delete", "slurmcluster", NAME, "--timeout=120s")
 
     def pods() -> str:
-        running = "--field-selector=status.phase=Running"
-        others = f"app!={registry.NAME}"
-        return cluster.kubectl("get", "pods", "-o", "name", running, "-l", others)
+        return cluster.kubectl("get", "pods", "-o", "name", "--field-selector=status.phase=Running")
 
     eventually("its pods are gone", lambda: not pods().split(), 120)
     assert "jail" in cluster.kubectl("get", "pvc", "-o", "name")
