@@ -39,10 +39,17 @@ elif [ -z "$IMAGE" ]; then
 else
     answer=$(as_user "$IMAGE" <<'SCRIPT' || true
 cd ~
-srun --nodes=1 --ntasks=1 --container-image="$1" sed -n 's/^PRETTY_NAME=/in the container: /p' /etc/os-release
+cat >container.sh <<'JOB'
+#!/bin/bash
+srun --container-image="$1" sed -n 's/^PRETTY_NAME=/in the container: /p' /etc/os-release
+JOB
+id=$(sbatch --parsable --nodes=1 --ntasks=1 --time=10:00 --output=job_%j.out --wait container.sh "$1")
+cat "job_$id.out"
+scontrol show job "$id" | sed -n 's/.*JobState=\([A-Z_]*\).*/job '"$id"' is \1/p'
 SCRIPT
 )
     echo "$answer"
-    if grep -q "in the container" <<<"$answer"; then good "it completed"; else bad "it did not complete"; fi
+    if grep -q "is COMPLETED" <<<"$answer"; then good "it completed"; else bad "it did not complete"; fi
+    if grep -q "in the container" <<<"$answer"; then good "it printed"; else bad "it did not print"; fi
 fi
 finish

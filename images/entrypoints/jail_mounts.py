@@ -27,6 +27,9 @@ KERNEL = ("proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger")
 FILES = ("etc/hosts", "etc/hostname", "etc/resolv.conf")
 TMP = "/tmp"  # noqa: S108 - the container's own, shared with its sessions and steps
 SSSD = "/var/lib/sss/pipes"
+CONTAINERS = {"/run/pyxis": 0o755, "/run/enroot": 0o1777}
+"""Folders of the node for Pyxis (runtime_path) and enroot (ENROOT_RUNTIME_PATH), with their modes.
+They are the container's: images in them may be large, and the jail's /run is memory."""
 # Its new system calls do not follow /proc/self/fd/N.
 ENVIRONMENT = {**os.environ, "LIBMOUNT_FORCE_MOUNT2": "always"}
 FOLDER = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_DIRECTORY
@@ -106,6 +109,7 @@ def plan(moved: Sequence[str], plugins: Sequence[str], socket: str, spool: str) 
         Mount("dev", "/dev"),
         Mount("run", kind="tmpfs", options="mode=755,nosuid,nodev"),
         Mount(munge.strip("/"), str(Path(socket).parent)),
+        *(Mount(path.strip("/"), path) for path in CONTAINERS),
         Mount("tmp", TMP),
         *(Mount(path, f"/{path}", optional=True) for path in FILES),
         Mount(SSSD.strip("/"), SSSD, optional=True),
@@ -251,6 +255,9 @@ def plugin_folders() -> list[str]:
 def complete_here(socket: str, spool: str = "") -> None:
     """Complete the jail of this container, with links to the clients. Raises MountError."""
     Path(TMP).chmod(0o1777)
+    for path, mode in CONTAINERS.items():
+        Path(path).mkdir(exist_ok=True)
+        Path(path).chmod(mode)
     moved = sub_mounts(mount_points(Path("/proc/self/mountinfo").read_text(encoding="utf-8")))
     jail = Jail()
     jail.complete(plan(moved, plugin_folders(), socket, spool))

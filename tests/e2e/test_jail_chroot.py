@@ -58,6 +58,29 @@ __attribute__((constructor)) static void load(void)
 }
 """
 
+FORKS = """
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <slurm/spank.h>
+SPANK_PLUGIN(forks, 1);
+int slurm_spank_exit(spank_t spank, int count, char **words)
+{
+    pid_t pid = spank_context() == S_CTX_REMOTE ? fork() : -1;
+    (void) spank, (void) count, (void) words;
+    if (pid == 0) {
+        execl("/opt/forked", "forked", (char *) NULL);
+        _exit(1);
+    }
+    return pid > 0 && waitpid(pid, NULL, 0) < 0;
+}
+"""
+FORKED = """#!/bin/sh
+cat /proc/1/comm >/tmp/forked.new
+test -w /proc/sys/kernel/core_pattern && echo writable >>/tmp/forked.new
+mv /tmp/forked.new /tmp/forked
+"""
+
 
 @pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.tag)
 def host(
@@ -480,3 +503,18 @@ def test_time_of_a_step(host: JailHost, figure: Callable[[str], None]) -> None:
             break
     assert more < MOST_MS
     host.check("scancel", job)
+
+
+def test_a_program_of_the_jail_that_another_plug_in_runs_at_the_end_is_inside(
+    host: JailHost,
+) -> None:
+    """S101, S102: as Pyxis runs enroot to remove a container."""
+    library = host.check("sh", "-c", "echo /usr/lib/*/slurm-wlm").strip()
+    host.write("/usr/src/forks.c", FORKS)
+    host.check("gcc", "-shared", "-fPIC", "-o", f"{library}/forks.so", "/usr/src/forks.c")
+    host.write(f"{JAIL}/opt/forked", FORKED, mode="755")
+    host.plugstack(f"{LINE}\nrequired forks.so")
+    assert srun(host, "true", user="root").code == 0
+    said = eventually("it has run", lambda: host.run("cat", "/tmp/forked").out, 20)
+    assert said == "slurmstepd\n"
+    host.check("rm", "/tmp/forked")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +57,39 @@ def build(fixture: str, images: Mapping[str, str]) -> Archive:
 
     folder = keyed(f"test-{fixture}", digest(*keys.values()), build)
     return Archive(folder / "image.tar", exact)
+
+
+def files_of(archive: Archive, image: str, paths: Collection[str]) -> dict[str, bytes]:
+    """Files that the upper layers of an image have, by their paths in it."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(archive.path) as tar:
+        index = json.loads(_content(tar, "index.json"))
+        (digest_,) = {
+            one["digest"]
+            for one in index["manifests"]
+            if one["annotations"][oci.REF] == archive.exact[image]
+        }
+        manifest = json.loads(_content(tar, _blob(digest_)))
+        for layer in reversed(manifest["layers"]):
+            if found.keys() >= set(paths):
+                return found
+            with tarfile.open(fileobj=tar.extractfile(_blob(layer["digest"]))) as files:
+                for member in files:
+                    name = "/" + member.name.lstrip("./")
+                    if name in paths and member.isfile():
+                        content = files.extractfile(member)
+                        found.setdefault(name, content.read() if content else b"")
+    raise LookupError(f"{image} lacks {sorted(set(paths) - found.keys())}")
+
+
+def _blob(digest_: str) -> str:
+    return f"blobs/{digest_.replace(':', '/')}"
+
+
+def _content(tar: tarfile.TarFile, name: str) -> bytes:
+    member = tar.extractfile(name)
+    assert member is not None, name
+    return member.read()
 
 
 def load(node: Node, image: str) -> None:

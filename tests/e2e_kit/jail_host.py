@@ -115,7 +115,6 @@ SlurmUser=slurm
 AuthType=auth/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-MpiDefault=none
 PrologFlags=Alloc,Contain
 LaunchParameters=use_interactive_step
 JobAcctGatherType=jobacct_gather/linux

@@ -19,7 +19,6 @@ AuthType=auth/munge
 CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-MpiDefault=none
 PrologFlags=Alloc,Contain
 LaunchParameters=use_interactive_step
 ReturnToService=2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Protocol
 
 from e2e_kit import images
 from e2e_kit.api import Json
-from e2e_kit.cluster import Cluster
 
 IMAGE = "localhost/penstock-test/registry:1"
 NAME = "registry"
@@ -25,6 +25,14 @@ _CONFIG: Json = {
     "http": {"addr": ":5000"},
 }
 _AUTH: Json = {"htpasswd": {"realm": NAME, "path": "/registry/htpasswd"}}
+
+
+class Namespace(Protocol):
+    """Where the registry runs."""
+
+    def kubectl(self, *arguments: str) -> str:
+        """Output of kubectl in the namespace."""
+        ...
 
 
 def objects(name: str = NAME, *, password: bool = True) -> list[Json]:
@@ -69,11 +77,11 @@ def objects(name: str = NAME, *, password: bool = True) -> list[Json]:
     ]
 
 
-def fill(cluster: Cluster) -> None:
+def fill(cluster: Namespace) -> None:
     """Push the image for jobs, once the registry of that namespace answers."""
     built = images.build("jobimage", {_JOB_IMAGE: ""})
     cluster.kubectl("rollout", "status", f"deploy/{NAME}", "--timeout=120s")
-    address = cluster.get("services", NAME)["spec"]["clusterIP"]
+    address = cluster.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
     source = f"oci-archive:{built.path}:{built.exact[_JOB_IMAGE]}"
     target = f"docker://{address}:5000/{HELD}"
     options = ["--quiet", "--dest-tls-verify=false", f"--dest-creds={USER}:{PASSWORD}"]
@@ -82,7 +90,7 @@ def fill(cluster: Cluster) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def log(cluster: Cluster) -> list[str]:
+def log(cluster: Namespace) -> list[str]:
     """Requests so far: method, path and status."""
     lines = cluster.kubectl("logs", f"deploy/{NAME}", "--tail=-1").splitlines()
     words = [line.split('"') for line in lines if " HTTP/1" in line]

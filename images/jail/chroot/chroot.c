@@ -24,6 +24,7 @@ static struct job_mounts mounts;
 static struct reaper reaper = {.pid = 0, .fd = -1, .self = -1};
 static bool active;       /* slurmstepd of a step that enters the root */
 static bool forks_inside; /* children of the main thread belong to the job's namespaces */
+static bool forked;       /* this process is a child of slurmstepd */
 static struct failure fork_failure;
 
 static int report(const char *task)
@@ -61,6 +62,7 @@ static void after_fork(void)
 static void after_fork_in_child(void)
 {
     forks_inside = false;
+    forked = true;
     if (!forking)
         return;
     if (fork_failure.text[0] == '\0') {
@@ -143,13 +145,12 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char *words[])
     return report("run the task");
 }
 
-/* When all tasks and their epilogs have ended. */
-int slurm_spank_exit(spank_t spank, int count, char *words[])
+/*
+ * When Slurm unloads the plug-in: all tasks and their epilogs have ended, and so has slurm_spank_exit of
+ * other plug-ins. They may run programs of the jail there, which must be inside as well.
+ */
+__attribute__((destructor)) static void stop(void)
 {
-    (void) spank, (void) count, (void) words;
-    if (!active)
-        return 0;
-    forks_inside = false;
-    failure.text[0] = '\0';
-    return reaper_stop(&reaper, &failure) == 0 ? 0 : report("stop the job's PID namespace");
+    if (!forked && reaper.pid > 0)
+        (void) reaper_stop(&reaper, &failure);
 }

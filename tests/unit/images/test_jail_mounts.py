@@ -88,6 +88,15 @@ def test_everything_above_what_is_read_only_is_a_mount_point(jail_mounts: Module
     assert read_only == [*jail_mounts.KERNEL, *tail]
 
 
+def test_folders_of_pyxis_and_enroot_are_the_containers(jail_mounts: ModuleType) -> None:
+    """S102: images are unpacked there, and the jail's /run is memory."""
+    found = jail_mounts.plan([], PLUGINS, SOCKET, "")
+    order = [one.target for one in found]
+    for path in ("run/pyxis", "run/enroot"):
+        assert jail_mounts.Mount(path, f"/{path}") in found
+        assert order.index("run") < order.index(path)
+
+
 def test_a_login_has_no_spool(jail_mounts: ModuleType) -> None:
     targets = {one.target for one in jail_mounts.plan([], PLUGINS, SOCKET, "")}
     assert not {one for one in targets if one.startswith("var/spool")}

@@ -28,6 +28,10 @@ class SlurmctldStatus(Status, frozen=True):
         ""
     )
     slurm_version: Annotated[str, about("Version of Slurm in that image.")] = ""
+    mpi_plugins: Annotated[
+        tuple[Annotated[str, about("One, as MpiDefault names it.")], ...],
+        about("MPI plug-ins in that image, where it reports them."),
+    ] = ()
     state_version: Annotated[
         str,
         about("Version of the slurmctld that served last: its state is read by no older one."),

@@ -26,10 +26,11 @@ S = TypeVar("S", bound=SlurmctldStatus)
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The version that slurmctld's image reported, and the version that served last."""
+    """What slurmctld's image reported, and the version of Slurm that served last."""
 
     image: str = ""
     version: str = ""
+    mpi: tuple[str, ...] = ()
     state: str = ""
 
 
@@ -64,6 +65,7 @@ class Releases:
             old,
             slurm_image=known.image,
             slurm_version=known.version,
+            mpi_plugins=known.mpi,
             state_version=known.state,
         )
 
@@ -116,11 +118,12 @@ class Releases:
         if not current or not revision or revision != seen.get("updateRevision"):
             return known
         every = images(raw["spec"]["template"]["spec"])
-        image, reported = every.get("slurmctld", ""), ""
+        image, reported, mpi = every.get("slurmctld", ""), "", ()
         if every.get("reconfigure") == image:
-            reported = self._configuration.release(source.object, pod)
+            reported, mpi = self._configuration.release(source.object, pod)
         if reported:
-            known = replace(known, image=image, version=reported)
+            kept = known.mpi if known.image == image else ()
+            known = replace(known, image=image, version=reported, mpi=mpi or kept)
         if serves:
             found = known.version if known.image == image else str(of_image(image) or "")
             known = replace(known, state=found)
@@ -133,7 +136,9 @@ class Releases:
 
 
 def _recorded(status: ConfigStatus) -> Learned:
-    return Learned(status.slurm_image, status.slurm_version, status.state_version)
+    return Learned(
+        status.slurm_image, status.slurm_version, status.mpi_plugins, status.state_version
+    )
 
 
 def trial(workload: Json) -> list[Finding]:

@@ -15,6 +15,7 @@ from penstock.api.kubernetes.meta import KubeObject
 from penstock.decide.config.transaction import Version
 from penstock.model.cluster import ClusterMarks
 from penstock.slurm import versions
+from penstock.slurm.conf import slurmctld_port
 
 
 class ConfigStatus(Protocol):
@@ -43,6 +44,11 @@ class ConfigStatus(Protocol):
     @property
     def slurm_version(self) -> str:
         """The version of Slurm in that image."""
+        ...
+
+    @property
+    def mpi_plugins(self) -> tuple[str, ...]:
+        """MPI plug-ins in that image; empty while they are unknown."""
         ...
 
     @property
@@ -83,6 +89,10 @@ class ConfigSource(Protocol):
     def is_complete(self) -> bool:
         """Whether `candidate` has all that is declared: no rejected part is left out."""
         return True
+
+    def unfit(self, slurm_conf: str) -> str:
+        """Why it cannot work in our pods, whatever a trial start shows; empty when it can."""
+        return slurmctld_port.unfit(slurm_conf)
 
     def has_own_sidecar(self) -> bool:
         """Whether the pod's reconfigure container runs the operator's script."""

@@ -32,7 +32,6 @@ from penstock.render.config.content import content_hash, rejections_in
 from penstock.slurm import versions
 from penstock.slurm.conf.apply_method_table import table
 from penstock.slurm.conf.includes import resolved
-from penstock.slurm.conf.slurmctld_port import unfit
 
 LINES = 200
 """Lines of the log of container `reconfigure` to read: more than one change has."""
@@ -57,6 +56,7 @@ class _State:
     wait: _Wait | None = None
     start: Start | None = None
     release: tuple[str, str] = ("", "")
+    mpi: tuple[str, ...] = ()
     """uid of the pod whose reconfigure container was queried, and its version of Slurm."""
     reads_since: float | None = None
     """Since when slurmctld is about to read its files (monotonic seconds)."""
@@ -114,7 +114,7 @@ class ConfigTransaction:
             hung=start.hung,
             starting="" if serves else runs.message,
             rejected=self._rejected(source),
-            unfit=unfit(resolved(data)),
+            unfit=source.unfit(resolved(data)),
             is_complete=source.is_complete(),
             table=table(version, parser),
             unknown=unknown_words(unknown(data, version), version) if worked else "",
@@ -143,14 +143,19 @@ class ConfigTransaction:
             await self._acks(source, pod)
         return view, next_step(view)
 
-    def release(self, obj: KubeObject, pod: Pod) -> str:
-        """Return the version of Slurm in the pod's container `reconfigure`; empty if unknown."""
-        uid, found = self._states.of(obj).release
-        return found if uid == pod.metadata.uid else ""
+    def release(self, obj: KubeObject, pod: Pod) -> tuple[str, tuple[str, ...]]:
+        """Return version of Slurm and MPI plug-ins in the pod's container `reconfigure`.
+
+        Both are empty while they are unknown.
+        """
+        state = self._states.of(obj)
+        uid, found = state.release
+        return (found, state.mpi) if uid == pod.metadata.uid else ("", ())
 
     def _note_release(self, obj: KubeObject, pod: Pod, acks: Acknowledgements) -> None:
         if acks.has_lines:
-            self._states.of(obj).release = (pod.metadata.uid, acks.release)
+            state = self._states.of(obj)
+            state.release, state.mpi = (pod.metadata.uid, acks.release), acks.mpi
 
     def _knows(self, obj: KubeObject, pod: Pod) -> bool:
         return self._states.of(obj).release[0] == pod.metadata.uid

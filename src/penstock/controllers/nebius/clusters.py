@@ -58,6 +58,7 @@ class NebiusClusters:
             node_sets=self.node_sets(cluster),
             prefix=self.prefix(cluster),
             version=self.release(cluster),
+            mpi_plugins=self.mpi_plugins(cluster),
             accounting=accounting_link(cluster) if self.has_slurmdbd(cluster) else None,
             has_database=self.has_database(cluster),
             published=self.published(cluster),
@@ -161,6 +162,14 @@ class NebiusClusters:
         if status.slurm_version and status.slurm_image == image:
             return versions.parse(status.slurm_version)
         return versions.of_image(image)
+
+    def mpi_plugins(self, cluster: SlurmCluster) -> frozenset[str]:
+        """MPI plug-ins of the image that slurmctld runs or ran last; empty while they are unknown.
+
+        Those of the last image count until another one has reported its own: so MpiDefault does
+        not change twice when the image does.
+        """
+        return frozenset(cluster.status.mpi_plugins)
 
     def slurmctld_pods(self, cluster: SlurmCluster) -> tuple[Pod, ...]:
         """The pod of slurmctld, if it exists."""

@@ -11,6 +11,7 @@ from penstock.api.nebius.slurmcluster import SlurmCluster
 from penstock.controllers.config.source import ConfigSource
 from penstock.controllers.nebius.clusters import NebiusClusters
 from penstock.decide.config.transaction import Version
+from penstock.decide.jail import job_namespaces
 from penstock.render.config.content import content_hash
 from penstock.render.nebius.config.files import files, own_hash
 from penstock.render.nebius.config.inputs import ConfigInputs
@@ -58,6 +59,10 @@ class ClusterConfig(ConfigSource):
     def version(self, data: Mapping[str, str]) -> Version:
         """These files: nothing of the user's is beside them in the folder's hash."""
         return Version(data, content_hash(data), own_hash(data))
+
+    def unfit(self, slurm_conf: str) -> str:
+        """As for all clusters, or because steps are in a jail."""
+        return super().unfit(slurm_conf) or job_namespaces.unfit(slurm_conf)
 
     def image(self) -> str:
         """The declared image of slurmctld."""

@@ -12,6 +12,7 @@ from penstock.base.text import list_some
 from penstock.decide.config.transaction import ConfigStep, Stage, restarts_slurmctld
 from penstock.slurm.conf.apply_method import Force, Item, Plan
 from penstock.slurm.conf.includes import SLURM_CONF, included
+from penstock.slurm.conf.similar_key import similar_key
 
 VALID = "ConfigValid"
 APPLIED = "ConfigApplied"
@@ -21,6 +22,8 @@ _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]+")
 _REPEATED = re.compile(r"\S+ \d+ specified more than once, latest value used")
 """slurmctld's remark on a key that is in a file twice. It rejects nothing for it."""
+_OF_PAM = re.compile(r"If using PrologFlags=Contain for pam_slurm_adopt, .*? please ignore error\.")
+"""Its remark on each configuration with that flag and without proctrack/cgroup."""
 _INCLUDED = re.compile(r'"Include" failed in file \S+ line \d+')
 """Its remark after a fault in an included file, about the line of the Include."""
 
@@ -92,7 +95,8 @@ def rejected_findings(
     `tried` is true when the trial start accepted it. `draining` as in `findings`.
     """
     at = place(words, declared)
-    told = f"{_KEEPS}{words}{at}{_retained_hint(words, at, draining)}"
+    hint = _similar_hint(words, declared) + _retained_hint(words, at, draining)
+    told = f"{_KEEPS}{words}{at}{hint}"
     valid = Finding(True, "ConfigAccepted") if tried else Finding(False, "ConfigRefused", told)
     return [replace(valid, type=VALID), Finding(False, "ConfigRefused", told, type=APPLIED)]
 
@@ -135,20 +139,33 @@ def place(words: str, declared: Mapping[str, str]) -> str:
 
     slurmctld names the faulty value, not its line. The line may be in an included file.
     """
+    found = _rejected_line(words, declared)
+    if found is None:
+        return ""
+    file, number, line = found
+    return f" (line {number} of {file}: {line.strip()})"
+
+
+def _rejected_line(words: str, declared: Mapping[str, str]) -> tuple[str, int, str] | None:
     lines = [
         (file, number, line)
         for file in (SLURM_CONF, *included(declared))
         for number, line in enumerate(declared.get(file, "").split("\n"), 1)
     ]
-    words = _INCLUDED.sub("", _REPEATED.sub("", words))
+    for remark in (_REPEATED, _OF_PAM, _INCLUDED):
+        words = remark.sub("", words)
     named = {one.lower().rstrip(".") for one in _WORD.findall(words) if len(one) >= _SHORTEST}
     scores = [len(named & _words_of(line)) for _, _, line in lines]
     best = max(scores, default=0)
     found = [one for one, score in zip(lines, scores, strict=True) if score == best]
-    if not best or len(found) != 1:
-        return ""
-    file, number, line = found[0]
-    return f" (line {number} of {file}: {line.strip()})"
+    return found[0] if best and len(found) == 1 else None
+
+
+def _similar_hint(words: str, declared: Mapping[str, str]) -> str:
+    """Return the known key that the rejected one is most like."""
+    found = _rejected_line(words, declared)
+    key = similar_key(found[2], words) if found is not None else ""
+    return f". The nearest key that Slurm has is {key}" if key else ""
 
 
 def _retained_hint(words: str, at: str, draining: Collection[str]) -> str:

@@ -16,6 +16,7 @@ _LINE = re.compile(
     r"|pending (?P<pending>\S+)"
     r"|(?P<trouble>refused|waits|untried) (?P<hash>\S+): (?P<words>.*)"
     r"|slurm (?P<release>\d[\d.]*)"
+    r"|mpi (?P<mpi>\w+(?: \w+)*)"
     r")"
 )
 _STAMP = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ")
@@ -48,6 +49,8 @@ class Acknowledgements:
     reconfigured: Mapping[str, str | None] = field(default_factory=_verdicts)
     release: str = ""
     """Version of Slurm in the container's image; empty when the log does not have it any more."""
+    mpi: tuple[str, ...] = ()
+    """MPI plug-ins of that image; empty when the log does not have them."""
     has_lines: bool = False
     """Whether there is any such line."""
 
@@ -63,6 +66,7 @@ def read(log: str) -> Acknowledgements:
     reconfigured: dict[str, str | None] = {}
     rejected: dict[str, str] = {}
     effective = waits = pending = release = ""
+    mpi: tuple[str, ...] = ()
     spoke = False
     for text in log.split("\n"):
         found = _LINE.fullmatch(text)
@@ -71,6 +75,8 @@ def read(log: str) -> Acknowledgements:
         spoke = True
         if found["release"]:
             release = found["release"]
+        elif found["mpi"]:
+            mpi = tuple(found["mpi"].split())
         elif found["verb"] == "tried":
             why = found["why"]
             tried[found["of"]] = None if why is None else _plain(why)
@@ -95,7 +101,7 @@ def read(log: str) -> Acknowledgements:
         else:
             waits = _plain(found["words"])
     return Acknowledgements(
-        tried, untried, pending, effective, rejected, waits, reconfigured, release, spoke
+        tried, untried, pending, effective, rejected, waits, reconfigured, release, mpi, spoke
     )
 
 

@@ -6,6 +6,11 @@
 set -u
 jail=${JAIL:-/mnt/jail}
 
+# MPI plug-ins of the image, for the operator: slurm.conf must name none that it lacks.
+mpi=$(find -L /usr/lib /usr/lib64 /usr/local/lib -maxdepth 3 -name 'mpi_*.so' 2>/dev/null |
+  sed -E 's,.*/mpi_([A-Za-z0-9_]+)[.]so$,\1,' | sort -u | tr '\n' ' ')
+[ -z "$mpi" ] || printf 'penstock: mpi %s\n' "${mpi% }"
+
 if [ "$(id -u)" = 0 ]; then
   [ "$(readlink /etc/slurm)" = "$jail/etc/slurm" ] || {
     rm -rf /etc/slurm

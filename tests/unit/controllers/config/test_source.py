@@ -55,6 +55,7 @@ class CrewConfigStatus(msgspec.Struct, frozen=True):
     last_error: str = ""
     slurm_image: str = ""
     slurm_version: str = ""
+    mpi_plugins: tuple[str, ...] = ()
     state_version: str = ""
     triggers: tuple[Trigger, ...] = ()
 

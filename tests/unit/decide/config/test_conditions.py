@@ -115,3 +115,46 @@ def test_an_event_names_the_step_and_the_keys(line: str, live: bool, persistent:
     decision = ConfigStep(Stage.DELIVERING, None, None, plan=plan)
     told = step(decision, "slurm-controller-0", kind="Controller", live=live, persistent=persistent)
     assert words in told
+
+
+REMARK = (
+    "error: If using PrologFlags=Contain for pam_slurm_adopt, proctrack/cgroup is required. If not "
+    "using pam_slurm_adopt, please ignore error."
+)
+
+
+def test_a_remark_on_other_lines_does_not_hide_the_rejected_one():
+    """S106: as slurmctld has it between the error and its end."""
+    words = f"error: unrecognized key: JobContainerPlugin / {REMARK} / fatal: Unable to process"
+    text = (
+        "PrologFlags=Alloc,Contain\nProctrackType=proctrack/linuxproc\nJobContainerPlugin=contain\n"
+    )
+    assert place(words, {"slurm.conf": text}) == (
+        " (line 3 of slurm.conf: JobContainerPlugin=contain)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "key"),
+    [
+        (
+            "JobContainerPlugin=contain",
+            "_parse_next_key: Parsing error at unrecognized key: JobContainerPlugin",
+            "JobContainerType",
+        ),
+        (
+            "TaskPluginParam=Cray_PrologSlurmctld",
+            "Bad TaskPluginParam: Cray_PrologSlurmctld",
+            "PrologSlurmctld",
+        ),
+        ("Zz=1", "Parsing error at unrecognized key: Zz", ""),
+        ("PartitionName=p Nodes=ALL MaxTimes=1", "unrecognized key: MaxTimes", ""),
+    ],
+)
+def test_a_misspelt_key_is_answered_with_the_nearest_one(line: str, words: str, key: str):
+    """S106."""
+    found = ConfigStep(Stage.REJECTED, None, None, words=words)
+    (valid, _) = findings(found, {"slurm.conf": f"{BASE}{line}\n"})
+    assert words in valid.message
+    hint = f". The nearest key that Slurm has is {key}"
+    assert valid.message.endswith(hint) if key else "nearest" not in valid.message

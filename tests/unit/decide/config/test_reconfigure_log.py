@@ -68,3 +68,9 @@ def test_lines_for_people_and_half_lines_mean_nothing():
         read("2026-01-01T00:00:00Z effective a\npenstock: effe\npenstock: tried a\n\n")
         == Acknowledgements()
     )
+
+
+def test_mpi_plug_ins_of_the_image_are_read():
+    """S137."""
+    assert said("mpi cray_shasta pmi2", "slurm 26.05.5").mpi == ("cray_shasta", "pmi2")
+    assert said("slurm 26.05.5").mpi == ()

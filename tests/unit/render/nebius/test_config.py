@@ -290,6 +290,29 @@ def test_values_that_slurm_cannot_use_are_left_out_and_named(current: Any):
     assert left_out(current(version=V26_05, topology_conf="SwitchName=root\n")) == []
 
 
+@pytest.mark.parametrize(
+    ("plugins", "default"),
+    [
+        ((), "pmix"),
+        (("cray_shasta", "pmi2", "pmix", "pmix_v5"), "pmix"),
+        (("cray_shasta", "pmi2"), "pmi2"),
+        (("cray_shasta",), "none"),
+    ],
+)
+def test_the_default_of_mpi_is_a_plug_in_that_the_image_has(
+    current: Any, plugins: tuple[str, ...], default: str
+):
+    """S137: PMIx as the original has it, also while nothing is known of the image."""
+    inputs = current(
+        version=V26_05, topology_conf="SwitchName=root\n", mpi_plugins=frozenset(plugins)
+    )
+    assert conf(inputs).get("MpiDefault") == default
+    words = [one.message for one in left_out(inputs)]
+    assert [f"MpiDefault=pmix is {default}: " in one for one in words] == [True] * (
+        default != "pmix"
+    )
+
+
 def test_plug_ins_have_their_arguments_in_one_order(current: Any):
     """D64."""
     path = "spec.plugStackConfig.customPlugins"

@@ -6,6 +6,7 @@ that runs the test.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,11 +19,18 @@ KEYS = {"JWT_KEY": "/mnt/rest-jwt-key/rest_jwt.key", "TRIAL_JWT_KEY": "/trial/ke
 
 
 def run(
-    folder: Path, *, uid: int = 0, link: str = "", users: str = "slurm", later: str = ""
+    folder: Path,
+    *,
+    uid: int = 0,
+    link: str = "",
+    users: str = "slurm",
+    later: str = "",
+    found: str = "",
 ) -> list[str]:
     """The commands that run. The image has `users`, and `later` as well with the jail's files."""
     programs = {name: f'echo "{name} $*"' for name in PRINTS}
     programs["ln"] += f'\ncase $* in *passwd*) : >"{folder}/linked" ;; esac'
+    programs["find"] = f"printf '{found}'"
     programs["readlink"] = f"echo {link}"
     programs["id"] = f"""
 if [ "$*" = "-u" ]; then echo {uid}; exit 0; fi
@@ -33,6 +41,8 @@ case " $known " in *" $2 "*) echo 401 ;; *) exit 1 ;; esac"""
         path = folder / name
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
+    for name in ("sed", "sort", "tr"):
+        (folder / name).symlink_to(shutil.which(name) or name)
     command = ["/bin/bash", "-c", script("jail_user"), "reconfigure", "true"]
     done = subprocess.run(
         command, env={"PATH": str(folder), **KEYS}, capture_output=True, text=True, check=True
@@ -70,3 +80,11 @@ def test_users_of_the_jail_are_known_where_the_image_has_none(later: str, tmp_pa
 
 def test_a_container_without_root_runs_the_script_at_once(tmp_path: Path):
     assert run(tmp_path, uid=401) == ["bash -c true"]
+
+
+def test_mpi_plug_ins_of_the_image_are_reported_once_each(tmp_path: Path):
+    """S137: the folder may have a second name."""
+    folders = ("/usr/lib/x86_64-linux-gnu/slurm-wlm", "/usr/lib/slurm")
+    paths = [f"{folder}/mpi_{name}.so" for folder in folders for name in ("pmix_v5", "pmi2")]
+    lines = run(tmp_path, uid=401, found="".join(f"{path}\\n" for path in paths))
+    assert lines == ["penstock: mpi pmi2 pmix_v5", "bash -c true"]

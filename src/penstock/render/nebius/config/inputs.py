@@ -21,9 +21,9 @@ class ConfigInputs:
     """A SlurmCluster with its NodeSets, and what is known of its slurmctld.
 
     `prefix` is that of the workloads' names (`api.nebius.names.workload_prefix`). `version` is the
-    release of the slurmctld that reads the files, None while it is unknown. `accounting` is the
-    slurmdbd that slurmctld writes to; None without one. `topology_conf` is the text of
-    topology.conf, empty without one.
+    release of the slurmctld that reads the files, None while it is unknown. `mpi_plugins` are
+    those of its image, empty while they are unknown. `accounting` is the slurmdbd that slurmctld
+    writes to; None without one. `topology_conf` is the text of topology.conf, empty without one.
 
     `published` are the files in force, empty before the first ones: numbers that must not shrink
     are read from them. Partitions in `rejected_partitions` stay as they are in `slurm_conf`, or as
@@ -36,6 +36,7 @@ class ConfigInputs:
     node_sets: tuple[NodeSet, ...] = ()
     prefix: str = ""
     version: Version | None = None
+    mpi_plugins: frozenset[str] = frozenset()
     accounting: AccountingLink | None = None
     has_database: bool = True
     """Whether slurmdbd could add TRES to its database: slurmctld ends at a TRES that it lacks."""

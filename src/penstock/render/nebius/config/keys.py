@@ -73,7 +73,7 @@ def plugins(inputs: ConfigInputs) -> list[str]:
     gpus = has_gpus(inputs) or values_of(inputs).cluster_type == "gpu"
     return [
         *(["GresTypes=gpu"] if gpus else []),
-        "MpiDefault=pmix",
+        f"MpiDefault={mpi_default(inputs)}",
         "MailProg=/usr/bin/true",
         "ProctrackType=proctrack/cgroup",
         "ReturnToService=2",
@@ -83,6 +83,15 @@ def plugins(inputs: ConfigInputs) -> list[str]:
         "ScronParameters=enable,explicit_scancel",
         "PropagateResourceLimits=NONE",
     ]
+
+
+def mpi_default(inputs: ConfigInputs) -> str:
+    """The MPI plug-in of steps that name none.
+
+    Each `srun` fails where its image lacks that plug-in, as those of Debian's packages lack PMIx.
+    """
+    known = inputs.mpi_plugins
+    return next((one for one in ("pmix", "pmi2") if not known or one in known), "none")
 
 
 def daemons(inputs: ConfigInputs, slurmd_port: int | None) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.api.kubernetes.conditions import Finding
 from penstock.base.text import list_some
 from penstock.render.nebius.config.inputs import ConfigInputs
-from penstock.render.nebius.config.keys import has_metrics, values_of
+from penstock.render.nebius.config.keys import has_metrics, mpi_default, values_of
 from penstock.render.nebius.config.node_lines import slurmd_ports
 from penstock.slurm.versions import METRICS_SINCE
 
@@ -24,6 +24,11 @@ def _left_out(inputs: ConfigInputs) -> Iterator[str]:
         yield (
             f"spec.slurmConfig.topologyPlugin {spec.slurm_config.topology_plugin} is not used: "
             "the cluster has no topology.conf"
+        )
+    if (default := mpi_default(inputs)) != "pmix":
+        yield (
+            f"MpiDefault=pmix is {default}: the image of slurmctld has no plug-in mpi_pmix.so. "
+            "For PMIx use images of slurmctld, logins and workers that have it"
         )
     if values_of(inputs).open_metrics.enabled and not has_metrics(inputs):
         yield (
