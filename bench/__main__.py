@@ -17,6 +17,7 @@ from bench.figures import Result
 from bench.fleet import growth, scale, sizes, update
 from bench.fleet.modes import run as modes
 from bench.registry import Bench, Settings
+from bench.slurmcluster import run as slurmcluster
 from penstock.local.components import Size
 from penstock.local.ending import ends_in_order
 from penstock.local.errors import LocalError
@@ -24,6 +25,7 @@ from penstock.local.node import Node
 
 BENCHES: tuple[Bench, ...] = (
     start.BENCH,
+    slurmcluster.BENCH,
     recover.BENCH,
     effect.BENCH,
     effect.MANY_BENCH,

@@ -45,3 +45,14 @@ def gathered(runs: list[Mapping[str, float]], unit: str) -> tuple[Figure, ...]:
     """A figure for each name that every run has, in the order of the first run."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
     return tuple(Figure(name, unit, tuple(run[name] for run in runs)) for name in names)
+
+
+def breakdown(runs: list[dict[str, float]]) -> str:
+    """Where the time goes, as a table: seconds after the apply, in the order of their medians."""
+    steps = sorted(gathered(list(runs), "s"), key=lambda one: one.median)
+    width = max(len(one.name) for one in steps)
+    lines = [f"{'seconds after apply began':{width}}     min  median     max"]
+    lines += [
+        f"{one.name:{width}}  {one.low:6.2f}  {one.median:6.2f}  {one.high:6.2f}" for one in steps
+    ]
+    return "\n".join(lines)

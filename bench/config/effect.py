@@ -6,25 +6,21 @@ slurmctld's pod, until the same question is answered by the new value.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
-from collections.abc import Callable
-from typing import Any
 
 from bench import quickstart
 from bench.config import many_slurmds
-from bench.config.asking import asking
-from bench.config.rest import TIMEOUT_S, Cluster
+from bench.config.rest import Cluster
+from bench.config.until_seen import until_seen
 from bench.figures import Figure, Result
+from bench.patch import merge
 from bench.quickstart import NAMESPACE, POD
 from bench.registry import Bench, Settings
 from penstock.api.kubernetes.meta import Json
-from penstock.api.kubernetes.resource import Resource
 from penstock.api.slinky.controller import CONTROLLERS
 from penstock.api.slinky.nodeset import NODESETS
-from penstock.kube import Client, HttpTransport, from_kubeconfig
 from penstock.local.components import Size
 from penstock.local.node import Node
 from penstock.local.progress import step
@@ -67,16 +63,18 @@ def _with(more: int, given: Settings) -> Result:
 
 def _measured(cluster: Cluster, runs: int, conf: str, size: str) -> Result:
     node = cluster.node
-    before = _restarts(node)
+    before, numbers = _restarts(node), range(11, 11 + runs)
     with step(f"partition, {size}"):
-        by_hand = _times(
-            cluster, runs, PARTITION, lambda n: _by_scontrol(cluster, n), "MaxTime=00:{}:00"
+        by_hand = until_seen(
+            cluster, numbers, PARTITION, lambda n: _by_scontrol(cluster, n), "MaxTime=00:{}:00"
         )
-        ours = _times(cluster, runs, PARTITION, lambda n: _by_nodeset(node, n), "MaxTime=01:{}:00")
+        ours = until_seen(
+            cluster, numbers, PARTITION, lambda n: _by_nodeset(node, n), "MaxTime=01:{}:00"
+        )
         counted = _sdiag(cluster)
     with step(f"key, {size}"):
-        key = _times(
-            cluster, runs, KEY, lambda n: _by_controller(node, conf, n), "MessageTimeout={}"
+        key = until_seen(
+            cluster, numbers, KEY, lambda n: _by_controller(node, conf, n), "MessageTimeout={}"
         )
         reconfigure = tuple(_reconfigure(cluster) for _ in range(5))
     figures = (
@@ -87,30 +85,6 @@ def _measured(cluster: Cluster, runs: int, conf: str, size: str) -> Result:
     )
     restarted = _restarts(node) - before
     return Result(figures, f"{size}: slurmctld restarted {restarted} times; {counted}")
-
-
-def _times(
-    cluster: Cluster,
-    runs: int,
-    question: tuple[str, str],
-    change: Callable[[int], float],
-    answer: str,
-) -> list[float]:
-    """Seconds from each change, which returns when it was answered, to its effect.
-
-    Each starts from rest: users do not edit while Slurm still takes over their last edit. It is
-    asked for only meanwhile: a command each 0.1 s is work for the machine too.
-    """
-    found: list[float] = []
-    for number in range(11, 11 + runs):
-        cluster.until_rest()
-        with asking(cluster.node, POD, *question) as answers:
-            answers.until_anything(timeout=TIMEOUT_S)
-            answered = change(number)
-            wanted = answer.format(number)
-            answers.until(wanted, timeout=TIMEOUT_S)
-        found.append(max(0.0, answers.moments[wanted] - answered))
-    return found
 
 
 def _spread(name: str, values: list[float]) -> list[Figure]:
@@ -130,24 +104,12 @@ def _by_scontrol(cluster: Cluster, number: int) -> float:
 
 def _by_nodeset(node: Node, number: int) -> float:
     partition = {"enabled": True, "config": f"Default=YES MaxTime={60 + number}"}
-    return _patch(node, NODESETS, "compute", {"spec": {"partition": partition}})
+    return merge(node, NODESETS, NAMESPACE, "compute", {"spec": {"partition": partition}})
 
 
 def _by_controller(node: Node, conf: str, number: int) -> float:
     body = {"spec": {"extraConf": f"{conf}MessageTimeout={number}\n"}}
-    return _patch(node, CONTROLLERS, "slurm", body)
-
-
-def _patch(node: Node, resource: Resource[Any], name: str, body: Json) -> float:
-    async def patch() -> float:
-        transport = HttpTransport(from_kubeconfig([node.kubeconfig_path]))
-        try:
-            await Client(transport, field_manager="bench").patch(resource, NAMESPACE, name, body)
-            return time.time()
-        finally:
-            await transport.close()
-
-    return asyncio.run(patch())
+    return merge(node, CONTROLLERS, NAMESPACE, "slurm", body)
 
 
 def _reconfigure(cluster: Cluster) -> float:

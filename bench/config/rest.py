@@ -27,6 +27,8 @@ class Cluster:
     namespace: str
     pod: tuple[str, ...]
     """kubectl's arguments that name the container."""
+    owner: str = "controller/slurm"
+    """KIND/NAME of the object that has the condition ConfigApplied."""
 
     def run(self, command: str) -> str:
         """What a command prints. Raises LocalError when it fails."""
@@ -47,7 +49,7 @@ class Cluster:
         _until(lambda: at_rest(self.run("sdiag")))
 
     def _applied(self) -> bool:
-        arguments = ("controller", "slurm", "-n", self.namespace, "-o", "json")
+        arguments = (self.owner, "-n", self.namespace, "-o", "json")
         found: Json = json.loads(self.node.kubectl("get", *arguments))
         conditions = {one["type"]: one for one in found["status"].get("conditions", ())}
         applied = conditions.get("ConfigApplied", {"status": "Unknown"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 from penstock.api.kubernetes.meta import Json
@@ -20,17 +21,22 @@ class ClusterSecrets:
         self._caches = context.caches
         self._objects = context.objects
 
-    async def apply(self, cluster: SlurmCluster, events: Events) -> list[str]:
-        """Create absent ones; names of those that the user is to create. Raises KubeError."""
-        space, missing = cluster.metadata.namespace, list[str]()
-        for name, manifest in self._wanted(cluster):
-            if self._caches.secrets.get(f"{space}/{name}") is not None:
-                continue
-            if manifest is None:
-                missing.append(name)
-            else:
-                await self._objects.create_secret(cluster, events, manifest())
-        return missing
+    def missing(self, cluster: SlurmCluster) -> list[str]:
+        """Names of those that the user is to create and that do not exist."""
+        absent = self._absent(cluster)
+        return [name for name, manifest in absent if manifest is None]
+
+    async def apply(self, cluster: SlurmCluster, events: Events) -> None:
+        """Create absent ones. Raises KubeError."""
+        for _, manifest in self._absent(cluster):
+            if manifest is not None:
+                # Keys of ssh take a second of CPU, and the event loop is that of all clusters.
+                made = await asyncio.to_thread(manifest)
+                await self._objects.create_secret(cluster, events, made)
+
+    def _absent(self, cluster: SlurmCluster) -> list[tuple[str, Callable[[], Json] | None]]:
+        space, cache = cluster.metadata.namespace, self._caches.secrets
+        return [one for one in self._wanted(cluster) if cache.get(f"{space}/{one[0]}") is None]
 
     def _wanted(self, cluster: SlurmCluster) -> Iterator[tuple[str, Callable[[], Json] | None]]:
         """Each Secret, and how it is made unless it is the user's."""

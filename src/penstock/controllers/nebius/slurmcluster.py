@@ -167,17 +167,18 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         return Result(requeue_after=outcome.requeue_after)
 
     async def reconcile_object(self, obj: SlurmCluster) -> list[Finding]:
-        """Make keys and Services, fill the jail, hand over the configuration, start daemons."""
+        """Fill the jail, make keys and Services, hand over the configuration, start daemons."""
         state = self._states.of(obj)
         state.parts = state.workers = None
         self._slurmctld.begin(obj)
-        missing = await self._secrets.apply(obj, self.events)
-        if missing:
+        if missing := self._secrets.missing(obj):
             found = Finding(None, "SecretNotFound", f"Secret {missing[0]} does not exist")
             return [found, availability.common(resting=False, waiting=(found,))]
+        # The jail is filled while keys are generated.
+        jail = await self._jail.advance(obj, self.events)
+        await self._secrets.apply(obj, self.events)
         cluster = self._clusters.inputs(obj)
         await self.objects.apply(obj, self.events, self._first(cluster))
-        jail = await self._jail.advance(obj, self.events)
         report = AdoptionReport()
         slurmdbd = await self._accounting.reconcile(obj, cluster, workloads.images(obj), report)
         whole = next(iter(slurmdbd), None)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from penstock.api.kubernetes.meta import ObjectMeta
 from penstock.api.nebius import names
-from unit.controllers.nebius.lab import CORE, SHAPES, SPACE, Lab, played
+from penstock.api.nebius.slurmcluster import SlurmCluster
+from penstock.controllers.nebius.context import NebiusContext
+from penstock.controllers.nebius.secrets import ClusterSecrets
+from penstock.controllers.runtime.report import Events
+from penstock.render.parts import ssh_host_keys
+from unit.controllers.nebius.lab import CORE, JOB, SHAPES, SPACE, Lab, played
 
 KEYS = {"slurm-munge": names.MUNGE_KEY, "slurm-rest-jwt-key": names.JWT_KEY}
 
@@ -60,3 +69,41 @@ def test_a_secret_without_the_key_is_left_and_no_worker_is_drained_or_deleted() 
         assert lab.condition()[0] != ""
 
     played(play, before=before)
+
+
+def test_the_jail_is_filled_while_keys_are_made() -> None:
+    async def play(lab: Lab) -> None:
+        await lab.available()
+        assert all(
+            lab.made.index(f"jobs/{JOB}") < lab.made.index(f"secrets/{name}") for name in KEYS
+        )
+
+    played(play)
+
+
+async def test_other_clusters_are_reconciled_while_keys_of_ssh_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They take a second of CPU: in the event loop leases and watches would wait for it."""
+    goes_on, others, created = threading.Event(), asyncio.Event(), list[str]()
+
+    def generate() -> dict[str, str]:
+        assert goes_on.wait(10), "the event loop waits for the keys"
+        return {}
+
+    async def create_secret(*given: Any) -> None:
+        created.append(given[-1]["metadata"]["name"])
+        if len(created) == len(KEYS):
+            others.set()
+
+    monkeypatch.setattr(ssh_host_keys, "generate", generate)
+    objects = SimpleNamespace(create_secret=create_secret)
+    context = SimpleNamespace(caches=SimpleNamespace(secrets={}), objects=objects)
+    secrets = ClusterSecrets(cast("NebiusContext", context))
+    cluster = SlurmCluster(metadata=ObjectMeta(name="slurm", namespace=SPACE))
+    making = asyncio.create_task(secrets.apply(cluster, cast("Events", None)))
+    await others.wait()
+    await asyncio.sleep(0.1)
+    goes_on.set()
+    await making
+    assert created == [*KEYS, names.sshd_keys_secret(cluster)]

@@ -31,16 +31,16 @@ def declare(lab: Lab, name: str, spec: Json) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_empty_namespace_gets_keys_services_job_daemons_and_workers_in_this_order(
+def test_an_empty_namespace_gets_job_keys_services_daemons_and_workers_in_this_order(
     shape: str,
 ) -> None:
     async def play(lab: Lab) -> None:
         await lab.available()
         prefix = PREFIXES[shape]
         order = [
+            f"jobs/{JOB}",
             "secrets/slurm-munge",
             "services/slurm-controller-svc",
-            f"jobs/{JOB}",
             "configmaps/slurm-slurm-configs",
             f"statefulsets/{prefix}controller",
             f"deployments/{prefix}rest",
