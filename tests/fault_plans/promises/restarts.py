@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
+from fault_plans import worker_sets
 from fault_plans.specs import DATABASE, JWT_SECRET, SLURM_SECRET
-from penstock.api.cluster.labels import APP_NAME
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
+from penstock.simulation.kubelet.pod_lifecycle import app_of
 from penstock.simulation.kubelet.workload_controllers import KINDS
 
 RING = f"{SLURM_SECRET}-ring"
@@ -67,6 +68,8 @@ class RestartPromises:
             case "slinky.slurm.net/controllers" if obj is not None:
                 self._note(space, RECORDS, name, obj["spec"].get("accountingRef"))
                 self._note(space, CONTROLLER, name, obj["spec"])
+            case worker_sets.CLUSTERS if obj is not None:
+                self._note(space, RECORDS, name, obj["spec"]["slurmNodes"]["accounting"]["enabled"])
             case "slinky.slurm.net/loginsets" | "slinky.slurm.net/restapis":
                 self._note(space, MADE_ANEW, name, obj and obj["metadata"]["uid"])
             case "slinky.slurm.net/nodesets":
@@ -90,7 +93,7 @@ class RestartPromises:
         meta = new["metadata"]
         since = self._written.get(meta["uid"], float("-inf")) - self._stale
         self._written[meta["uid"]] = _now()
-        app = meta.get("labels", {}).get(APP_NAME, "")
+        app = app_of(new)
         causes = [(meta["namespace"], cause) for cause in CAUSES.get(app, ())]
         if self.left:
             causes += [(meta["namespace"], cause) for cause in OF_THE_LEFT.get(app, ())]

@@ -26,6 +26,7 @@ from penstock.api.kubernetes.kinds import (
 )
 from penstock.api.kubernetes.meta import Json, KubeObject
 from penstock.api.kubernetes.spec_parts import Status
+from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.nodeset import NODE_SETS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.cluster import claim_templates
@@ -125,6 +126,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
                 SERVICE_ACCOUNTS,
                 ROLES,
                 ROLE_BINDINGS,
+                MARIADBS,
+                GRANTS,
             )
         ),
         Watch(PODS, cluster_of_pod, pod_matters),
