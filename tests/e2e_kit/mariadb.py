@@ -54,7 +54,7 @@ def objects(
         "image": IMAGE,
         "imagePullPolicy": "Never",
         "command": ["sh", "-c", _START],
-        "env": [{"name": "OPTIONS", "value": _TLS if tls else "--skip-ssl"}],
+        "env": [{"name": "OPTIONS", "value": _TLS if tls else ""}],
         "ports": [{"containerPort": 3306}],
         "readinessProbe": {"tcpSocket": {"port": 3306}, "periodSeconds": 1},
         "volumeMounts": [
