@@ -94,10 +94,11 @@ class ClusterAccounting:
         pod = next((one for one in pods if not one.metadata.deleting), None)
         observed = await self._delivery.reconcile(obj, pod, runs, found.conf_hash, _words(where))
         # A database that answers is one, whatever is reported about its object.
-        own = [] if runs.ok else own
-        failing = next((one for one in (*observed, *own) if not one.ok), None)
+        waiting = [] if runs.ok else [one for one in own if not one.ok]
+        failing = next((one for one in (*observed, *waiting) if not one.ok), None)
+        remarks = [one for one in own if one.ok]
         parts = [one for one in observed if one is not runs]
-        return [_part(runs, failing, own), *parts]
+        return [_part(runs, failing, waiting), *parts, *remarks]
 
     async def _database(self, obj: SlurmCluster, cluster: ClusterInputs) -> list[Finding]:
         """Make the database that the SlurmCluster declares; findings while it is not ready."""
@@ -161,11 +162,11 @@ class ClusterAccounting:
         return RegistrationTarget(meta.name, slurmdbd, external=False)
 
 
-def _part(runs: Finding, failing: Finding | None, own: Sequence[Finding]) -> Finding:
+def _part(runs: Finding, failing: Finding | None, waiting: Sequence[Finding]) -> Finding:
     """The finding of slurmdbd as a whole: its pod, its database and its file."""
     if failing is None or not failing.message:
         return runs
-    more = [one.message for one in own if one is not failing and not one.ok]
+    more = [one.message for one in waiting if one is not failing]
     return Finding(failing.ok, failing.reason, "; ".join((failing.message, *more)))
 
 

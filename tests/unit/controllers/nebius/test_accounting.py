@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from penstock.api.kubernetes.conditions import Finding
-from penstock.api.kubernetes.kinds import ConfigMap, Pod, Secret
-from penstock.api.kubernetes.meta import Json, ObjectMeta
+from penstock.api.kubernetes.kinds import ConfigMap, Pod, Secret, StatefulSet
+from penstock.api.kubernetes.meta import Json, ObjectMeta, OwnerReference
 from penstock.api.nebius.mariadb_objects import GRANTS, MARIADBS
 from penstock.api.nebius.slurmcluster import SLURM_CLUSTERS, SlurmCluster
 from penstock.controllers.caches.secrets import SecretReader
@@ -299,6 +300,38 @@ async def test_a_database_of_our_own_is_made_with_a_password_that_stays() -> Non
     assert base64.b64decode(password).decode() not in str(template)
     await stage.reconcile()
     assert stage.api.objects[secret]["data"]["password"] == password
+
+
+async def test_a_pvc_that_cannot_follow_its_size_is_remarked_while_all_works() -> None:
+    stage = Stage()
+    embedded = {"enabled": True, "image": "mariadb:1"}
+    databases = {f"{PATH}.externalDB": {}, OPERATOR: False}
+    stage.declare({**databases, f"{PATH}.embeddedDB": embedded})
+    stage.secret("soperator-accounting-db", password=b"p")
+    await stage.reconcile()
+    path = f"/apis/apps/v1/namespaces/{SPACE}/statefulsets/soperator-accounting-db"
+    put_raw(stage.caches.stateful_sets, stage.api.objects[path])
+    stage.slurmdbd()
+    stage.declare({**databases, f"{PATH}.embeddedDB": {**embedded, "storage": {"size": "99Gi"}}})
+    found = await stage.reconcile()
+    assert found[0].ok is True
+    assert "ClaimKept" in [one.reason for one in found]
+
+
+async def test_the_slurmctld_of_a_deleted_cluster_of_this_name_is_not_that_of_the_next() -> None:
+    """S169: a plan with accounting found that the next one counted as one that has worked."""
+    stage = Stage()
+    pod = stage.pod("soperator-controller-0", "controller", "slurmctld", {"state": {}}, "True")
+    assert stage.clusters.slurmctld_pods(stage.cluster) == (pod,)
+    owner = OwnerReference(api_version="apps/v1", kind="StatefulSet", uid="s", controller=True)
+    meta = replace(pod.metadata, owner_references=(owner,), resource_version="2")
+    owned = replace(pod, metadata=meta)
+    put(stage.caches.pods, owned)
+    assert stage.clusters.slurmctld_pods(stage.cluster) == ()
+    assert not stage.clusters.served(stage.cluster)
+    meta = ObjectMeta(name="soperator-controller", namespace=SPACE, uid="s")
+    put(stage.caches.stateful_sets, StatefulSet(metadata=meta))
+    assert stage.clusters.slurmctld_pods(stage.cluster) == (owned,)
 
 
 async def test_a_password_secret_without_its_key_is_reported() -> None:
