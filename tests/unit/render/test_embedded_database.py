@@ -103,7 +103,7 @@ def test_the_pod_fits_a_restricted_namespace():
         (None, 256),
         ({"requests": {"memory": "4Gi"}}, 2048),
         ({"limits": {"memory": "1Gi"}}, 512),
-        ({"requests": {"memory": "16Mi"}}, 64),
+        ({"requests": {"memory": "16Mi"}}, 128),
         ({"requests": {"cpu": "1"}}, 256),
         ({"requests": {"memory": "much"}}, 256),
         ({"requests": None}, 256),

@@ -77,12 +77,15 @@ def objects(given: DatabaseInputs) -> list[Json]:
 
 
 def buffer_pool(resources: Json | None) -> int:
-    """Bytes of InnoDB's buffer pool: half of the requested memory, in whole MiB, at least 64."""
+    """Bytes of InnoDB's buffer pool: half of the requested memory, in whole MiB.
+
+    At least 128: slurmdbd warns of a smaller one.
+    """
     given = resources or _RESOURCES
     for kind in ("requests", "limits"):
         amounts = cast("Json", given.get(kind) or {})
         try:
-            return max(64, int(quantity(amounts["memory"]) / 2 // _MIB)) * _MIB
+            return max(128, int(quantity(amounts["memory"]) / 2 // _MIB)) * _MIB
         except (KeyError, ValueError, TypeError):
             continue
     return 256 * _MIB

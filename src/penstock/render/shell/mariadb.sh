@@ -15,9 +15,9 @@ secret=${DATABASE_SECRET:-/etc/penstock/database/password}
 mkdir -p "$run"
 rm -rf "$data/new"
 if ! [ -d "$data/mysql" ]; then
-  mariadb-install-db --no-defaults --datadir="$data/new" --skip-test-db \
+  mariadb-install-db --no-defaults --datadir="$data/new" --skip-test-db --force \
     --auth-root-authentication-method=socket >"$run/install.log" 2>&1 || {
-    tail -n 5 "$run/install.log" >&2
+    head -n 5 "$run/install.log" >&2
     exit 1
   }
   sync
