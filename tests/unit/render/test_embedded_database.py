@@ -88,7 +88,6 @@ def test_the_pvc_stays_unless_it_is_declared_to_go():
 
 
 def test_the_pod_fits_a_restricted_namespace():
-    """S172."""
     spec = stateful_set()["spec"]["template"]["spec"]
     pod, own = spec["securityContext"], container()["securityContext"]
     assert (pod["runAsNonRoot"], pod["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
