@@ -305,7 +305,7 @@ async def test_a_database_of_our_own_is_made_with_a_password_that_stays() -> Non
 async def test_a_pvc_that_cannot_follow_its_size_is_remarked_while_all_works() -> None:
     stage = Stage()
     embedded = {"enabled": True, "image": "mariadb:1"}
-    databases = {f"{PATH}.externalDB": {}, OPERATOR: False}
+    databases: dict[str, Any] = {f"{PATH}.externalDB": {}, OPERATOR: False}
     stage.declare({**databases, f"{PATH}.embeddedDB": embedded})
     stage.secret("soperator-accounting-db", password=b"p")
     await stage.reconcile()

@@ -383,7 +383,10 @@ def test_a_database_of_the_operator_has_a_password_that_outlives_the_accounting(
     async def play(lab: Lab) -> None:
         lab.refer("records")
         lab.keys()
-        embedded = {"storageConfig": None, "embeddedDatabase": {"image": "mariadb:1"}}
+        embedded: dict[str, Any] = {
+            "storageConfig": None,
+            "embeddedDatabase": {"image": "mariadb:1"},
+        }
         lab.accounting(**embedded)
         await lab.ready("accountings", "records")
         await lab.ready("controllers", "slurm")
