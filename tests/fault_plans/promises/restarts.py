@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fault_plans import worker_sets
+from fault_plans.api_names import OF_NEBIUS
 from fault_plans.specs import DATABASE, JWT_SECRET, SLURM_SECRET
 from penstock.api.kubernetes.meta import Json
 from penstock.simulation.apiserver import ApiServer, Change
@@ -68,8 +68,10 @@ class RestartPromises:
             case "slinky.slurm.net/controllers" if obj is not None:
                 self._note(space, RECORDS, name, obj["spec"].get("accountingRef"))
                 self._note(space, CONTROLLER, name, obj["spec"])
-            case worker_sets.CLUSTERS if obj is not None:
-                self._note(space, RECORDS, name, obj["spec"]["slurmNodes"]["accounting"]["enabled"])
+            case "/configmaps" if name == OF_NEBIUS.startup and obj is not None:
+                # slurmrestd of a SlurmCluster follows the files in force, which take a while.
+                every: list[str] = list((obj.get("data") or {}).values())
+                self._note(space, RECORDS, name, any("AccountingStorageHost=" in t for t in every))
             case "slinky.slurm.net/loginsets" | "slinky.slurm.net/restapis":
                 self._note(space, MADE_ANEW, name, obj and obj["metadata"]["uid"])
             case "slinky.slurm.net/nodesets":

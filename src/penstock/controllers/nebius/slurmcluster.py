@@ -181,7 +181,8 @@ class SlurmClusterReconciler(Reconciler[SlurmCluster]):
         usable = jail.can_use_jail
         of_config = await self._slurmctld.reconcile(obj, cluster, parts.slurmctld, may_start=usable)
         of_records = await self._slurmctld.follow_accounting(obj, self._accounting)
-        of_logins = await self._apply_daemons(obj, cluster, may_start=usable)
+        # Once more: slurmrestd is created with the slurmdbd of the files that were just written.
+        of_logins = await self._apply_daemons(obj, self._clusters.inputs(obj), may_start=usable)
         state.workers = await self._workers.run(obj)
         resolved = availability.node_sets_resolved(
             obj, [one.metadata.name for one in cluster.node_sets]
